@@ -31,6 +31,7 @@ _OTHERS = ("URL", "TOKEN", "HOST", "PORT", "VERSION")  # belong to the client an
 _OF_KUBERNETES = re.compile(
     r"(^|_)(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)$"
 )  # belong to a Kubernetes service called warpfold
+_SCHEDULER = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/]+:\d+")
 DATABASE_NOTE = "database_url"
 """The file in `data_dir` in which `warpfold serve` notes which database it uses, for the other commands."""
 
@@ -214,6 +215,22 @@ class Settings(BaseSettings):
         "backend auto go where they end first.",
     )
 
+    dask_scheduler: str = Field(
+        "",
+        description="The address of the Dask scheduler that the slot `dask` uses, as tcp://host:8786 or tls://…. If it "
+        "is empty, the slot starts a local cluster.",
+    )
+    dask_processes: int | None = Field(
+        None,
+        ge=1,
+        description="How many processes a local Dask cluster has. If it is unset, one for each core, and at most 8.",
+    )
+    dask_wait_s: float = Field(
+        60.0,
+        ge=0,
+        description="A job on a Dask cluster that has had no worker for this many seconds fails as `unavailable`.",
+    )
+
     cpu_cache_bytes: int | None = Field(
         None,
         ge=1 << 20,
@@ -276,6 +293,13 @@ class Settings(BaseSettings):
         if url and not url.startswith(schemes):
             raise ValueError(f"must begin with {' or '.join(schemes)}")
         return url
+
+    @field_validator("dask_scheduler")
+    @classmethod
+    def _check_scheduler(cls, address: str) -> str:
+        if address and not _SCHEDULER.fullmatch(address):
+            raise ValueError("must be the address of a Dask scheduler, as tcp://host:8786 or tls://host:8786")
+        return address
 
     @field_validator("data_roots", mode="before")
     @classmethod

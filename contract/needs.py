@@ -1,7 +1,7 @@
 """Which slots can run a job: a word in its row, and what the word means.
 
-"cpu", "cuda" and "gang" name the one kind of slot that can. "any" is a CPU or a GPU, whichever is free. The others name
-several kinds in the order of preference: the best of those that live gets the job.
+"cpu", "cuda", "gang" and "dask" name the one kind of slot that can. "any" is a CPU or a GPU, whichever is free. The
+others name several kinds in the order of preference: the best of those that live gets the job.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,15 @@ from types import MappingProxyType
 
 ANY = "any"
 GANG = "gang"
+DASK = "dask"
 GANG_FIRST = "gang_first"
 GPU_FIRST = "gpu_first"
 
-KINDS = ("cpu", "cuda", GANG)
+KINDS = ("cpu", "cuda", GANG, DASK)
 """The kinds of slots."""
+
+ONE_DEVICE = ("cpu", "cuda")
+"""The kinds of slots that take a job with the needs ANY."""
 
 ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {GANG_FIRST: ("gang", "cuda", "cpu"), GPU_FIRST: ("cuda", "cpu")}

@@ -23,13 +23,17 @@ DEVICE_EXAMPLE: JsonDict = {
 
 
 class DeviceView(Frozen):
-    """A GPU, or the CPU of a machine."""
+    """A GPU, the CPU of a machine, or a Dask cluster."""
 
-    backend: Literal["cpu", "cuda"]
-    name: str = Field(description="Name of the device, as its driver or the machine reports it.")
-    index: int = Field(description="Number of the GPU on its machine; 0 for a CPU.")
+    backend: Literal["cpu", "cuda", "dask"]
+    name: str = Field(
+        description="Name of the device, as its driver or the machine reports it; of a cluster where it is."
+    )
+    index: int = Field(description="Number of the GPU on its machine; 0 for a CPU and for a cluster.")
     memory_bytes: int = Field(description="Memory of the device, in bytes.")
-    cores: int = Field(description="The number of streaming multiprocessors, or of logical CPUs.")
+    cores: int = Field(
+        description="The number of streaming multiprocessors, of logical CPUs, or of a cluster's threads."
+    )
     compute_capability: str | None = Field(description='It is "9.0" for an H200, and null for a CPU.')
     uuid: str | None = Field(description="UUID of the GPU; null for a CPU.")
     versions: dict[str, str] = Field(description="The versions of the driver, the runtime and the libraries in use.")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.grouping import SMALL_BLOCK, AlongAxes, Grouping, Segments
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.source import ArraySource, PartSource, Source
 
 MOST_OF_BLOCK = 1 << 17
 """Values of a block on a CPU: the exact states of as many take some 140 MB a thread, where they are needed."""
@@ -145,25 +145,6 @@ def _selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> S
     if view.flags.c_contiguous or view.flags.f_contiguous:
         return ArraySource(view)
     return PanelSource(view)
-
-
-@dataclass(frozen=True)
-class PartSource:
-    """Elements `start` … `start` + `count` − 1 of another source."""
-
-    source: Source
-    start: int
-    count: int
-
-    @property
-    def dtype(self) -> DType:
-        return self.source.dtype
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        return self.source.read(self.start + start, self.start + stop)
-
-    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
-        self.source.read_into(self.start + start, out)
 
 
 @dataclass(frozen=True)

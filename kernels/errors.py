@@ -22,6 +22,10 @@ class InvalidInput(KernelError, ValueError):
         self.field = field
 
 
+class NoElements(InvalidInput):
+    """An op that has no value for no elements was given none, or had to leave all of them out."""
+
+
 class Unavailable(KernelError):
     """What was asked for does not exist on this machine (no GPU, an older chip, a missing package)."""
 

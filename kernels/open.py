@@ -27,7 +27,9 @@ def open_backend(slot: str, *, cpu_cache_bytes: int | None = None) -> Backend:
         return Gang()
     match = _CUDA_SLOT.fullmatch(slot)
     if not match:
-        raise InvalidInput(f"unknown slot {slot!r}; a slot is cpu, gang, or cuda: and the number of a GPU", "slot")
+        raise InvalidInput(
+            f"unknown slot {slot!r}; a slot is cpu, gang, dask, or cuda: and the number of a GPU", "slot"
+        )
     from warpfold.kernels.cuda.backend import CudaBackend
 
     return CudaBackend(int(match[1]))
@@ -36,7 +38,7 @@ def open_backend(slot: str, *, cpu_cache_bytes: int | None = None) -> Backend:
 def import_libraries(slot: str) -> None:
     """Import ahead what `open_backend` would import for this slot. It touches no device: no CUDA context is made. What
     is not installed is left to `open_backend`, which says so."""
-    if slot == "cpu":
+    if slot in ("cpu", "dask"):
         from warpfold.kernels.cpu import backend  # noqa: F401
 
         return

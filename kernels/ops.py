@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from warpfold.kernels.dtypes import DType, Kind
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, NoElements
 
 INTEGER = "integer"
 """Result dtype of integer sums and products: a Python integer, exact beyond 64 bits."""
@@ -238,9 +238,9 @@ def op_named(name: str, field: str = "op") -> Op:
 
 
 def empty_value(op: Op, dtype: DType) -> Value:
-    """The value of `op` over no elements; InvalidInput where it is undefined."""
+    """The value of `op` over no elements; NoElements where it is undefined."""
     if op.empty is None:
-        raise InvalidInput(f"{op.name} of no elements is undefined")
+        raise NoElements(f"{op.name} of no elements is undefined")
     if op.result is Result.WIDE:
         return float(op.empty) if dtype.kind is Kind.FLOAT else int(op.empty)
     return op.empty

@@ -4,13 +4,15 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sequential import Section, Tally
+from warpfold.kernels.sequential import Section, SequentialSource, Tally
 
 AHEAD_BYTES = 1 << 27
 """What sections that are decoded ahead take together. A larger one is decoded array after array, when it is needed."""
@@ -69,6 +71,24 @@ def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]
         finally:
             for _, arrays in waiting:
                 arrays.cancel()
+
+
+def sections_between(source: SequentialSource, first: int, stop: int) -> SequentialSource:
+    """Sections first … stop − 1 of a source, as a source of their own whose elements count from 0."""
+    assert source.sections is not None, "the source has sections"
+    taken = list(islice(source.sections(), first, stop))
+    begin = 0 if not taken or taken[0].start is None else taken[0].start
+    own = [replace(one, start=None if one.start is None else one.start - begin) for one in taken]
+    counts = [one.count for one in own if one.count is not None]
+    count = sum(counts) if len(counts) == len(own) else None
+    return replace(
+        source,
+        make=lambda: in_turn(iter(own), source.tally),  # and so the whole stays, with its open file
+        count=count,
+        likely=source.likely if count is None else count,
+        shape=None,
+        sections=lambda: iter(own),
+    )
 
 
 def _read_ahead(arrays: "Future[list[NDArray[Any]]]") -> Iterator[NDArray[Any]]:

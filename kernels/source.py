@@ -59,6 +59,10 @@ class FileBytes:
         self._stamp = stamp_of(self._descriptor)
         weakref.finalize(self, os.close, self._descriptor)
 
+    def behind(self, nbytes: int) -> "FileBytes":
+        """The same bytes without the first `nbytes`."""
+        return FileBytes(self._descriptor, self._offset + nbytes)
+
     def is_unchanged(self) -> bool:
         """Whether the file is as it was when it was opened, as far as its size and its time of modification tell."""
         return stamp_of(self._descriptor) == self._stamp
@@ -198,6 +202,11 @@ class ChainedSource:
     def count(self) -> int:
         return self._ends[-1] if self._ends else 0
 
+    @property
+    def ends(self) -> Sequence[int]:
+        """The index behind the last element of each link."""
+        return self._ends
+
     def read(self, start: int, stop: int) -> NDArray[Any]:
         out = np.empty(stop - start, self.dtype.numpy)
         self.read_into(start, out.view(np.uint8))
@@ -244,6 +253,46 @@ class Link:
     open: Callable[[], Source]
 
 
+@dataclass(frozen=True)
+class PartSource:
+    """Elements `start` … `start` + `count` − 1 of another source."""
+
+    source: Source
+    start: int
+    count: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.source.dtype
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        return self.source.read(self.start + start, self.start + stop)
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        self.source.read_into(self.start + start, out)
+
+
+def part_of(source: Source, start: int, stop: int) -> Source:
+    """Elements start … stop − 1 of `source`; a view where they are in memory or in a file of their own."""
+    match source:
+        case ArraySource(array, file) if array.flags.c_contiguous:
+            behind = None if file is None else file.behind(start * array.itemsize)
+            return ArraySource(array.reshape(-1)[start:stop], behind)
+        case FileSource(dtype, _, file, offset):
+            return FileSource(dtype, stop - start, file, offset + start * dtype.itemsize)
+    return PartSource(source, start, stop - start)
+
+
+def generator_of(source: object) -> tuple[GeneratedSource, int] | None:
+    """What makes the elements of `source`, and the index of the first of them; None where they are not made."""
+    match source:
+        case GeneratedSource():
+            return source, 0
+        case PartSource(GeneratedSource() as whole, first, _):
+            return whole, first
+    return None
+
+
 def unchanged(source: object) -> bool:
     """Whether the file that a source reads by position is as it was when it was opened; true where it has no file."""
     match source:
@@ -251,6 +300,8 @@ def unchanged(source: object) -> bool:
             return file.is_unchanged()
         case ChainedSource():
             return source.is_unchanged()
+        case PartSource(whole, _, _):
+            return unchanged(whole)
     return True
 
 

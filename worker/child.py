@@ -26,6 +26,7 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app import logs
 from warpfold.app.jobs.attempt import Answer, Lease
 from warpfold.contract.folders import Folders
+from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.messages import (
     Broken,
     Measuring,
@@ -281,11 +282,13 @@ def open_kernels(
     folders: Folders,
     cpu_cache_bytes: int | None = None,
     rates_dir: Path | None = None,
+    *,
+    cluster: ClusterOptions | None = None,
 ) -> Work:
     """Open the device of a real slot, in the child. Raises Unavailable if there is no such device."""
     from warpfold.worker.execute import Kernels  # heavy, and the parent imports this module
 
-    return Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes, rates_dir=rates_dir)
+    return Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes, rates_dir=rates_dir, cluster=cluster)
 
 
 def prepare_kernels(slot: str) -> None:

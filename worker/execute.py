@@ -15,11 +15,14 @@ from pydantic import ValidationError
 
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import Folders
+from warpfold.contract.needs import DASK
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.tasks import TaskSpec, stored_task
-from warpfold.kernels.backend import GANG
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.backend import GANG, Backend
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.extras import install
 from warpfold.kernels.open import open_backend
+from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Tell, Timed
@@ -48,14 +51,16 @@ class Kernels:
         *,
         cpu_cache_bytes: int | None = None,
         rates_dir: Path | None = None,
+        cluster: ClusterOptions | None = None,
     ) -> None:
-        """`rates_dir` is the folder in which the rates of the slot are kept; None measures none."""
-        self._backend = open_backend(slot, cpu_cache_bytes=cpu_cache_bytes)
+        """`rates_dir` is the folder in which the rates of the slot are kept; None measures none. `cluster` is for the
+        slot `dask`."""
+        self._backend = _opened(slot, cpu_cache_bytes, cluster)
         self._runs = runs()
         self._folders = folders
         self._device = DeviceView.of(self._backend.device)
         self._origin = Origin(worker, socket.gethostname(), version("warpfold"), _commit())
-        self._rates = SlotRates(None if slot == GANG else rates_dir, self._device, self._origin.warpfold)
+        self._rates = SlotRates(None if slot in (GANG, DASK) else rates_dir, self._device, self._origin.warpfold)
 
     @property
     def device(self) -> Mapping[str, object]:
@@ -67,6 +72,10 @@ class Kernels:
 
     def measuring(self) -> Iterator[None]:
         return self._rates.measuring(self._backend)
+
+    def close(self) -> None:
+        """Close the backend. A child need not: its device is closed with its process."""
+        self._backend.close()
 
     def run(self, lease: Lease, tell: Tell) -> Success:
         """Run one attempt. Raises a KernelError where the job cannot be done."""
@@ -105,6 +114,16 @@ class Kernels:
             spec_sha256=_digest(lease.spec),
             seed=spec.data_seed(),
         )
+
+
+def _opened(slot: str, cpu_cache_bytes: int | None, cluster: ClusterOptions | None) -> Backend:
+    if slot != DASK:
+        return open_backend(slot, cpu_cache_bytes=cpu_cache_bytes)
+    try:
+        from warpfold.worker.dask.cluster import Cluster
+    except ImportError as error:
+        raise Unavailable(f"a slot dask needs the package {error.name}; {install('cluster')}") from None
+    return Cluster(cluster or ClusterOptions())
 
 
 _LIST = '"values":['  # matches no text: quotes in a text of JSON are escaped

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from warpfold.contract.needs import DASK
 from warpfold.contract.placement import RatesView, Work
 
 ANY_NUMBER = (1 << 31) - 1
@@ -88,7 +89,7 @@ class Board:
     def named(self, backend: str) -> tuple[Collection[int], bool]:
         """The ids of the users who get nothing at a slot of `backend` now or, if the second value is True, of the
         only users who get anything."""
-        kept = frozenset() if backend == "cpu" else frozenset(self.kept_from_gpus)
+        kept = frozenset() if backend in ("cpu", DASK) else frozenset(self.kept_from_gpus)
         known = {*self.in_hand, *self.most_of}
         free = {owner for owner in known if self.may_have(owner, self.in_hand.get(owner, 0))}
         return (kept | (known - free), False) if self.most_of_others > 0 else (free - kept, True)

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from warpfold.app.quotas.quota import QuotaName
 from warpfold.app.tables.jobs import OPEN, in_hand, in_lanes, jobs, workers
 from warpfold.app.tables.users import quota_holds, quotas
-from warpfold.contract.needs import ALL, ANY, GANG
+from warpfold.contract.needs import ALL, ANY, DASK, ONE_DEVICE
 
 LISTEN = """
     select pg_advisory_lock(hashtextextended('warpfold listens ' || %(worker)s, 0)),
@@ -45,6 +45,7 @@ def idle_slot() -> CTE:
     needs = bindparam("needs", type_=String)
     owner_id = bindparam("owner_id", type_=BigInteger)
     limited = select(quotas.c.user_id).where(quotas.c.user_id == owner_id, quotas.c.running.is_not(None)).exists()
+    one_device = or_(*(workers.c.backend == backend for backend in ONE_DEVICE))  # `in_` would have no text of its own
     kept_from_gpus = select(quota_holds.c.user_id).where(
         quota_holds.c.user_id == owner_id,
         quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value,
@@ -57,8 +58,8 @@ def idle_slot() -> CTE:
             ~exists().where(in_lanes(ALL)),
             ~limited,
             OPEN,
-            or_(workers.c.backend == needs, (needs == ANY) & (workers.c.backend != GANG)),
-            or_(workers.c.backend == "cpu", ~kept_from_gpus.exists()),
+            or_(workers.c.backend == needs, (needs == ANY) & one_device),
+            or_(workers.c.backend == "cpu", workers.c.backend == DASK, ~kept_from_gpus.exists()),
             ~select(held.c.id).where(held.c.slot == workers.c.id, in_hand(held)).exists(),
             # The worker has this lock to itself while it listens. Nobody but a worker keeps the others out by it.
             ~func.pg_try_advisory_xact_lock_shared(

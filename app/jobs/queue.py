@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, exists, func,
 
 from warpfold.app.jobs.transitions import change, durably
 from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, in_lanes, is_, jobs, lives, still, workers
-from warpfold.contract.needs import ALL, ANY, GANG, ORDERS
+from warpfold.contract.needs import ALL, ANY, DASK, GANG, ONE_DEVICE, ORDERS
 from warpfold.contract.states import EventType, Reason, Status
 
 _FAILED_AT_ONCE = 500
@@ -25,13 +25,13 @@ def taken_by(backend: str, live: Collection[str]) -> list[str]:
     """What the jobs need that a worker of `backend` may take, where workers of the backends `live` are there."""
     best_of = {name: next((choice for choice in order if choice in live), None) for name, order in ORDERS.items()}
     preferred = [name for name, best in best_of.items() if best == backend]
-    return [backend, *preferred] if backend == GANG else [backend, ANY, *preferred]
+    return [backend, ANY, *preferred] if backend in ONE_DEVICE else [backend, *preferred]
 
 
 def suits(backend: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a worker of `backend` may take the job."""
     preferred = (and_(jobs.c.needs == name, backend == _best(order)) for name, order in ORDERS.items())
-    return or_(jobs.c.needs == backend, and_(jobs.c.needs == ANY, backend != GANG), *preferred)
+    return or_(jobs.c.needs == backend, and_(jobs.c.needs == ANY, backend.in_(ONE_DEVICE)), *preferred)
 
 
 def _best(order: tuple[str, ...]) -> ColumnElement[str]:
@@ -145,6 +145,7 @@ def fail_unservable(connection: Connection, kinds: Collection[str], after_s: flo
             error=case(
                 (jobs.c.needs == "cuda", "No worker with a GPU serves this queue."),
                 (jobs.c.needs == GANG, "No worker with all GPUs of a machine (slot gang) serves this queue."),
+                (jobs.c.needs == DASK, "No worker with a Dask cluster (slot dask) serves this queue."),
                 else_="No worker of the kind that this job needs serves this queue.",
             ),
             finished_at=func.now(),

@@ -127,8 +127,8 @@ _PLACES = (
     .where(lives(), workers.c.state != "stopped")
     .order_by(workers.c.id)
 )
-_CALLED = {"cpu": "a CPU", "cuda": "a GPU", "gang": "all GPUs of a machine"}
-_SLOTS = {"cpu": "cpu", "cuda": "cuda:0", "gang": "gang"}
+_CALLED = {"cpu": "a CPU", "cuda": "a GPU", "gang": "all GPUs of a machine", "dask": "a Dask cluster"}
+_SLOTS = {"cpu": "cpu", "cuda": "cuda:0", "gang": "gang", "dask": "dask"}
 
 
 def places(connection: Connection) -> tuple[Place, ...]:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic.config import JsonDict
 
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName, StrategyName
+from warpfold.contract.fields import MAX_ELEMENTS, JobOptions, OpName, ReduceBackendName, StrategyName
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import (
     MOST_RESULTS,
@@ -23,7 +23,8 @@ from warpfold.contract.groupings import (
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
-from warpfold.contract.needs import ANY
+from warpfold.contract.needs import ANY, DASK
+from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.placement import PLACEMENT_EXAMPLE, Placement, Work
 from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, DeviceView, Provenance
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
@@ -58,12 +59,7 @@ _SPEC_EXAMPLES: list[JsonDict] = [
         "source": {"type": "values", "values": [1e16, 1, -1e16], "dtype": "float64"},
         "other": {"type": "values", "values": [1, 2, 1], "dtype": "float64"},
     },
-    {
-        "kind": "reduce",
-        "op": "std",
-        "ddof": 1,
-        "source": {"type": "generate", "distribution": "normal", "n": 1000000, "seed": 42},
-    },
+    {"kind": "reduce", "op": "std", "ddof": 1, "source": {"type": "generate", "distribution": "normal", "n": 1000000}},
     {
         "kind": "reduce",
         "op": "sum",
@@ -91,10 +87,10 @@ class ReduceSpec(Task):
         description="Strategy that computes the op; auto lets the service choose. `/v1/strategies` lists "
         "the strategies.",
     )
-    backend: BackendName = Field(
+    backend: ReduceBackendName = Field(
         "auto",
-        description="Backend of the slot; auto takes the slot that is predicted to end the job first, of those that "
-        "know the strategy.",
+        description="Backend of the slot; auto takes the CPU or GPU slot that is predicted to end the job first, of "
+        "those that know the strategy. dask reduces partitions on the workers of a Dask cluster.",
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     source: Source
@@ -129,6 +125,7 @@ class ReduceSpec(Task):
     )
     states: StatesField = False
     fingerprint: FingerprintField = False
+    partitions: PartitionsField = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -188,14 +185,16 @@ class ReduceSpec(Task):
     @model_validator(mode="after")
     def _claimed(self) -> Self:
         able = self.backends()
-        if self.backend not in ("auto", *able) and self.grouping() is not None:
-            raise InvalidInput(refused_on_gpu(op_named(self.op), self.source.known_dtype), "backend")
-        shape, grouping = self.source.known_shape, self.grouping()
+        op, dtype, grouping = op_named(self.op), self.source.known_dtype, self.grouping()
+        if check_partitioned(op, self.strategy, grouping, self.partitions, of_dask=self.backend == DASK):
+            return self
+        if self.backend not in ("auto", *able) and grouping is not None:
+            raise InvalidInput(refused_on_gpu(op, dtype), "backend")
+        shape = self.source.known_shape
         runs = grouping.runs(shape) if isinstance(grouping, AlongAxes) and shape is not None else []
         if self.backend == "cuda" and sum(reduced for _, reduced in runs) > 1:
             raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
         if self.backend not in ("auto", *able):
-            dtype = self.source.known_dtype
             raise InvalidInput(
                 f"strategy {self.strategy!r} computes {self.op}{'' if dtype is None else f' of {dtype.name}'} on "
                 f"{' and '.join(able)}, not on {self.backend}",
@@ -241,7 +240,7 @@ class ReduceSpec(Task):
             return False
         if grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS:
             return False
-        return all(count is not None and count <= MOST_OF_SMALL for count in counts)
+        return self.backend != DASK and all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
     def work(self) -> Work:
         sources = [source for _, source in self.sources()]
@@ -257,7 +256,7 @@ class ReduceSpec(Task):
     def data_seed(self) -> int | None:
         return self.source.generator_seed
 
-    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+    def moved(self, backend: ReduceBackendName) -> Mapping[str, Any]:
         return moved_from(self.backend, backend)
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:
@@ -294,7 +293,7 @@ class BriefReduceSpec(JobOptions):
     kind: Literal["reduce"]
     op: OpName
     strategy: StrategyName
-    backend: BackendName
+    backend: ReduceBackendName
     nan_policy: NanPolicy
     source: Source | BriefValues
     other: Source | BriefValues | None
@@ -304,6 +303,7 @@ class BriefReduceSpec(JobOptions):
     segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)
     states: StatesField = False
     fingerprint: FingerprintField = False
+    partitions: PartitionsField = None
 
 
 REDUCE_EXAMPLE: JsonDict = {
@@ -341,13 +341,14 @@ class ReduceResult(Frozen):
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
     correctly_rounded: bool = Field(description="Whether the value is the true one, rounded once.")
-    backend: Literal["cpu", "cuda"]
+    backend: Literal["cpu", "cuda", "dask"]
     device: DeviceView
     placement: Placement | None = Field(
         None, description="Why the job was sent to this slot; null where its request named the backend."
     )
     timings: Timings
     provenance: Provenance
+    partitions: SpreadField = None
     state: str | None = Field(
         description="The canonical bytes of the exact accumulator in base64, for /v1/states/merge."
     )
@@ -407,10 +408,11 @@ class ReduceArrayResult(Frozen):
         "`segments`, or `numpy`."
     )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
-    backend: Literal["cpu", "cuda"]
+    backend: Literal["cpu", "cuda", "dask"]
     device: DeviceView
     placement: Placement | None = Field(
         None, description="Why the job was sent to this slot; null where its request named the backend."
     )
     timings: Timings
     provenance: Provenance
+    partitions: SpreadField = None

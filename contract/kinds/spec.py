@@ -116,7 +116,7 @@ class Task(Spec):
             raise LeftOut(str(first.get("ctx", {}).get("error", first["msg"]))) from None
 
 
-def moved_from(own: BackendName, backend: BackendName) -> Mapping[str, Any]:
+def moved_from(own: str, backend: str) -> Mapping[str, Any]:
     """The change of a job that names its `own` backend. Raises LeftOut if that is another one than `backend`."""
     if own not in ("auto", backend):
         raise LeftOut(f"it runs on {own}")

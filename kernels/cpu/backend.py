@@ -24,7 +24,7 @@ from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source, generator_of
 from warpfold.kernels.strategy import AUTO, EXACT
 
 
@@ -148,8 +148,8 @@ class CpuBackend:
 
 def _reader(source: Elements) -> Hashable:
     """What decides which compiled functions read `source`."""
-    made = (source.distribution, *sorted(source.parameters)) if isinstance(source, GeneratedSource) else ()
-    return (source.dtype, *made)
+    made = generator_of(source)
+    return (source.dtype, *(() if made is None else (made[0].distribution, *sorted(made[0].parameters))))
 
 
 def _first(source: Elements) -> Source:

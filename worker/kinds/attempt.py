@@ -37,10 +37,13 @@ class Attempt:
         """Why the job was sent here; None where its request named the backend."""
         if self.lease.placement is not None:
             return Placement.model_validate_json(self.lease.placement)
+        backend = self.device.backend
+        if backend == "dask":
+            return None
         if task.needs() != ANY:
             chosen = getattr(task, "backend", None) != "auto"
-            return None if chosen else Placement.for_only(self.device.backend, self.provenance.worker)
-        return Placement.for_room(self.device.backend, self.provenance.worker, small=task.small())
+            return None if chosen else Placement.for_only(backend, self.provenance.worker)
+        return Placement.for_room(backend, self.provenance.worker, small=task.small())
 
     def elapsed_ms(self) -> float:
         """The milliseconds that the attempt has run."""

@@ -7,6 +7,7 @@ from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.contract.needs import DASK
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.mapped import survive_cuts
@@ -26,6 +27,10 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
 
 
 def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
+    if spec.backend == DASK:
+        from warpfold.worker.dask.result import run_spread  # here, because only slots of a cluster have distributed
+
+        return run_spread(attempt, spec, inputs)
     op, grouping = op_named(spec.op), spec.grouping()
     in_place = op.places or op.sources > 1 or grouping is not None
     sources = [(named.refusing_nulls() if in_place else named).open(attempt.folders) for _, named in spec.sources()]

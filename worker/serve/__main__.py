@@ -14,7 +14,7 @@ from warpfold.app import logs
 from warpfold.app.config import DATABASE_NOTE, Settings, load_settings
 from warpfold.app.db import first_line
 from warpfold.app.server.descriptors import raise_limit
-from warpfold.contract.needs import GANG
+from warpfold.contract.needs import DASK, GANG
 from warpfold.worker.embedded.server import ServerMissing
 from warpfold.worker.gpu_lock import gpu_count
 from warpfold.worker.serve.bootstrap import (
@@ -37,7 +37,7 @@ from warpfold.worker.serve.supervisor import (
 )
 from warpfold.worker.stop import Stop
 
-_SLOT = re.compile(rf"cpu|{GANG}|cuda:\d+")
+_SLOT = re.compile(rf"cpu|{GANG}|{DASK}|cuda:\d+")
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -55,7 +55,7 @@ def serve(
     slots: Annotated[
         str | None,
         typer.Option(
-            help="Such as cpu or cuda:0,cuda:1,gang,cpu.", show_default="every GPU seen, gang if several, and cpu"
+            help="Such as cpu or cuda:0,cuda:1,gang,cpu,dask.", show_default="every GPU seen, gang if several, and cpu"
         ),
     ] = None,
 ) -> None:
@@ -141,7 +141,7 @@ def parse_slots(text: str) -> tuple[str, ...]:
         raise ValueError("name at least one slot, for example cpu or cuda:0,cpu")
     for slot in slots:
         if not _SLOT.fullmatch(slot):
-            raise ValueError(f"{slot!r} is not a slot; slots are cpu, cuda:0, cuda:1, …, and gang")
+            raise ValueError(f"{slot!r} is not a slot; slots are cpu, cuda:0, cuda:1, …, gang and dask")
         if slots.count(slot) > 1:
             raise ValueError(f"{slot!r} is named twice")
     return slots

@@ -36,14 +36,14 @@ class ExtremumFold:
         self.count += part.size
         values = widened(part, self._dtype)
         if self._op.magnitudes or self._op.extreme is Extreme.LEAST:
-            self._least = _smaller(self._least, _least(values))
+            self._least = smaller(self._least, _least(values))
         if self._op.magnitudes or self._op.extreme is Extreme.MOST:
-            self._most = _larger(self._most, _most(values))
+            self._most = larger(self._most, _most(values))
 
     def merge(self, other: "ExtremumFold") -> None:
         self.count += other.count
-        self._least = _smaller(self._least, other._least)
-        self._most = _larger(self._most, other._most)
+        self._least = smaller(self._least, other._least)
+        self._most = larger(self._most, other._most)
 
     def value(self) -> Value:
         extremes = [value for value in (self._least, self._most) if value is not None]
@@ -124,13 +124,15 @@ def _most(values: NDArray[Any]) -> float | int:
     return number
 
 
-def _smaller(a: float | None, b: float | None) -> float | None:
+def smaller(a: float | None, b: float | None) -> float | None:
+    """The smaller of two elements; None stands for no element."""
     if a is None or b is None:
         return b if a is None else a
     return math.nan if math.isnan(a) or math.isnan(b) else min(a, b, key=_order)
 
 
-def _larger(a: float | None, b: float | None) -> float | None:
+def larger(a: float | None, b: float | None) -> float | None:
+    """The larger of two elements; None stands for no element."""
     if a is None or b is None:
         return b if a is None else a
     return math.nan if math.isnan(a) or math.isnan(b) else max(a, b, key=_order)

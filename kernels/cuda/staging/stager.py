@@ -27,7 +27,7 @@ from warpfold.kernels.sequential import (
     held_side_by_side,
     likely_count,
 )
-from warpfold.kernels.source import GeneratedSource, Source
+from warpfold.kernels.source import Source, generator_of
 
 T = TypeVar("T")
 
@@ -156,14 +156,14 @@ class Stager:
 
     def _read_ahead(self, sources: Sequence[Source], size: int) -> None:
         """Start to read what crosses the bus, in the order in which `_bring` will ask for it."""
-        self._ring.begin([source for source in sources if not isinstance(source, GeneratedSource)], size, self._times)
+        self._ring.begin([source for source in sources if generator_of(source) is None], size, self._times)
 
     def _bring(self, source: Source, start: int, array: Any) -> None:
-        if isinstance(source, GeneratedSource):
-            made = plan(source)
+        if (generator := generator_of(source)) is not None:
+            made, first = plan(generator[0]), generator[1]
             load(self._gpu, made)  # the time of preparing is no time of making elements
             with self._times.making:
-                fill(self._gpu, made, array, start)
+                fill(self._gpu, made, array, first + start)
         else:
             self._ring.send(array)
 
@@ -181,4 +181,4 @@ class Stager:
 
 def piece_size(source: Elements) -> int:
     """Elements a piece of `source`; the last may have fewer."""
-    return (MADE_BYTES if isinstance(source, GeneratedSource) else COPIED_BYTES) // source.dtype.itemsize
+    return (COPIED_BYTES if generator_of(source) is None else MADE_BYTES) // source.dtype.itemsize

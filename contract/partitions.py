@@ -1,0 +1,85 @@
+"""Reductions over partitions, on the workers of a Dask cluster: what they refuse, and what their results tell."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from warpfold.contract.frozen import Frozen
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.ops import Op
+from warpfold.kernels.partitions import combines
+from warpfold.kernels.strategy import AUTO, EXACT
+
+MOST_PARTITIONS = 100_000
+MOST_WORKERS_SHOWN = 100
+
+PartitionsField = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=MOST_PARTITIONS,
+        strict=True,
+        exclude_if=lambda partitions: partitions is None,
+        description="For the backend `dask` only: into how many partitions the elements are cut at most. If it is left "
+        "out, a partition has about 128 MiB.",
+    ),
+]
+
+
+def check_partitioned(
+    op: Op, strategy: str, grouping: Grouping | None, partitions: int | None, *, of_dask: bool
+) -> bool:
+    """Whether a reduction is one over partitions. Raises InvalidInput naming the field where they cannot be combined to
+    what is asked for, and where partitions are asked for of another backend."""
+    if not of_dask:
+        if partitions is not None:
+            raise InvalidInput("partitions are for the backend dask", "partitions")
+        return False
+    if not combines(op):
+        raise InvalidInput(f"{op.name} is not combined from partitions; give the backend cpu, cuda or auto", "op")
+    if strategy not in (AUTO, EXACT):
+        raise InvalidInput(
+            f"partitions are combined from exact states, and strategy {strategy!r} gives none; give {EXACT} or {AUTO}",
+            "strategy",
+        )
+    if grouping is not None:
+        field = "axis" if isinstance(grouping, AlongAxes) else "segments"
+        raise InvalidInput("a Dask cluster reduces to one value so far; give the backend cpu, cuda or auto", field)
+    return True
+
+
+class PartitionWorker(Frozen):
+    """A worker of the cluster, and its share of a job."""
+
+    worker: str = Field(description="Address of the Dask worker.")
+    host: str = Field(description="Name of the machine.")
+    backend: Literal["cpu", "cuda"]
+    device: str = Field(description="Name of the device that reduced.")
+    partitions: int = Field(description="How many partitions it reduced.")
+    bytes: int = Field(description="The bytes of their elements, as they are in memory.")
+    busy_s: float = Field(description="For how many seconds it read and reduced.")
+
+
+class PartitionsView(Frozen):
+    """How a job was spread over the workers of a Dask cluster."""
+
+    scheduler: str = Field(description="Address of the scheduler.")
+    partitions: int = Field(description="Into how many partitions the elements were cut.")
+    repeated: int = Field(
+        description="How many partitions were begun again, because their worker was lost or could not give its result."
+    )
+    worker_count: int = Field(description="How many workers reduced.")
+    workers: tuple[PartitionWorker, ...] = Field(
+        description=f"The workers that reduced most first, {MOST_WORKERS_SHOWN} at most."
+    )
+
+
+SpreadField = Annotated[
+    PartitionsView | None,
+    Field(
+        exclude_if=lambda spread: spread is None,
+        description="How the job was spread over a Dask cluster, if it ran on one.",
+    ),
+]
+"""The field `partitions` of a result."""

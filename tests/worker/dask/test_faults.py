@@ -1,0 +1,171 @@
+"""A cluster whose workers die, leave and come back in the middle of a job."""
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.leases import lease_on
+from tests.support.waiting import until
+from warpfold.app.jobs.attempt import Lease
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.kernels.errors import Unavailable
+from warpfold.worker.dask import cluster, task
+from warpfold.worker.dask.options import ClusterOptions
+from warpfold.worker.execute import Kernels
+from warpfold.worker.messages import News, Progress
+
+distributed = pytest.importorskip("distributed")
+
+FOLDERS = Folders((), Path("nowhere"))
+
+
+def asked(n: int, partitions: int) -> Lease:
+    source = {"type": "generate", "distribution": "normal", "n": n, "dtype": "float64", "seed": 5}
+    spec = {"kind": "reduce", "op": "sum", "backend": "dask", "source": source, "partitions": partitions}
+    return lease_on(json.dumps(spec))
+
+
+def state_of(n: int) -> Any:
+    return (
+        Kernels("cpu", "here:cpu", FOLDERS, cpu_cache_bytes=8 << 20)
+        .run(
+            Request(uuid4(), 1, asked(n, 1).spec.replace('"dask"', '"cpu"').replace(', "partitions": 1', ""), 0.0),
+            lambda news: None,
+        )
+        .result["state"]
+    )
+
+
+@pytest.fixture
+def own() -> Iterator[Any]:
+    """A cluster of threads that a test may do with as it likes."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, memory_limit=0
+    ) as made:
+        yield made
+
+
+def test_a_worker_that_dies_takes_along_only_what_it_had_in_hand() -> None:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as made:
+        slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(made.scheduler_address, wait_s=60))
+        victim = psutil.Process(next(iter(made.workers.values())).pid)
+        killed = threading.Event()
+
+        def kill(news: News) -> None:
+            if isinstance(news, Progress) and 0 < news.done < news.total and not killed.is_set():
+                victim.send_signal(signal.SIGKILL)
+                killed.set()
+
+        result = ReduceResult.model_validate(slot.run(asked(40_000_000, 40), kill).result)
+        slot.close()
+    assert killed.is_set()
+    assert result.state == state_of(40_000_000)
+    assert result.partitions is not None
+    assert sum(worker.partitions for worker in result.partitions.workers) == 40
+    assert 1 <= result.partitions.repeated <= 4  # Dask sends a worker two at a time, and two may have been on the way
+
+
+def test_a_job_waits_for_a_cluster_without_workers_and_then_is_unavailable(own: Any) -> None:
+    slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address, wait_s=0.4))
+    own.scale(0)
+    until(lambda: not own.scheduler.workers)
+    with pytest.raises(Unavailable, match=r"has had no worker for 0.4 s; 0 of 3 partitions were done"):
+        slot.run(asked(300, 3), lambda news: None)
+    own.scale(1)
+    assert slot.run(asked(300, 3), lambda news: None).result["count"] == 300
+    slot.close()
+
+
+def test_a_job_goes_on_where_workers_come_back(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.worker.dask.running._LOOK_EVERY_S", 0.05)
+    slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address, wait_s=60))
+    begun, may_go_on = threading.Event(), threading.Event()
+    opened = task._open
+
+    def gate(partition: task.Partition, folders: Any) -> Any:
+        if partition.number == 2 and not begun.is_set():
+            begun.set()
+            may_go_on.wait(60)
+        return opened(partition, folders)
+
+    monkeypatch.setattr(task, "_open", gate)
+    done: list[Any] = []
+    job = threading.Thread(target=lambda: done.append(slot.run(asked(3000, 6), lambda news: None).result))
+    job.start()
+    assert begun.wait(60)
+    own.scale(0)
+    until(lambda: not own.scheduler.workers)
+    may_go_on.set()
+    own.scale(1)
+    job.join(60)
+    slot.close()
+    (result,) = done
+    assert result["state"] == state_of(3000)
+    assert result["partitions"]["repeated"] >= 1
+
+
+def test_a_scheduler_that_is_lost_in_the_middle_is_unavailable(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.worker.dask.running._LOOK_EVERY_S", 0.05)
+    slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address, wait_s=0.2))
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.3)
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def gate(partition: task.Partition, folders: Any) -> Any:
+        begun.set()
+        may_go_on.wait(60)
+        raise AssertionError("nobody waits for it")
+
+    monkeypatch.setattr(task, "_open", gate)
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            slot.run(asked(300, 3), lambda news: None)
+        except Unavailable as error:
+            errors.append(error)
+
+    job = threading.Thread(target=run)
+    job.start()
+    assert begun.wait(60)
+    closing = threading.Thread(target=own.close)
+    closing.start()
+    job.join(60)
+    may_go_on.set()
+    closing.join(60)
+    slot.close()
+    assert "0 of 3 partitions were done" in str(errors[0])
+
+
+def test_a_task_that_nobody_waits_for_stops_early(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.worker.dask.running._LOOK_EVERY_S", 0.05)
+    slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address))
+    begun, stopped = threading.Event(), threading.Event()
+    reduced, workers = task.reduce_partition, cluster.Cluster.workers
+
+    def watched(*given: Any, **options: Any) -> Any:
+        begun.set()
+        try:
+            return reduced(*given, **options)
+        except task.Withdrawn:
+            stopped.set()
+            raise
+
+    def look(of: cluster.Cluster) -> Any:
+        if begun.is_set():
+            raise Unavailable("the job ends here")
+        return workers(of)
+
+    monkeypatch.setattr(task, "reduce_partition", watched)
+    monkeypatch.setattr(cluster.Cluster, "workers", look)
+    monkeypatch.setattr("warpfold.worker.dask.running._Run._look", lambda run: run.cluster.workers())
+    with pytest.raises(Unavailable, match="the job ends here"):
+        slot.run(asked(1 << 34, 2), lambda news: None)  # minutes of work
+    assert stopped.wait(60)
+    slot.close()
