@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import dask
 from distributed import Client, LocalCluster
 
 from warpfold.contract.folders import Folders
@@ -181,13 +182,16 @@ def _local_cluster(processes: int | None) -> LocalCluster:
     number = processes or min(cores, _MOST_LOCAL)
     options: dict[str, Any] = {
         "memory_limit": 0,  # mapped files would count as memory, and pause a worker
+        # The scheduler has an HTTP server in any case; 8787 may be taken, and nobody is to read from it.
+        "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         "env": {"CUDA_VISIBLE_DEVICES": ""},  # the GPUs of this machine have slots of their own
     }
-    return LocalCluster(
-        n_workers=number,
-        threads_per_worker=max(1, cores // number),
-        processes=True,
-        dashboard_address=None,
-        security=True,
-        **options,
-    )
+    with dask.config.set({"distributed.scheduler.http.routes": []}):
+        return LocalCluster(
+            n_workers=number,
+            threads_per_worker=max(1, cores // number),
+            processes=True,
+            dashboard_address=None,
+            security=True,
+            **options,
+        )

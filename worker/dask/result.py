@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
@@ -13,7 +14,6 @@ from warpfold.kernels.places.place import ObjectFacts
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.running import reduce_on
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Success
 from warpfold.worker.stages import point_of, timings_of
 
 

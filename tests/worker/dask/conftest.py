@@ -2,22 +2,27 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.dask_cluster import cluster_of
 from warpfold.contract.folders import Folders
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.execute import Kernels
 
-distributed = pytest.importorskip("distributed")
-
 
 @pytest.fixture(scope="package")
 def scheduler() -> Iterator[str]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, memory_limit=0
-    ) as cluster:
+    with cluster_of(2, processes=False) as cluster:
         yield cluster.scheduler_address
+
+
+@pytest.fixture
+def own() -> Iterator[Any]:
+    """A cluster of one thread that a test may do with as it likes."""
+    with cluster_of(1, processes=False) as cluster:
+        yield cluster
 
 
 @pytest.fixture

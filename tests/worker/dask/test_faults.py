@@ -1,27 +1,30 @@
 """A cluster whose workers die, leave and come back in the middle of a job."""
 
+import base64
 import json
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.support.dask_cluster import cluster_of
 from tests.support.leases import lease_on
 from tests.support.waiting import until
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.partitions import reduce_partition
+from warpfold.kernels.source import GeneratedSource
 from warpfold.worker.dask import cluster, task
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.execute import Kernels
 from warpfold.worker.messages import News, Progress
-
-distributed = pytest.importorskip("distributed")
 
 FOLDERS = Folders((), Path("nowhere"))
 
@@ -32,28 +35,14 @@ def asked(n: int, partitions: int) -> Lease:
     return lease_on(json.dumps(spec))
 
 
-def state_of(n: int) -> Any:
-    return (
-        Kernels("cpu", "here:cpu", FOLDERS, cpu_cache_bytes=8 << 20)
-        .run(
-            Request(uuid4(), 1, asked(n, 1).spec.replace('"dask"', '"cpu"').replace(', "partitions": 1', ""), 0.0),
-            lambda news: None,
-        )
-        .result["state"]
-    )
-
-
-@pytest.fixture
-def own() -> Iterator[Any]:
-    """A cluster of threads that a test may do with as it likes."""
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, memory_limit=0
-    ) as made:
-        yield made
+def state_of(n: int) -> str:
+    state = CpuBackend(8 << 20).reduce(GeneratedSource("normal", n, 5, DTYPES["float64"]), "sum").state
+    assert state is not None
+    return base64.b64encode(state).decode()
 
 
 def test_a_worker_that_dies_takes_along_only_what_it_had_in_hand() -> None:
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as made:
+    with cluster_of(2, processes=True) as made:
         slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(made.scheduler_address, wait_s=60))
         victim = psutil.Process(next(iter(made.workers.values())).pid)
         killed = threading.Event()
@@ -147,7 +136,7 @@ def test_a_task_that_nobody_waits_for_stops_early(own: Any, monkeypatch: pytest.
     monkeypatch.setattr("warpfold.worker.dask.running._LOOK_EVERY_S", 0.05)
     slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address))
     begun, stopped = threading.Event(), threading.Event()
-    reduced, workers = task.reduce_partition, cluster.Cluster.workers
+    reduced, workers = reduce_partition, cluster.Cluster.workers
 
     def watched(*given: Any, **options: Any) -> Any:
         begun.set()

@@ -14,7 +14,7 @@ from warpfold.worker.dask import task
 from warpfold.worker.execute import Kernels
 from warpfold.worker.messages import News, Progress
 
-NORMAL = {"type": "generate", "distribution": "normal", "n": 100_003, "dtype": "float64", "seed": 7}
+NORMAL: dict[str, Any] = {"type": "generate", "distribution": "normal", "n": 100_003, "dtype": "float64", "seed": 7}
 OPS = (
     *("sum", "mean", "norm1", "norm2", "sum_squares", "var", "std"),
     *("min", "max", "norm_inf", "argmin", "argmax", "count_nonzero", "any", "all"),
@@ -49,7 +49,7 @@ def test_every_kind_of_element_gives_the_bits_of_one_slot(spreading: Kernels, al
 
 
 def test_a_dot_product_reads_both_sources_in_the_same_partitions(spreading: Kernels, alone: Kernels) -> None:
-    asked = {"op": "dot", "source": NORMAL, "other": NORMAL | {"seed": 8, "dtype": "float32"}}
+    asked: dict[str, Any] = {"op": "dot", "source": NORMAL, "other": NORMAL | {"seed": 8, "dtype": "float32"}}
     assert alike(spread(spreading, partitions=4, **asked), run(alone, **asked))
 
 
@@ -60,7 +60,7 @@ def test_files_are_cut_within_and_between(spreading: Kernels, alone: Kernels, tm
         np.save(tmp_path / f"{name}.npy", part)
     source = {"type": "files", "glob": "*.npy"}
     for op, policy in (("sum", "omit"), ("argmax", "omit"), ("argmin", "propagate"), ("min", "omit")):
-        asked = {"op": op, "nan_policy": policy, "source": source}
+        asked: dict[str, Any] = {"op": op, "nan_policy": policy, "source": source}
         assert alike(spread(spreading, partitions=5, **asked), run(alone, **asked))
     result = spread(spreading, source=source)
     assert result.input is not None
@@ -94,7 +94,7 @@ def test_the_result_tells_who_did_how_much_and_progress_is_bytes(spreading: Kern
     assert told is not None
     assert (told.scheduler, told.partitions, told.repeated) == (scheduler, 6, 0)
     assert sum(worker.partitions for worker in told.workers) == 6
-    assert sum(worker.bytes for worker in told.workers) == 8 * NORMAL["n"]  # type: ignore[operator]
+    assert sum(worker.bytes for worker in told.workers) == 8 * NORMAL["n"]
     assert all(worker.busy_s > 0 and worker.backend == "cpu" for worker in told.workers)
     steps = [news for news in heard if isinstance(news, Progress)]
     assert (steps[-1].done, steps[-1].total, steps[-1].unit) == (8 * 100_003, 8 * 100_003, "bytes")
@@ -111,7 +111,7 @@ def test_nothing_and_one_element_are_reduced(spreading: Kernels, alone: Kernels)
 
 def test_a_variance_needs_its_freedom_as_a_whole_and_not_in_a_partition(spreading: Kernels, alone: Kernels) -> None:
     few = NORMAL | {"n": 5}
-    asked = {"op": "var", "ddof": 3, "source": few}
+    asked: dict[str, Any] = {"op": "var", "ddof": 3, "source": few}
     assert alike(spread(spreading, partitions=5, **asked), run(alone, **asked))
 
 
