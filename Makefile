@@ -62,7 +62,7 @@ migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
 # --- work on it
 
 test: $(DEV) ## All tests but those that need a GPU; ends with the slowest
-	$(BIN)python -m pytest -n $(WORKERS) --dist worksteal --durations 20
+	$(BIN)python -m pytest -n $(WORKERS) --dist loadfile --durations 20
 
 check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
 	$(BIN)python -m ruff check .

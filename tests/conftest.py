@@ -45,6 +45,24 @@ def pytest_configure() -> None:
     gc.disable()  # until everything is collected: nothing of that is ever garbage, however often it is looked through
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, all list them in the order in which they are taken."""
+    if hasattr(config, "workerinput"):
+        from tests.support.sharing import in_order
+
+        items[:] = in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """`--dist loadfile` is as tests/support/sharing.py says. Tests need pytest-xdist only where it shares them."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.support.sharing import WholeFiles
+
+    return WholeFiles(config, log)
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays until the end, and is looked through no more."""
     gc.freeze()
