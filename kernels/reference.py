@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.operands import result_dtype
-from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops import INTEGER, Extreme, Finish, NanPolicy, Op, Terms, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def terms_of(op: Op, elements: Sequence[Element]) -> list[Element]:
     """What `op` adds up."""
     if op.terms is Terms.PRODUCTS:
         return [product(x, x) for x in elements]
-    return [magnitude(x) for x in elements] if op.name == "norm1" else list(elements)
+    return [magnitude(x) for x in elements] if op.magnitudes else list(elements)
 
 
 def special(summed: SummedTerms) -> float | None:
@@ -215,7 +215,7 @@ def _spread(op: Op, dtype: DType, present: Sequence[Element], ddof: int) -> Answ
     whole = sum(units)
     exact = Fraction(sum((n * unit - whole) ** 2 for unit in units), n * n * (n - ddof) << 2148)
     to = DTYPES[op.result_dtype(dtype)]
-    return Answer(nearest(exact, to) if op.name == "var" else nearest_root(exact, to), n)
+    return Answer(nearest(exact, to) if op.finish is Finish.VARIANCE else nearest_root(exact, to), n)
 
 
 def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Value:
@@ -257,7 +257,7 @@ def _place(op: Op, elements: Sequence[tuple[int, Element]]) -> int:
         if x.nan:
             return index
     ordered = [(index, _extended(x)) for index, x in elements]
-    best = min if op.name == "argmin" else max
+    best = min if op.extreme is Extreme.LEAST else max
     target = best(value for _, value in ordered)
     return next(index for index, value in ordered if value == target)
 
@@ -270,8 +270,8 @@ def _extended(x: Element) -> tuple[int, Fraction]:
 def _extreme(op: Op, dtype: DType, present: Sequence[Element]) -> Value:
     if any(x.nan for x in present):
         return math.nan
-    candidates = [magnitude(x) for x in present] if op.name == "norm_inf" else list(present)
-    best = min if op.name == "min" else max
+    candidates = [magnitude(x) for x in present] if op.magnitudes else list(present)
+    best = min if op.extreme is Extreme.LEAST else max
     # −0 sorts before +0, as in minimum and maximum of IEEE 754-2019.
     element = best(candidates, key=lambda x: (_extended(x), not x.negative))
     if not dtype.is_float:

@@ -44,8 +44,8 @@ class TestAnOp:
         assert not op.adds or op.rounds, "a total of floats is rounded"
 
     def test_has_a_definition_that_the_exact_strategy_gives_the_value_of(self, op: Op) -> None:
-        array = np.array([3, 1, 2, 2], dtype=np.int8)
-        elements = (DTYPES["int8"], array.tolist())
+        array = np.array([3, 1, -2, -2], dtype=np.int8)
+        elements = (DTYPES["int8"], array.view(np.uint8).tolist())
         if op.sources == 2:
             answer = reference.dot(op, elements, elements, NanPolicy.PROPAGATE)
         else:

@@ -22,8 +22,8 @@ def reduced(op: str, values: list[float], dtype: str, policy: NanPolicy = NanPol
 
 
 @pytest.mark.parametrize("dtype", list(DTYPES))
-@pytest.mark.parametrize("op", [op.name for op in OPS.values() if op.sources == 1])
-def test_it_computes_every_op_of_every_dtype(op: str, dtype: str) -> None:
+@pytest.mark.parametrize("op", sorted({op for op, _ in NUMPY.claims if OPS[op].sources == 1}))
+def test_it_computes_every_op_that_it_claims_of_every_dtype(op: str, dtype: str) -> None:
     wanted: dict[str, Value] = {
         "sum": 2,
         "mean": 0.5,
@@ -90,7 +90,7 @@ def test_nothing_has_a_sum_and_no_mean(values: list[float]) -> None:
 
 def test_only_what_selects_or_counts_is_called_correctly_rounded() -> None:
     source = ArraySource(np.ones(3, dtype=np.float32))
-    for op in (row for row in OPS.values() if row.sources == 1):
+    for op in (row for row in OPS.values() if row.sources == 1 and (row.name, "float32") in NUMPY.claims):
         reduction = NUMPY.reduce(Operands(source), op, NanPolicy.PROPAGATE, None)
         assert reduction.correctly_rounded == (op.terms is Terms.NONE and op.name != "prod")
 
