@@ -29,19 +29,16 @@ import psycopg
 import structlog
 from rich.console import Console
 from rich.table import Table
-from sqlalchemy import Connection
 
 from benchmarks.figures import provenance
 from benchmarks.http_load import Exchange, percentile
 from warpfold import migrations
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.batches import folding
-from warpfold.app.batches.folding import FoldedPage, FoldedTally
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, Database
 from warpfold.app.jobs import tags
 from warpfold.app.jobs.endpoints import JobQuery
-from warpfold.app.jobs.listing import Filter
 from warpfold.client.demo.service import free_port
 from warpfold.worker.embedded import EmbeddedPostgres
 from warpfold.worker.housekeeping import Housekeeping
@@ -328,22 +325,17 @@ async def of_folded(bench: Bench, times: int) -> Sequence[Row]:
         chosen = replace(JobQuery.model_validate(asked).chosen(), parent=False)
         exchanges = []
         for _ in range(3):
-            page, _ = await database.search(_folded_page, chosen)
+            page = await database.search(folding.page, chosen, _PAGE, counted=True)
         busy_s = bench.cpu_s()
         for _ in range(times):
             started = time.perf_counter()
-            page, _ = await database.search(_folded_page, chosen)
+            page = await database.search(folding.page, chosen, _PAGE, counted=True)
             exchanges.append(Exchange(200, b"", time.perf_counter() - started))
         cpu_ms = (bench.cpu_s() - busy_s) / times * 1e3
         p50_ms, p95_ms = percentile(exchanges, 50), percentile(exchanges, 95)
         rows.append(Row(f"folded: {question}", 0, p50_ms, p95_ms, cpu_ms, len(page.rows)))
     await database.close()
     return rows
-
-
-def _folded_page(connection: Connection, chosen: Filter) -> tuple[FoldedPage, FoldedTally]:
-    page = folding.page(connection, chosen, _PAGE)
-    return page, folding.count(connection, chosen, page)
 
 
 def of_depth(bench: Bench, waiting: int, times: int) -> Iterator[Row]:

@@ -7,7 +7,7 @@ fits is a question to the indexes of lists, between the first and the last job o
 of a page is bounded, and a page may end early (`app.jobs.listing`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -42,10 +42,13 @@ from warpfold.app.tables.users import users
 
 _CHUNKS = (64, 192)
 """How many batches a page looks at, in steps."""
+_COUNTED_CHUNKS = (1001, 1001, 1536)
+"""How many jobs that came by themselves a page looks at that counts them, in steps."""
 _MOST_PROBES = 20_000
 """How many lists of an index a step may look into. A batch without an index for the filter counts as a thousand."""
 _UNINDEXED = 1000
 _MOST_COUNTED = 100
+_MOST_JOBS_COUNTED = 1000
 _FEW = 256
 """Where so few jobs of batches fit, the batches are found by way of them."""
 _TURNED = timedelta(seconds=30)
@@ -60,21 +63,21 @@ _BROUGHT = select(batches.c.id, batches.c.first_seq).where(
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedPage:
-    """A page of rows. `following` is what the next page comes before; None on the last page. The first page knows how
-    many batches all pages have; on the others `batches` is None."""
-
-    rows: Sequence[Job | Batch]
-    following: int | None
-    batches: Tally | None
-
-
-@dataclass(frozen=True, slots=True)
 class FoldedTally:
     """How many rows a filter leaves."""
 
     jobs: Tally
     batches: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedPage:
+    """A page of rows. `following` is what the next page comes before; None on the last page. A first page that was
+    counted knows how many rows all pages have; on the others `tally` is None."""
+
+    rows: Sequence[Job | Batch]
+    following: int | None
+    tally: FoldedTally | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +91,21 @@ class _Questions:
     probes: int
 
 
-def page(connection: Connection, chosen: Filter, limit: int, before: int | None = None) -> FoldedPage:
+def page(
+    connection: Connection, chosen: Filter, limit: int, before: int | None = None, *, counted: bool = False
+) -> FoldedPage:
     """Up to `limit` rows, newest first, that come after `before`. `chosen.batch` is not looked at. A page with fewer
-    rows is not always the last: see `following`."""
-    numbers, looked_to = _alone(connection, chosen, limit + 1, before)
-    places, batches_looked_to = _batches(connection, chosen, max(limit, _MOST_COUNTED) + 1, before)
+    rows is not always the last: see `following`. With `counted` the first page looks for as many rows as are counted,
+    which costs less than to search for the page and then once more for the count."""
+    counted = counted and before is None
+    if counted:
+        numbers, looked_to = _alone(connection, chosen, max(limit, _MOST_JOBS_COUNTED) + 1, None, _COUNTED_CHUNKS)
+        places, batches_looked_to = _batches(connection, chosen, max(limit, _MOST_COUNTED) + 1, None)
+    else:
+        numbers, looked_to = _alone(connection, chosen, limit + 1, before)
+        places, batches_looked_to = _batches(connection, chosen, limit + 1, before)
+    of_jobs = listing.tally_of(numbers, looked_to, _MOST_JOBS_COUNTED)
+    tally = FoldedTally(of_jobs, listing.tally_of(places, batches_looked_to, _MOST_COUNTED)) if counted else None
     # Where one of both was given up, the other must not go on: a later page would have to go back.
     ends = [end for end in (looked_to, batches_looked_to) if end is not None]
     end = max(ends, default=None)
@@ -107,27 +120,22 @@ def page(connection: Connection, chosen: Filter, limit: int, before: int | None 
     of_ids = {places[number]: number for number in shown if number in places}
     for batch in repository.listed(connection, list(of_ids)):
         rows[of_ids[batch.id]] = batch
-    tally = _tally(places, batches_looked_to) if before is None else None
     return FoldedPage([rows[number] for number in shown if number in rows], following, tally)
 
 
-def count(connection: Connection, chosen: Filter, shown: FoldedPage | None = None) -> FoldedTally:
-    """How many rows the filter leaves, as far as that is cheap. A page of the same list that is `shown` may know it."""
-    tally = None if shown is None else shown.batches
-    if tally is None:
-        tally = _tally(*_batches(connection, chosen, _MOST_COUNTED + 1, None))
-    return FoldedTally(listing.count(connection, replace(chosen, batch=False)), tally)
+def count(connection: Connection, chosen: Filter) -> FoldedTally:
+    """How many rows the filter leaves, as far as that is cheap."""
+    of_batches = listing.tally_of(*_batches(connection, chosen, _MOST_COUNTED + 1, None), _MOST_COUNTED)
+    return FoldedTally(listing.count(connection, replace(chosen, batch=False), _MOST_JOBS_COUNTED), of_batches)
 
 
-def _tally(places: Mapping[int, UUID], looked_to: int | None) -> Tally:
-    return Tally(min(len(places), _MOST_COUNTED), exact=len(places) <= _MOST_COUNTED and looked_to is None)
-
-
-def _alone(connection: Connection, chosen: Filter, limit: int, before: int | None) -> tuple[Sequence[int], int | None]:
+def _alone(
+    connection: Connection, chosen: Filter, limit: int, before: int | None, chunks: Sequence[int] | None = None
+) -> tuple[Sequence[int], int | None]:
     """The `seq` of up to `limit` jobs that came by themselves; and where the search was given up, that down to which it
     has looked."""
     search = listing.search_for(connection, replace(chosen, batch=False))
-    return ((), None) if search is None else listing.look(connection, search, limit, before)
+    return ((), None) if search is None else listing.look(connection, search, limit, before, chunks)
 
 
 def _batches(

@@ -6,7 +6,8 @@ search looks at a few thousand jobs a page at most: a page may end early, or be 
 the work of a page is bounded, whatever the filters are and however many jobs are on record.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
@@ -24,9 +25,11 @@ from sqlalchemy import (
     bindparam,
     column,
     func,
+    literal,
     select,
     text,
     true,
+    union_all,
 )
 from sqlalchemy.sql.selectable import TextualSelect
 from sqlalchemy.types import TypeEngine
@@ -175,7 +178,7 @@ _HIGHEST: TextClause = text("""
 """)
 
 
-_NEWEST = select(func.max(jobs.c.seq))
+_NEWEST = select(func.max(jobs.c.seq)).scalar_subquery()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +192,10 @@ class _List:
     ensures: tuple[ColumnElement[bool], ...] = ()
     merged: str = ""
 
-    def newest(self, most: int, low: int, before: int) -> TextualSelect:
-        """Its newest jobs of a range, as the `seq` of each."""
-        return self._bound(self.sql + self.merged, {"most": most, "low": low, "before": before})
+    def newest(self, most: int, low: int, before: int, mark: str = "") -> TextualSelect:
+        """Its newest jobs of a range, as the `seq` of each. A `mark` at the names of its parameters tells them from
+        those of another list in the same statement."""
+        return self._bound(self.sql + self.merged, {"most": most, "low": low, "before": before}, mark)
 
     def within(self, first: str, last: str) -> TextualSelect:
         """Its jobs from `first` to `last`, two columns of the query around this one, in no order: whoever asks whether
@@ -199,10 +203,10 @@ class _List:
         sql = self.sql.replace(":low", first).replace(":before", f"{last} + 1")
         return self._bound(sql, {"most": _LARGEST})
 
-    def _bound(self, sql: str, values: Mapping[str, object]) -> TextualSelect:
+    def _bound(self, sql: str, values: Mapping[str, object], mark: str = "") -> TextualSelect:
         names = {**self.names, **values}
-        bound = (bindparam(name, value, type_=_TYPES[name]) for name, value in names.items())
-        return text(sql).bindparams(*bound).columns(column("seq", BigInteger))
+        bound = (bindparam(name + mark, value, type_=_TYPES[name]) for name, value in names.items())
+        return text(re.sub(r":(\w+)", rf":\1{mark}", sql)).bindparams(*bound).columns(column("seq", BigInteger))
 
     @property
     def everything(self) -> bool:
@@ -246,7 +250,11 @@ def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     search = search_for(connection, chosen)
     if search is None:
         return Tally(0, exact=True)
-    seqs, looked_to = look(connection, search, most + 1, None)
+    return tally_of(*look(connection, search, most + 1, None), most)
+
+
+def tally_of(seqs: Sized, looked_to: int | None, most: int) -> Tally:
+    """How many rows a search for more than `most` has left, which was given up at `looked_to`."""
     return Tally(min(len(seqs), most), exact=len(seqs) <= most and looked_to is None)
 
 
@@ -358,16 +366,16 @@ def rarest(connection: Connection, search: Search, before: int) -> _List:
     """The list of which the fewest jobs are between those that are wanted: few in all, or few lately."""
     if len(search.lists) == 1:
         return search.lists[0]
-    newest = connection.execute(_NEWEST).scalar_one() or 0
-    top = min(before, newest + 1)
-
-    def density(source: _List) -> float:
-        probed = source.at_once(_PROBED)
-        probe = source.newest(probed, search.low, before).subquery("probe")
-        number, lowest = connection.execute(select(func.count(), func.min(probe.c.seq))).one()
-        return float(number / max(1, top - (lowest if number == probed else search.low)))
-
-    return min(search.lists, key=density)
+    probes = []
+    for place, source in enumerate(search.lists):
+        probe = source.newest(source.at_once(_PROBED), search.low, before, f"_{place}").subquery(f"probe_{place}")
+        probes.append(select(literal(place).label("place"), func.count(), func.min(probe.c.seq), _NEWEST))
+    density: dict[int, float] = {}
+    for place, number, lowest, newest in connection.execute(union_all(*probes)):
+        top = min(before, (newest or 0) + 1)
+        full = number == search.lists[place].at_once(_PROBED)
+        density[place] = number / max(1, top - (lowest if full else search.low))
+    return search.lists[min(density, key=lambda place: (density[place], place))]
 
 
 def listed(connection: Connection, seqs: Sequence[int]) -> Sequence[Job]:

@@ -241,8 +241,8 @@ def _each(connection: Connection, chosen: Filter, before: int | None) -> Found:
 
 
 def _folded(connection: Connection, chosen: Filter, before: int | None) -> Found:
-    listed = folding.page(connection, chosen, _PAGE, before)
-    count = folding.count(connection, chosen, listed)
+    listed = folding.page(connection, chosen, _PAGE, before, counted=True)
+    count = listed.tally or folding.count(connection, chosen)
     return Found(listed.rows, listed.following, count.jobs, count.batches)
 
 

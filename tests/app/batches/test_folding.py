@@ -142,10 +142,10 @@ FILTERS: Mapping[str, Callable[[], Filter]] = {
 }
 
 
-def _pages(database: BlockingDatabase, chosen: Filter, limit: int) -> Iterator[Sequence[Any]]:
+def _pages(database: BlockingDatabase, chosen: Filter, limit: int, *, counted: bool = False) -> Iterator[Sequence[Any]]:
     before: int | None = None
     while True:
-        page = database.run(folding.page, chosen, limit, before)
+        page = database.run(folding.page, chosen, limit, before, counted=counted)
         yield page.rows
         if page.following is None:
             return
@@ -171,17 +171,22 @@ def _expected(database: BlockingDatabase, chosen: Filter) -> list[UUID]:
 def test_pages_have_each_job_or_its_batch_once_and_in_order(many: str, name: str) -> None:
     chosen = FILTERS[name]()
     with closing(BlockingDatabase(many, application="test")) as database:
-        pages = [[row.id for row in page] for page in _pages(database, chosen, 300)]
-        assert [row for page in pages for row in page] == _expected(database, chosen)
+        expected = _expected(database, chosen)
+        for counted in (False, True):
+            pages = [[row.id for row in page] for page in _pages(database, chosen, 300, counted=counted)]
+            assert [row for page in pages for row in page] == expected
 
 
 def test_pages_meet_where_a_search_was_given_up(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "_CHUNKS", (20, 40))
     monkeypatch.setattr(folding, "_CHUNKS", (16, 16))
+    monkeypatch.setattr(folding, "_MOST_JOBS_COUNTED", 30)
+    monkeypatch.setattr(folding, "_COUNTED_CHUNKS", (31, 50))
     with closing(BlockingDatabase(many, application="test")) as database:
         for chosen in (Filter(tags=(("half", "old"),), statuses=(Status.SUCCEEDED,)), Filter(owners=("eve",))):
-            pages = [[row.id for row in page] for page in _pages(database, chosen, 30)]
-            assert [row for page in pages for row in page] == _expected(database, chosen)
+            for counted in (False, True):
+                pages = [[row.id for row in page] for page in _pages(database, chosen, 30, counted=counted)]
+                assert [row for page in pages for row in page] == _expected(database, chosen)
 
 
 INDEXES: Mapping[str, Sequence[str]] = {
@@ -200,6 +205,8 @@ INDEXES: Mapping[str, Sequence[str]] = {
 @pytest.mark.parametrize("name", INDEXES)
 def test_a_filter_is_answered_by_its_indexes(many: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "_CHUNKS", (64, 256, 512))
+    monkeypatch.setattr(folding, "_MOST_JOBS_COUNTED", 255)
+    monkeypatch.setattr(folding, "_COUNTED_CHUNKS", (256, 512))
     chosen = FILTERS[name]()
     with closing(Explained(many, searches=True)) as explained:
         reads = explained.reads(_page, chosen)
@@ -209,7 +216,18 @@ def test_a_filter_is_answered_by_its_indexes(many: str, name: str, monkeypatch: 
 
 
 def _page(connection: Connection, chosen: Filter) -> None:
-    folding.page(connection, chosen, 50)
+    folding.page(connection, chosen, 50, counted=True)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_first_page_counts_as_a_count_by_itself_does(many: str, name: str) -> None:
+    chosen = FILTERS[name]()
+    with closing(BlockingDatabase(many, application="test")) as database:
+        page = database.run(folding.page, chosen, 50, counted=True)
+        assert page.tally == database.run(folding.count, chosen)
+        assert database.run(folding.page, chosen, 50).tally is None
+        following = page.following or 0
+        assert database.run(folding.page, chosen, 50, following, counted=True).tally is None
 
 
 def test_rows_are_counted_as_far_as_that_is_cheap(many: str) -> None:
