@@ -14,7 +14,6 @@ from functools import cache
 from mmap import PAGESIZE
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
@@ -69,34 +68,11 @@ class _Sigaction(ctypes.Structure):
 @cache
 def survive_cuts() -> None:
     """Have this process read zeros where a mapped file has ended. For a process that is ours alone: it takes the place
-    of whatever handled SIGBUS. Other causes of that signal end the process as before. The first call compiles, which
-    takes tenths of a second."""
+    of whatever handled SIGBUS. Other causes of that signal end the process as before. The first call on a machine
+    compiles, which takes tenths of a second."""
     if sys.platform != "linux":
         return
-    action = _Sigaction(handler=_handler().address, flags=_SA_SIGINFO)
+    from warpfold.kernels.bus_errors import handle  # it imports Numba
+
+    action = _Sigaction(handler=handle.address, flags=_SA_SIGINFO)
     ctypes.CDLL(None, use_errno=True).sigaction(int(signal.SIGBUS), ctypes.byref(action), None)
-
-
-@cache
-def _handler() -> Any:
-    """Machine code that runs in the thread which met the end of a file: it asks Python for nothing."""
-    import numba
-
-    compiler: Any = numba
-    carray, cfunc, types = compiler.carray, compiler.cfunc, compiler.types
-    mmap = types.ExternalFunction(
-        "mmap", types.uint64(types.uint64, types.uint64, types.int32, types.int32, types.int32, types.int64)
-    )
-    reset = types.ExternalFunction("signal", types.uint64(types.int32, types.uint64))
-    sigbus, page = int(signal.SIGBUS), PAGESIZE
-
-    @cfunc(types.void(types.int32, types.CPointer(types.int64), types.uint64), cache=True)
-    def handle(number, info, context):  # type: ignore[no-untyped-def]
-        facts = carray(info, 3)  # number and error; code; address
-        if facts[1] & 0xFFFFFFFF == 2:  # BUS_ADRERR: there is nothing at this address
-            # PROT_READ; MAP_PRIVATE, MAP_FIXED and MAP_ANONYMOUS
-            mmap(np.uint64(facts[2] & -page), np.uint64(page), 1, 0x32, -1, 0)
-        else:
-            reset(sigbus, np.uint64(0))  # the signal comes again, and ends the process
-
-    return handle
