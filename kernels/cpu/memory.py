@@ -1,5 +1,7 @@
 """Memory of this machine: whether an array fits in what is free, and the cache that stands before it."""
 
+import ctypes
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from warpfold.kernels.errors import OutOfMemory
 CPUS = Path("/sys/devices/system/cpu")
 """Where Linux describes its CPUs."""
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 _CACHE_BYTES = 32 << 20  # assumed where the system does not tell
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -36,6 +39,16 @@ def require(needed: int, what: str) -> None:
 def cache_bytes() -> int:
     """The size of the largest cache of the first core, 32 MiB where the system does not tell."""
     return max(map(_size, texts(CPUS.glob("cpu0/cache/index*/size"))), default=0) or _CACHE_BYTES
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep up to 128 MiB that were freed, and take arrays of up to 32 MiB from them. Dask sets its
+    workers to give everything back at once: then each piece of a source costs page faults, which take as long as making
+    its elements. Does nothing where the C library is another than glibc's."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, 1 << 25)
+        mallopt(_M_TRIM_THRESHOLD, 1 << 27)
 
 
 def texts(paths: Iterable[Path]) -> Iterator[str]:

@@ -186,7 +186,8 @@ def _local_cluster(processes: int | None) -> LocalCluster:
         "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         "env": {"CUDA_VISIBLE_DEVICES": ""},  # the GPUs of this machine have slots of their own
     }
-    with dask.config.set({"distributed.scheduler.http.routes": []}):
+    quiet = {"distributed.scheduler.http.routes": [], "distributed.worker.profile.enabled": False}
+    with dask.config.set(quiet):
         return LocalCluster(
             n_workers=number,
             threads_per_worker=max(1, cores // number),

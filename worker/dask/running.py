@@ -33,6 +33,8 @@ Report = Callable[[int, int], None]
 _AHEAD = 4
 """So many partitions for each thread of the cluster are at the scheduler: enough that no worker waits for the slot."""
 
+_GATHER_S = 0.02
+
 _LOOK_EVERY_S = 1.0
 """How often a cluster that gives nothing is asked for its workers."""
 
@@ -111,9 +113,10 @@ class _Run:
         self.cluster.forget([future for _, future in self._at.values()])
 
     def _hand_out(self) -> None:
-        room = max(_AHEAD * self._threads, 16) - len(self._at)
-        if room <= 0 or not self._todo or not self.cluster.is_connected:
-            return
+        most = max(_AHEAD * self._threads, 16)
+        room = most - len(self._at)
+        if room < most // 2 or not self._todo or not self.cluster.is_connected:
+            return  # many at a time cost less than one by one
         numbers = [self._todo.popleft() for _ in range(min(room, len(self._todo)))]
         tasks = [PartitionTask(own_version(), self.spec, self.partitions[at], self.folders) for at in numbers]
         futures = self.cluster.hand_out(tasks, self._ended.put)
@@ -122,10 +125,12 @@ class _Run:
             self._keys.add(future.key)
 
     def _wait(self) -> list[Any]:
-        """What has ended, after the first of them or a tenth of a second."""
+        """What has ended, soon after the first of them, or nothing after a tenth of a second."""
         ended: list[Any] = []
         try:
             ended.append(self._ended.get(timeout=0.1))
+            if self._todo:  # gathering several states takes as long as gathering one
+                time.sleep(_GATHER_S)
             while True:
                 ended.append(self._ended.get_nowait())
         except Empty:

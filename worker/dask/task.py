@@ -20,6 +20,7 @@ from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cores import cores_at_most
+from warpfold.kernels.cpu.memory import keep_freed_memory
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.kernels.mapped import survive_cuts
@@ -107,6 +108,7 @@ class WorkerDevice:
 def device_of_worker() -> WorkerDevice:
     """The first GPU that CUDA shows this process, else its CPU; opened at the first call."""
     survive_cuts()
+    keep_freed_memory()
     return WorkerDevice(open_backend("cuda:0" if visible_devices() else "cpu"))
 
 

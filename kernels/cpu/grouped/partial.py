@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable, units_of
+from warpfold.kernels.cpu.accumulator import accumulator, readable, units_of
+from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.cpu.pairs import pair_accumulator
+from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
 from warpfold.kernels.grouping import AlongAxes, Index, walk_of
@@ -64,6 +66,17 @@ class Digits:
                 high -= 1
             limbs[high] = sign
         return cls(terms, exponent + _DIGIT_BITS * low, limbs[low : high + 1].copy(), flags)
+
+    @classmethod
+    def of_state(cls, state: ExactState) -> "Digits":
+        """The digits of a single sum."""
+        low = ((state.units & -state.units).bit_length() - 1) // _DIGIT_BITS if state.units else 0
+        units = state.units >> (_DIGIT_BITS * low)
+        count = (units if units > 0 else ~units).bit_length() // _DIGIT_BITS + 1
+        digits = np.frombuffer(units.to_bytes(4 * count, "little", signed=True), "<u4").astype(np.int64)
+        digits[-1] = digits[-1] - (1 << _DIGIT_BITS) if digits[-1] >> (_DIGIT_BITS - 1) else digits[-1]
+        exponent = ORIGIN[state.terms] + _DIGIT_BITS * low
+        return cls(state.terms, exponent, digits.reshape(-1, 1), np.array([int(state.flags)], np.int64))
 
     @property
     def end(self) -> int:
@@ -132,6 +145,9 @@ class PartialResults:
         taken = operands(row, ArraySource(array), None if other is None else ArraySource(other))
         along = AlongAxes(axes, keepdims=True)
         shape = along.result_shape(array.shape)
+        if prod(shape) == 1 and array.size:
+            sums = tuple(map(Digits.of_state, _states(arrays, row)))
+            return PartialResults(op, taken.result_dtype(row), shape, along.counts(array.shape), sums)
         slabs = [
             _slab(tuple(part[where] for part in arrays), along, row)
             for where in _slabs(array.shape, along.reduced(array.ndim))
@@ -194,6 +210,28 @@ def _integers(values: Sequence[int], dtype: "np.dtype[Any]") -> NDArray[Any]:
         beyond = most if most > bounds.max else least
         raise InvalidInput(f"the sum {beyond} does not fit {dtype}")
     return np.array(values, dtype)
+
+
+def _states(arrays: Sequence[NDArray[Any]], op: Op) -> list[ExactState]:
+    """The states of all elements together, by the loops that serve single sums."""
+    dtypes = [dtype_of(array.dtype) for array in arrays]
+    if len(arrays) == 2:
+        pairs = pair_accumulator(*dtypes)
+        pairs.add(*(_flat(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)))
+        return [pairs.state()]
+    # The order of the elements is of no account: an array that is contiguous in any order is not copied.
+    flat = _flat(arrays[0].T if arrays[0].flags.f_contiguous else arrays[0], dtypes[0])
+    kinds = (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
+    sums = [accumulator(dtypes[0], terms, magnitudes=op.magnitudes) for terms in kinds]
+    for start in range(0, flat.size, PIECE if len(sums) > 1 else flat.size):
+        for one in sums:
+            one.add(flat[start : start + PIECE] if len(sums) > 1 else flat)
+    return [one.state() for one in sums]
+
+
+def _flat(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    flat = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(-1)
+    return flat.view(np.uint8) != 0 if dtype.kind is Kind.BOOL else flat
 
 
 def _slabs(shape: Sequence[int], reduced: Sequence[int]) -> Iterator[tuple[slice, ...]]:
