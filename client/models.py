@@ -37,11 +37,13 @@ class Input(Answer):
 
 
 class Placement(Answer):
-    """Where the service sent a job with the backend auto, why, and the seconds that it predicted of each slot."""
+    """Where the service sent a job with the backend auto, why, how many bytes it counted for the job, and the seconds
+    that it predicted of each slot."""
 
     backend: str
     slot: str
     reason: str
+    bytes: int | None = None
     predicted: dict[str, float] = Field(default_factory=dict)
 
 

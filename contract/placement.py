@@ -60,10 +60,16 @@ class Prediction:
 
 class Work(Frozen):
     """What a reduction has to move. `lies` tells where its elements are at first: made on the device, in files or
-    beyond, or in the request. `bytes` is None where nobody knows before a file is opened."""
+    beyond, or in the request. `bytes` are those of the elements or of their files, None where nobody knows before a
+    file is opened."""
 
     lies: Lies
     bytes: int | None
+
+    @property
+    def assumed_bytes(self) -> int:
+        """The bytes that predictions go by."""
+        return UNKNOWN_BYTES if self.bytes is None else self.bytes
 
     def predicted(self, rates: RatesView) -> Prediction:
         """How long the reduction takes a slot of these rates."""
@@ -76,8 +82,7 @@ class Work(Frozen):
             if rates.copy_gb_per_s is not None:
                 passed["copy"] = rates.copy_gb_per_s
         bound = min(passed, key=lambda stage: passed[stage])
-        nbytes = UNKNOWN_BYTES if self.bytes is None else self.bytes
-        return Prediction(rates.overhead_s + nbytes / passed[bound] / _GIGA, bound, passed[bound])
+        return Prediction(rates.overhead_s + self.assumed_bytes / passed[bound] / _GIGA, bound, passed[bound])
 
 
 PLACEMENT_EXAMPLE: JsonDict = {
@@ -95,6 +100,12 @@ class Placement(Frozen):
     backend: Literal["cpu", "cuda"]
     slot: str = Field(description="The worker that the job was sent to, as `host:slot`.")
     reason: str = Field(description="Why the job was sent there, in a sentence.")
+    bytes: int | None = Field(
+        None,
+        description="How many bytes the predictions counted for the job: those of the elements that are given or made, "
+        "the size of a dataset or of a file, and 2**30 where no size was known when the job was accepted. Null where "
+        "no prediction was made.",
+    )
     predicted: Mapping[str, float] = Field(
         default_factory=dict,
         description="Within how many seconds each slot was predicted to end the job, its wait there included; of more "

@@ -229,13 +229,15 @@ def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Sett
     portion = Portion()
     rows: list[str] = []
     ids: list[str] = []
+    folders = settings.folders()
     for number, spec in piece.unchecked():
         try:
             checked = _checked(spec, options, settings)
         except ApiError as error:
             problems = error.errors or (FieldProblem(field="", message=str(error.detail)),)
             raise Invalid.at([piece.problem(number, problem) for problem in problems]) from None
-        job = accept.job_of(checked, origin.owner, origin.request_id, origin.traceparent)
+        files = folders if accept.reads_files(checked) else None
+        job = accept.job_of(checked, origin.owner, origin.request_id, origin.traceparent, folders=files)
         children = accept.children_of(checked, job, origin.owner)
         ids.append(f'"{job.id}"')
         rows.append(_row(job, number))

@@ -42,6 +42,7 @@ from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
 from warpfold.app.quotas.room import Room
 from warpfold.app.tables.jobs import NONE, events, idempotency_keys, jobs
 from warpfold.app.webhooks import repository as webhooks
+from warpfold.contract.folders import Folders
 from warpfold.contract.groupings import check_held
 from warpfold.contract.jobs import JobSpec, brief_of
 from warpfold.contract.kinds.reduce import ReduceSpec
@@ -66,10 +67,17 @@ class Key:
 
 
 def job_of(
-    spec: Spec, owner: Principal, request_id: str | None, traceparent: str | None, job_id: UUID | None = None
+    spec: Spec,
+    owner: Principal,
+    request_id: str | None,
+    traceparent: str | None,
+    job_id: UUID | None = None,
+    *,
+    folders: Folders | None = None,
 ) -> Job:
     """The new job that `spec` asks for, with `job_id` as its id if that is given. `request_id` goes to the logs of all
-    who handle the job, `traceparent` to their spans; either may be missing."""
+    who handle the job, `traceparent` to their spans; either may be missing. With `folders`, the sizes of files are
+    looked at, which may wait for a disk."""
     return Job.new(
         id=job_id or uuid4(),
         owner=owner.name,
@@ -78,7 +86,7 @@ def job_of(
         priority=PRIORITIES[spec.priority],
         needs=spec.needs() if isinstance(spec, Task) and not spec.parts() else NONE,
         small=isinstance(spec, Task) and not spec.parts() and spec.small(),
-        work=_work(spec),
+        work=_work(spec, folders),
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(exclude={"webhook"}),
         spec_brief=brief_of(spec),
@@ -104,9 +112,14 @@ def datasets_of(spec: JobSpec) -> Mapping[str, str]:
     return {source.dataset_id: f"{field}.id" for field, source in spec.sources() if source.dataset_id is not None}
 
 
-def _work(spec: Spec) -> Mapping[str, object] | None:
+def reads_files(spec: Spec) -> bool:
+    """Whether a job has sources whose sizes are known by a look at files."""
+    return any(source.lies == "host" for _, source in spec.sources())
+
+
+def _work(spec: Spec, folders: Folders | None) -> Mapping[str, object] | None:
     """What a job has to move, if that tells how long it takes: not of small jobs, nor of what has parts."""
-    work = None if not isinstance(spec, Task) or spec.parts() or spec.small() else spec.work()
+    work = None if not isinstance(spec, Task) or spec.parts() or spec.small() else spec.work(folders)
     return None if work is None else work.model_dump()
 
 

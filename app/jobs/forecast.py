@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from warpfold.app.jobs.board import Board, Candidate, OpenSlot
-from warpfold.contract.placement import MOST_PREDICTED, Placement, Prediction
+from warpfold.contract.placement import MOST_PREDICTED, Placement, Prediction, Work
 
 UNKNOWN_S = 1.0
 """How long a job counts as running that nobody can predict. `app.jobs.turns` adds what it has run already."""
@@ -60,7 +60,8 @@ class Forecast:
         if slot.worker != choice.slot.worker:
             self._busy_s[choice.slot.worker] -= choice.ends[0][3].seconds
             self._busy_s[slot.worker] += expected_s or 0.0
-        return expected_s, _placement(choice, slot)
+        assert job.work is not None, "there is a choice only where there is work"
+        return expected_s, _placement(choice, slot, job.work)
 
     def _choice(self, job: Candidate) -> _Choice | None:
         if job.job_id not in self._choices:
@@ -89,7 +90,7 @@ def _overhead(slot: OpenSlot) -> float:
     return 0.0 if slot.rates is None else slot.rates.overhead_s
 
 
-def _placement(choice: _Choice, slot: OpenSlot) -> Placement:
+def _placement(choice: _Choice, slot: OpenSlot, work: Work) -> Placement:
     own = next(end for end in choice.ends if end[1].worker == slot.worker)
     others = [end for end in choice.ends if end is not own]
     if not others:
@@ -106,8 +107,16 @@ def _placement(choice: _Choice, slot: OpenSlot) -> Placement:
         )
     predicted = {each.worker: _rounded(end_s) for end_s, each, _, _ in choice.ends[:MOST_PREDICTED]}
     predicted[slot.worker] = _rounded(own[0])
+    if work.bytes is None:
+        reason += " The size of its input was not known, and counted as 1 GiB."
     return Placement.model_validate(
-        {"backend": slot.backend, "slot": slot.worker, "reason": reason, "predicted": predicted}
+        {
+            "backend": slot.backend,
+            "slot": slot.worker,
+            "reason": reason,
+            "bytes": work.assumed_bytes,
+            "predicted": predicted,
+        }
     )
 
 

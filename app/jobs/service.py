@@ -1,5 +1,6 @@
 """What the api does with jobs: each function is one request's work, in terms of specs, users and units of SQL."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,11 @@ async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | No
     id. Touches nothing but Postgres."""
     accept.check(spec, context.settings)
     with context.tracing.span("submit", kind=spec.kind) as span:
-        new = accept.job_of(spec, user, current_request_id(), span.traceparent, job_id)
+        facts = spec, user, current_request_id(), span.traceparent, job_id
+        if accept.reads_files(spec):  # whose sizes may have to come from a disk
+            new = await asyncio.to_thread(lambda: accept.job_of(*facts, folders=context.settings.folders()))
+        else:
+            new = accept.job_of(*facts)
         children, datasets = accept.children_of(spec, new, user), accept.datasets_of(spec)
         limits = Limits.of(context.settings)
         job = None

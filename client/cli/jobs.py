@@ -170,6 +170,7 @@ def show_job(job: Job, *, as_json: bool) -> None:
             ("computed by", None if result is None else _how(result)),
             ("prepare", f"{result.timings.prepare_ms:.3f} ms" if result and result.timings.prepare_ms >= 1 else None),
             ("kernel", None if result is None else f"{result.timings.kernel_ms:.3f} ms"),
+            *_placed(job.result if isinstance(job.result, ReduceResult | ReduceArrayResult) else None),
             *scalars.items(),
             ("owner", job.owner),
             ("tags", " ".join(f"{name}:{text}" for name, text in job.tags.items()) or None),
@@ -180,6 +181,18 @@ def show_job(job: Job, *, as_json: bool) -> None:
             *((f"part {child.name}", _part(child)) for child in job.children or ()),
         ]
     )
+
+
+def _placed(result: ReduceResult | ReduceArrayResult | None) -> list[tuple[str, str | None]]:
+    """Why the service chose the slot, and the times that it predicted beside the one that the job took."""
+    placement = None if result is None else result.placement
+    if result is None or placement is None or not placement.predicted:
+        return []
+    predicted = sorted(placement.predicted.items(), key=lambda slot: slot[1])
+    times = ", ".join(f"{slot} {seconds:g} s" for slot, seconds in predicted)
+    counted = "" if placement.bytes is None else f" for {placement.bytes:,} bytes"
+    took = f"it took {result.timings.total_ms / 1e3:.3g} s"
+    return [("placed", placement.reason), ("predicted", f"{times}{counted}; {took}")]
 
 
 def _waits_for(job: Job) -> str | None:

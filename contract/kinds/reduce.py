@@ -9,6 +9,7 @@ from pydantic.config import JsonDict
 
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, JobOptions, OpName, ReduceBackendName, StrategyName
+from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import (
     MOST_RESULTS,
@@ -242,10 +243,9 @@ class ReduceSpec(Task):
             return False
         return self.backend != DASK and all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
-    def work(self) -> Work:
+    def work(self, folders: Folders | None = None) -> Work:
         sources = [source for _, source in self.sources()]
-        counts = [(source.known_count, source.known_dtype) for source in sources]
-        sizes = [None if count is None or dtype is None else count * dtype.itemsize for count, dtype in counts]
+        sizes = [source.bytes_at_hand(folders) for source in sources]
         known = [size for size in sizes if size is not None]
         lies = {source.lies for source in sources}
         return Work(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import ValidationError
 
 from warpfold.contract.fields import BackendName, JobOptions
+from warpfold.contract.folders import Folders
 from warpfold.contract.placement import Work
 from warpfold.contract.sources.source import SourceSpec
 
@@ -87,9 +88,9 @@ class Task(Spec):
         jobs at a time and end several of them in one transaction."""
         return False
 
-    def work(self) -> Work | None:
-        """What the job has to move, so far as that is known without looking at files; None where that does not tell how
-        long it takes."""
+    def work(self, folders: Folders | None = None) -> Work | None:
+        """What the job has to move, so far as that is known without opening files; None where that does not tell how
+        long it takes. With `folders`, the sizes of files are looked at."""
         return None
 
     def data_seed(self) -> int | None:

@@ -42,6 +42,12 @@ class DatasetSource(AnyOptions, SourceSpec):
         chosen = stored.get("column") or stored.get("array")
         return f"dataset {stored['id']}" + (f" {chosen}" if chosen else "") if "id" in stored else None
 
+    def bytes_at_hand(self, folders: Folders | None) -> int | None:
+        try:
+            return None if folders is None else dataset_file(folders.datasets, self.id).stat().st_size
+        except OSError:
+            return None
+
     def files(self, folders: Folders) -> Sequence[LocalFile]:
         return (LocalFile(self.id, partial(self.begin, folders), sha256=self.id),)
 

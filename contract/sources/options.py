@@ -13,7 +13,15 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_vali
 from warpfold.contract.fields import DTypeName, said_as
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.sources.roots import PathName, check_name, locate, open_folder, open_regular, reason_of
+from warpfold.contract.sources.roots import (
+    PathName,
+    check_name,
+    locate,
+    open_folder,
+    open_regular,
+    reason_of,
+    size_at_hand,
+)
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
@@ -198,6 +206,9 @@ class NamedFile(SourceSpec):
     """A source that is one file on the server, or an object of a place."""
 
     path: PathName
+
+    def bytes_at_hand(self, folders: Folders | None) -> int | None:
+        return None if folders is None else size_at_hand(self.path, folders.roots, "source.path")
 
     def files(self, folders: Folders) -> Sequence[LocalFile]:
         return files_named((self.path,), folders, "source.path")

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Literal
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import files_named, open_file
-from warpfold.contract.sources.roots import PathName, check_name, opened
+from warpfold.contract.sources.roots import PathName, check_name, opened, size_at_hand
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrays import open_array_file
@@ -39,6 +39,9 @@ class PathSource(SourceSpec):
         if is_url(self.path):
             return open_file(self.path, folders, _FIELD, _npy_in)
         return open_npy(self.path, folders.roots)
+
+    def bytes_at_hand(self, folders: Folders | None) -> int | None:
+        return None if folders is None else size_at_hand(self.path, folders.roots, _FIELD)
 
     def files(self, folders: Folders) -> Sequence[LocalFile]:
         return files_named((self.path,), folders, _FIELD)

@@ -75,6 +75,19 @@ def open_regular(name: str, roots: Sequence[Path], field: str) -> BinaryIO:
     return file
 
 
+def size_at_hand(name: str, roots: Sequence[Path], field: str) -> int | None:
+    """The bytes of the regular file that `name` names, which must lie under a root as it must to be opened; None where
+    there is none, and of a URL."""
+    if is_url(name):
+        return None
+    try:
+        root, path = locate(name, roots, field)
+        status = (root / path).lstat()
+    except (OSError, InvalidInput):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
 def _below(path: PurePath, roots: Sequence[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 

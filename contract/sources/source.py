@@ -39,6 +39,13 @@ class SourceSpec(Frozen, ABC):
         """The shape of the array that the elements are; None of a file."""
         return None
 
+    def bytes_at_hand(self, folders: Folders | None) -> int | None:
+        """How many bytes the elements have, or the one file in `folders` that they are read from; None where no folders
+        are given, and where that takes more than a look at one file of this machine. Nothing is raised: whoever opens a
+        file tells what is wrong with it."""
+        count, dtype = self.known_count, self.known_dtype
+        return None if count is None or dtype is None else count * dtype.itemsize
+
     @property
     def lies(self) -> Lies:
         """Where the elements are before they are reduced."""

@@ -153,6 +153,13 @@ def test_a_preset_is_run_from_its_page(visit: Visiting) -> None:
     expect(page.get_by_role("region", name="Its jobs")).to_contain_text("reduction")
 
 
+def test_a_jobs_page_says_why_it_ran_where_it_did(visit: Visiting, dashboard: Dashboard) -> None:
+    made = {"type": "generate", "distribution": "uniform", "n": 2_000_000, "dtype": "float64"}
+    page = visit().page
+    page.goto(f"/jobs/{dashboard.ended({'kind': 'reduce', 'op': 'sum', 'source': made})}")
+    expect(page.get_by_role("region", name="Where it ran")).to_contain_text(re.compile("slot|predicted"))
+
+
 def test_groups_are_shown_as_bars_and_as_a_table(visit: Visiting, dashboard: Dashboard) -> None:
     keys = {"name": "region", "source": {"type": "values", "values": ["south", "north", "south"]}}
     values = {"op": "sum", "name": "total", "source": {"type": "values", "values": [1e16, 2.5, 2.0]}}

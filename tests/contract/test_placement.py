@@ -1,8 +1,12 @@
 """The time that a reduction is predicted to take, with the rates of an H200 and of the 16 cores beside it."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from tests.support.rates import CPU, H200
+from warpfold.contract.folders import Folders, dataset_file
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.placement import UNKNOWN_BYTES, RatesView, Work
@@ -47,6 +51,46 @@ def test_a_spec_tells_what_it_has_to_move(source: dict[str, object], lies: str, 
     spec = job_spec.validate_python({"kind": "reduce", "op": "sum", "source": source})
     assert isinstance(spec, ReduceSpec)
     assert spec.work() == Work.model_validate({"lies": lies, "bytes": nbytes})
+
+
+def test_the_size_of_one_file_or_dataset_is_known_by_a_look(tmp_path: Path) -> None:
+    roots, datasets = tmp_path / "data", tmp_path / "datasets"
+    roots.mkdir()
+    (roots / "x.npy").write_bytes(bytes(1000))
+    (tmp_path / "secret.npy").write_bytes(bytes(7))
+    (roots / "link.npy").symlink_to(tmp_path / "secret.npy")
+    (roots / "x.zarr").mkdir()
+    os.mkfifo(roots / "pipe")
+    stored = dataset_file(datasets, "0" * 64)
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(bytes(300))
+    folders = Folders((roots,), datasets)
+    for source, nbytes in (
+        ({"type": "path", "path": "x.npy"}, 1000),
+        ({"type": "array", "path": "x.npy"}, 1000),
+        ({"type": "table", "path": "x.npy"}, 1000),
+        ({"type": "dataset", "id": "0" * 64}, 300),
+        ({"type": "dataset", "id": "1" * 64}, None),
+        ({"type": "path", "path": "link.npy"}, None),
+        ({"type": "path", "path": "pipe"}, None),
+        ({"type": "array", "path": "x.zarr"}, None),
+        ({"type": "path", "path": "none.npy"}, None),
+        ({"type": "path", "path": "https://data.example/x.npy"}, None),
+        ({"type": "files", "glob": "*.npy"}, None),
+    ):
+        spec = job_spec.validate_python({"kind": "reduce", "op": "sum", "source": source})
+        assert isinstance(spec, ReduceSpec)
+        assert spec.work(folders) == Work(lies="host", bytes=nbytes), source
+    both = job_spec.validate_python(
+        {
+            "kind": "reduce",
+            "op": "dot",
+            "source": {"type": "path", "path": "x.npy"},
+            "other": {"type": "generate", "distribution": "normal", "n": 1000, "dtype": "float64"},
+        }
+    )
+    assert isinstance(both, ReduceSpec)
+    assert both.work(folders) == Work(lies="host", bytes=9000)
 
 
 def test_two_sources_lie_where_the_slower_of_them_does() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Header
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,12 +28,13 @@ from warpfold.app.results.repository import page as page_of_measurements
 from warpfold.contract.jobs import result_of
 from warpfold.contract.kinds.groupby import GroupTableResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
+from warpfold.contract.placement import Placement
 from warpfold.contract.timings import bound_in_words
 
 _MOST_POINTS = 500
 _NARROWEST = 0.4
 """A segment takes at least so many percent of the time line, so that it can be seen."""
-_APART = ("timings", "device", "provenance", "state")
+_APART = ("timings", "device", "provenance", "state", "placement")
 
 router = pages()
 
@@ -49,6 +51,18 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacementView:
+    """Why a job ran where it did: a sentence, the bytes that predictions went by, None where there were none, and the
+    seconds that were predicted of each slot, the fastest first. `took_ms` is how long the job ran on `slot`."""
+
+    slot: str
+    reason: str
+    bytes: int | None
+    predicted: Sequence[tuple[str, float]]
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class ResultSummary:
     """A result as the page shows it: the value, if it has one, stands at the top, and everything else below."""
 
@@ -57,6 +71,7 @@ class ResultSummary:
     correctly_rounded: bool | None
     timeline: Sequence[Segment]
     bound: str
+    placement: PlacementView | None
     main: JsonView
     others: list[JsonView]
 
@@ -140,9 +155,20 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),
         bound=bound_in_words(result.get("timings") or {}),
+        placement=placement_of(result.get("placement"), result.get("timings") or {}),
         main=json_view_of("Result", rest),
-        others=[table for table in others if table.title != "Timings"],
+        others=[table for table in others if table.title not in ("Timings", "Placement")],
     )
+
+
+def placement_of(stored: object, timings: Mapping[str, Any]) -> PlacementView | None:
+    """The `placement` of a result, as any version wrote it; None where the request named the backend."""
+    try:
+        placement = Placement.model_validate(stored)
+    except ValidationError:
+        return None
+    predicted = sorted(placement.predicted.items(), key=lambda slot: slot[1])
+    return PlacementView(placement.slot, placement.reason, placement.bytes, predicted, _ms(timings, "total_ms"))
 
 
 def timeline_of(timings: Mapping[str, Any]) -> Sequence[Segment]:

@@ -1,13 +1,16 @@
 import json
 import math
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from tests.support.api import RESULT, THREE_VALUES, Api
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.views import JobView
+from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason
 
 
@@ -164,6 +167,19 @@ def test_a_file_under_a_data_root_is_accepted_by_absolute_and_by_relative_name(a
     root = api.settings.data_roots[0]
     for path in (f"{root}/x.npy", "x.npy", "deeper/x.npy"):
         api.submit(source={"type": "path", "path": path})
+
+
+def test_the_size_of_a_file_is_looked_at_when_its_job_is_accepted(api: Api, http: httpx.Client) -> None:
+    root = api.settings.data_roots[0]
+    (root / "sized.npy").write_bytes(bytes(12_345))
+    source = {"type": "path", "path": "sized.npy"}
+    alone = api.submit(source=source)
+    specs = [{"kind": "reduce", "op": "sum", "source": source}] * 2
+    batch = http.post("/v1/batches", json={"specs": specs})
+    assert batch.status_code == 201, batch.text
+    stored = select(jobs.c.work).where((jobs.c.id == UUID(alone)) | (jobs.c.batch_id == UUID(batch.json()["id"])))
+    sized = api.database.run(lambda connection: connection.execute(stored).scalars().all())
+    assert sized == [{"lies": "host", "bytes": 12_345}] * 3
 
 
 def test_a_data_root_may_be_named_through_a_link(api: Api, tmp_path: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.rates import CPU, H200
 from warpfold.app.jobs.allotment import Assignment, allot
 from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
-from warpfold.contract.placement import Work
+from warpfold.contract.placement import UNKNOWN_BYTES, Work
 
 GPU_SLOT = OpenSlot("a:cuda:0", "cuda", rates=H200)
 CPU_SLOT = OpenSlot("a:cpu", "cpu", rates=CPU)
@@ -46,6 +46,17 @@ def test_data_on_the_host_goes_to_the_cpu_where_the_way_to_the_gpu_is_slower() -
     assert assigned.placement.reason == (
         "a:cpu was predicted to end it first, in 0.172 s, because it reduces 50 GB/s; the next, a:cuda:0, in 0.227 s, "
         "because it reads 38 GB/s."
+    )
+
+
+def test_a_placement_says_what_size_was_counted_and_whether_that_was_known() -> None:
+    known, unknown = (allotted(BOTH, asked(Work(lies="host", bytes=size)))[0].placement for size in (1 << 20, None))
+    assert known is not None
+    assert (known.bytes, "not known" in known.reason) == (1 << 20, False)
+    assert unknown is not None
+    assert unknown.bytes == UNKNOWN_BYTES
+    assert unknown.reason.endswith(
+        "because it reads 38 GB/s. The size of its input was not known, and counted as 1 GiB."
     )
 
 

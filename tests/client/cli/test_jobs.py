@@ -10,8 +10,15 @@ from tests.support.shell import Shell, plain
 from warpfold.client.api import Client
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.models import Job
+from warpfold.contract.kinds.reduce import ReduceResult
 
 LONG = ("submit", "--generate", "normal", "--n", "68719476736")
+
+ENDED = {
+    **{"id": "5f0c", "kind": "reduce", "status": "succeeded", "owner": "ada", "attempt": 1, "queue_position": None},
+    **{"created_at": "2026-11-21T00:00:00Z", "started_at": None, "finished_at": None, "result": None},
+    **{"reason": None, "error": None, "progress": {"done": 0, "total": 0, "unit": ""}},
+}
 
 SHOWN = """\
 id  ID
@@ -135,9 +142,7 @@ def test_a_failed_job_is_a_code_of_its_own(shell: Shell) -> None:
 def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     job = Job.model_validate(
         {
-            **{"id": "5f0c", "kind": "reduce", "status": "queued", "owner": "ada", "attempt": 1, "queue_position": 3},
-            **{"created_at": "2026-11-21T00:00:00Z", "started_at": None, "finished_at": None, "result": None},
-            **{"reason": None, "error": None, "progress": {"done": 0, "total": 0, "unit": ""}},
+            **{**ENDED, "status": "queued", "queue_position": 3},
             **{"estimated_start_at": "2026-11-21T00:05:00Z"},
             **{"hold": {"quota": "gpu_seconds_per_day", "limit": 600, "until": "2026-11-22T00:00:00Z"}},
         }
@@ -147,6 +152,18 @@ def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]
     assert "status  queued, number 3\n" in shown
     assert "waits for  the owner's quota (gpu_seconds_per_day, 600), until DAY 00:00\n" in shown
     assert "starts about  TIME\n" in shown
+
+
+def test_why_a_job_ran_where_it_did_is_said_beside_the_predicted_times(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "gpu1:cpu was predicted to end it first, in 0.172 s."
+    predicted = {"gpu1:cuda:0": 0.227, "gpu1:cpu": 0.172}
+    placement = {"backend": "cpu", "slot": "gpu1:cpu", "reason": reason, "bytes": 8 << 30, "predicted": predicted}
+    result = {**ReduceResult.model_json_schema()["examples"][0], "placement": placement}
+    result["timings"] = {**result["timings"], "total_ms": 181.4}
+    show_job(Job.model_validate({**ENDED, "result": result}), as_json=False)
+    shown = capsys.readouterr().out
+    assert reason in shown
+    assert "gpu1:cpu 0.172 s, gpu1:cuda:0 0.227 s for 8,589,934,592 bytes; it took 0.181 s" in shown
 
 
 def test_ctrl_c_stops_waiting_and_not_the_job(shell: Shell, client: Client) -> None:

@@ -5,7 +5,7 @@ from tests.support.window import Window
 from warpfold.app.dashboard.pages.job import timeline_of
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.kinds.groupby import GroupbyResult
-from warpfold.contract.kinds.reduce import ReduceArrayResult
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
 
 def test_the_parts_of_a_bar_fill_it_and_are_as_wide_as_they_took() -> None:
@@ -64,3 +64,24 @@ def test_groups_are_a_table_and_bars(ann: Window, api: Api) -> None:
     for part in ("2 groups of 3 rows (exact)", "1.0000000000000002e+16", f"/v1/jobs/{job}/result?format=csv"):
         assert part in shown
     assert "Bars of sum by region, 2 groups: from 2.5 (south) to 1e+16 (north)." in shown
+
+
+def test_a_page_says_why_a_job_ran_where_it_did_and_what_was_predicted(ann: Window, api: Api) -> None:
+    job = api.submit()
+    example = ReduceResult.model_json_schema()["examples"][0]
+    placement = {
+        "backend": "cpu",
+        "slot": "gpu1:cpu",
+        "reason": "gpu1:cpu was predicted to end it first.",
+        "bytes": 8 << 30,
+        "predicted": {"gpu1:cuda:0": 0.227, "gpu1:cpu": 0.172},
+    }
+    api.finish(api.claim(job), {**example, "placement": placement})
+    shown = ann.get(f"/jobs/{job}").text
+    card = shown[shown.index('id="placement"') : shown.index('id="events-title"')]
+    assert "gpu1:cpu was predicted to end it first." in card
+    assert card.index("<b>gpu1:cpu</b>") < card.index("172 ms") < card.index("gpu1:cuda:0") < card.index("227 ms")
+    assert "8.59 G" in card or "8,589,934,592" in card
+    without = api.submit()
+    api.finish(api.claim(without), {**example, "placement": None})
+    assert 'id="placement"' not in ann.get(f"/jobs/{without}").text
