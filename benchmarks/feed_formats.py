@@ -1,9 +1,10 @@
 """The files and the peers of `benchmarks.feed` that are no `.npy` in the page cache: formats that are decoded, a cold
-file, and a file of a web server.
+file, a file of a web server, and an object of a bucket.
 
 Each file is reduced by every slot in turns with the way that its own library reads it, which is what a ratio is to.
 """
 
+import io
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +30,12 @@ from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.places.place import Places
 
 Way = Callable[[], object]
+
+_STORED_BYTES = 1 << 26
+"""The elements of an object of moto's S3 server, which is made for tests, and is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Case:
 
 def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[Case]:
     """A case of `nbytes` of float64 for each format, one after another: each file is gone when the next is made."""
+    here = Folders((folder.resolve(),), folder)
     numbers = np.random.default_rng(1).normal(100.0, 15.0, nbytes // 8)
     for compression in ("zstd", "none"):
         path = folder / "x.parquet"
@@ -54,39 +61,45 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
             "pandas.read_parquet, sum": partial(_pandas, path),
         }
         source = TableSource(type="table", path=path.name)
-        yield Case(f"Parquet {compression}", nbytes, peers | _ours(source, folder, slots), "pyarrow's scan")
+        yield Case(f"Parquet {compression}", nbytes, peers | _ours(source, here, slots), "pyarrow's scan")
         path.unlink()
     array = zarr.create_array(folder / "x.zarr", shape=numbers.shape, chunks=(1 << 20,), dtype="f8")
     array[:] = numbers
     ways: dict[str, Way] = {"zarr-python's read": partial(_zarr, folder / "x.zarr")}
-    ours = _ours(ArrayFileSource(type="array", path="x.zarr"), folder, slots)
+    ours = _ours(ArrayFileSource(type="array", path="x.zarr"), here, slots)
     yield Case("Zarr zstd", nbytes, ways | ours, "zarr-python's read")
     shutil.rmtree(folder / "x.zarr")
     text = folder / "x.csv"
     few = numbers[: numbers.size // 4]
     pyarrow.csv.write_csv(pa.table({"key": np.arange(few.size), "x": few.round(4)}), text)
     ways = {"pyarrow.csv.read_csv": partial(_csv, text)}
-    ours = _ours(TableSource(type="table", path=text.name, column="x"), folder, slots)
+    ours = _ours(TableSource(type="table", path=text.name, column="x"), here, slots)
     yield Case("CSV, 1 of 2 columns", text.stat().st_size, ways | ours, "pyarrow.csv.read_csv")
     text.unlink()
     np.save(folder / "x.npy", numbers)
     del numbers
     with _cold(folder / "x.npy") as (forget, direct):
-        ours = _ours(PathSource(type="path", path="x.npy"), folder, slots)
+        ours = _ours(PathSource(type="path", path="x.npy"), here, slots)
         yield Case("cold .npy", nbytes, {"dd with direct I/O": direct} | ours, "dd with direct I/O", forget)
     with places.server(folder) as port:
         for name, slot in slots.items():
             read = places.ways(folder, port, slot, "x.npy")
             chosen = {places.SOCKETS: read[places.SOCKETS], f"warpfold, slot {name}": read[places.BY_URL]}
             yield Case(".npy of a web server", nbytes, chosen, places.SOCKETS)
+    if find_spec("moto") is not None:
+        few = io.BytesIO()
+        np.save(few, np.load(folder / "x.npy", mmap_mode="r")[: _STORED_BYTES // 8])
+        with places.bucket(few.getvalue()) as stored:
+            folders = Folders((), folder, Places((stored.place,)))
+            ours = _ours(PathSource(type="path", path=stored.url), folders, slots)
+            yield Case(".npy of moto's S3", few.tell(), {places.SOCKETS: stored.sockets} | ours, places.SOCKETS)
     (folder / "x.npy").unlink()
 
 
 def _ours(
-    source: TableSource | ArrayFileSource | PathSource, folder: Path, slots: Mapping[str, Backend]
+    source: TableSource | ArrayFileSource | PathSource, folders: Folders, slots: Mapping[str, Backend]
 ) -> dict[str, Way]:
     """How each slot adds up a source, which is opened anew each time."""
-    folders = Folders((folder.resolve(),), folder)
 
     def reduced(slot: Backend) -> object:
         return slot.reduce(source.open(folders), "sum").value

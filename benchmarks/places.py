@@ -21,8 +21,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import httpx
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -93,28 +95,34 @@ def ways(folder: Path, port: int, slot: Backend, name: str = _NAME) -> Mapping[s
     places = Folders((folder.resolve(),), folder, Places((Place(root, private=True),)))
     by_url, of_file = (PathSource(type="path", path=path) for path in (root + name, name))
     return {
-        SOCKETS: lambda: _thrown_away(port, name, size),
+        SOCKETS: lambda: thrown_away(port, name, size),
         BY_URL: lambda: slot.reduce(by_url.open(places), "sum").value,
         FROM_FILE: lambda: slot.reduce(of_file.open(places), "sum").value,
     }
 
 
-def _thrown_away(port: int, name: str, size: int) -> None:
-    """Read the whole file in ranges, several at a time, and keep nothing."""
+def thrown_away(port: int, name: str, size: int, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Read the whole file in ranges, several at a time, and keep nothing. Each request carries `headers`."""
     own = threading.local()
+    more = "".join(f"{header}: {value}\r\n" for header, value in headers.items())
 
     def read(start: int) -> None:
         if not hasattr(own, "connection"):
             own.connection, own.buffer = socket.create_connection(("127.0.0.1", port)), bytearray(REQUEST_BYTES + 4096)
         stop = min(start + REQUEST_BYTES, size)
-        asked = f"GET /{name} HTTP/1.1\r\nHost: here\r\nRange: bytes={start}-{stop - 1}\r\n\r\n"
+        asked = f"GET /{name} HTTP/1.1\r\nHost: here\r\nRange: bytes={start}-{stop - 1}\r\n{more}\r\n"
         own.connection.sendall(asked.encode())
         view, filled, head = memoryview(own.buffer), 0, -1
         while head < 0 or filled - head < stop - start:
-            filled += own.connection.recv_into(view[filled:])
+            # What follows the head is received by as few calls as the system allows.
+            most, whole = (len(view), 0) if head < 0 else (head + stop - start, socket.MSG_WAITALL)
+            filled += own.connection.recv_into(view[filled:most], 0, whole)
             if head < 0:
                 head = bytes(view[: min(filled, 4096)]).find(b"\r\n\r\n")
                 head += 4 if head >= 0 else 0
+        if view[:8] == b"HTTP/1.0":  # this server answers one request a connection
+            own.connection.close()
+            del own.connection
 
     with ThreadPoolExecutor(IN_FLIGHT) as threads:
         list(threads.map(read, range(0, size, REQUEST_BYTES)))
@@ -128,6 +136,48 @@ def server(folder: Path) -> Iterator[int]:
     assert process.stdout is not None
     try:
         yield int(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+_S3 = """
+from moto.server import ThreadedMotoServer
+import sys
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """An object in moto's S3 server: its place, its URL, and what reads it by bare sockets."""
+
+    place: Place
+    url: str
+    sockets: Callable[[], object]
+
+
+@contextmanager
+def bucket(content: bytes) -> Iterator[Bucket]:
+    """An object of a bucket that a process of its own serves."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _S3], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    try:
+        port = int(process.stdout.readline())
+        secrets = {"access_key_id": "AKIAOFTHEBENCHMARK", "secret_access_key": "none"}
+        signed = f"AWS4-HMAC-SHA256 Credential={secrets['access_key_id']}/20261122/us-east-1/s3/aws4_request"
+        headers = {"Authorization": signed}
+        at = f"http://127.0.0.1:{port}/numbers"
+        httpx.put(at, headers=headers).raise_for_status()
+        httpx.put(f"{at}/x.npy", headers=headers, content=content, timeout=120).raise_for_status()
+        place = Place("s3://numbers/", endpoint=at.removesuffix("/numbers"), private=True, secrets=secrets)
+        yield Bucket(place, "s3://numbers/x.npy", lambda: thrown_away(port, "numbers/x.npy", len(content), headers))
     finally:
         process.terminate()
         process.communicate()

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
@@ -37,12 +38,16 @@ _FIRST_BYTES = 1 << 22
 """The block that tells the dtypes, and the longest line."""
 
 _BLOCK_BYTES = 1 << 21
-"""What one thread parses at a time."""
+"""What one thread parses at a time of a long file."""
+
+_LEAST_BLOCK_BYTES = 1 << 20
+_BLOCKS_A_THREAD = 8
+"""Threads end a short file at about the same time if each of them has so many blocks."""
 
 _HEAD_BYTES = 1 << 16
 """The beginning of a file that tells the columns' names."""
 
-_INFERRED_BYTES = 1 << 19
+_INFERRED_BYTES = 1 << 18
 """What one thread parses at a time of the block that tells the dtypes."""
 
 _NEAR_BYTES = 1 << 12
@@ -130,6 +135,8 @@ class TextFile:
         self._file, self._packed = file, packed
         self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
         self._size = file.seek(0, 2)
+        even = max(_LEAST_BLOCK_BYTES, self._size // (usable_cores() * _BLOCKS_A_THREAD))
+        self._block_bytes = min(_BLOCK_BYTES, even)
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
@@ -187,7 +194,7 @@ class TextFile:
         A block raises InvalidInput where a line is too long."""
         if self._bytes is None:
             return self._streamed()
-        return (partial(self._block, self._bytes, at) for at in range(0, self._size, _BLOCK_BYTES))
+        return (partial(self._block, self._bytes, at) for at in range(0, self._size, self._block_bytes))
 
     def _streamed(self) -> Iterator[Block]:
         stream, rest = self._stream(), b""
@@ -205,10 +212,10 @@ class TextFile:
     def _block(self, file: FileBytes, at: int) -> memoryview:
         """The lines that begin at the byte `at` or up to a block's length behind it."""
         start = self._line_from(file, at)
-        stop = self._line_from(file, at + _BLOCK_BYTES)
+        stop = self._line_from(file, at + self._block_bytes)
         memory: bytearray | None = getattr(self._own, "memory", None)
         if memory is None or len(memory) < stop - start:  # the system clears new memory first, which takes time
-            memory = self._own.memory = bytearray(max(stop - start, _BLOCK_BYTES + _NEAR_BYTES))
+            memory = self._own.memory = bytearray(max(stop - start, self._block_bytes + _NEAR_BYTES))
         lines = memoryview(memory)[: stop - start]
         file.read_into(start, np.frombuffer(lines, np.uint8))
         return lines
