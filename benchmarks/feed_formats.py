@@ -87,12 +87,12 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
             chosen = {places.SOCKETS: read[places.SOCKETS], f"warpfold, slot {name}": read[places.BY_URL]}
             yield Case(".npy of a web server", nbytes, chosen, places.SOCKETS)
     if find_spec("moto") is not None:
-        few = io.BytesIO()
-        np.save(few, np.load(folder / "x.npy", mmap_mode="r")[: _STORED_BYTES // 8])
-        with places.bucket(few.getvalue()) as stored:
+        packed = io.BytesIO()
+        np.save(packed, np.load(folder / "x.npy", mmap_mode="r")[: _STORED_BYTES // 8])
+        with places.bucket(packed.getvalue()) as stored:
             folders = Folders((), folder, Places((stored.place,)))
             ours = _ours(PathSource(type="path", path=stored.url), folders, slots)
-            yield Case(".npy of moto's S3", few.tell(), {places.SOCKETS: stored.sockets} | ours, places.SOCKETS)
+            yield Case(".npy of moto's S3", packed.tell(), {places.SOCKETS: stored.sockets} | ours, places.SOCKETS)
     (folder / "x.npy").unlink()
 
 

@@ -120,7 +120,7 @@ def thrown_away(port: int, name: str, size: int, headers: Mapping[str, str] = Ma
             if head < 0:
                 head = bytes(view[: min(filled, 4096)]).find(b"\r\n\r\n")
                 head += 4 if head >= 0 else 0
-        if view[:8] == b"HTTP/1.0":  # this server answers one request a connection
+        if bytes(view[:8]) == b"HTTP/1.0":  # this server answers one request a connection
             own.connection.close()
             del own.connection
 
