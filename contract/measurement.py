@@ -129,7 +129,9 @@ class PointDetails(BaseModel):
         float | None, Stored(), Field(description="Temperature of the device, in degrees Celsius.")
     ] = None
     power_w: Annotated[float | None, Stored(), Field(description="Power that the device takes, in watts.")] = None
-    throttle: Annotated[list[str], Stored(32), Field(description="What held the clocks down.")] = []
+    throttle: Annotated[
+        list[str], Stored(32), Field(description="The reasons for which the device held its clocks down.")
+    ] = []
     others: Annotated[
         float | None,
         Stored(),
@@ -140,7 +142,10 @@ class PointDetails(BaseModel):
     flags: Annotated[
         list[str],
         Stored(16),
-        Field(description="Any of throttled, contended, unconverged, suspect, no_ceiling and first_run."),
+        Field(
+            description="The flags of the point: any of throttled, contended, unconverged, suspect, no_ceiling and "
+            "first_run."
+        ),
     ] = []
     value: Annotated[
         str | None,

@@ -17,7 +17,7 @@ from warpfold.app.quotas.quota import Limits, UserQuota
 async def put_user(context: Context, admin: Principal, name: str, role: Role) -> UserInfo:
     """Give a user, who is created if new, a role. Raises Conflict where admins would lock themselves out."""
     if name == admin.name and role is not admin.role:
-        raise Conflict("You cannot take the administration from yourself; another admin can.")
+        raise Conflict("You cannot take the role admin from yourself; another admin can do it.")
     return await context.database.run(users.put_user, name, role)
 
 

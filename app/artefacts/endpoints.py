@@ -144,7 +144,7 @@ async def _stored(context: Context, job_id: UUID) -> tuple[Artefact, Path]:
     result = json.loads(await service.result(context, job_id))
     described = result.get("artefact")
     if described is None:
-        raise NotFound(f"Nothing is stored apart of this job's result: all of it is in /v1/jobs/{job_id}/result.")
+        raise NotFound(f"No part of this job's result is stored in files: all of it is in /v1/jobs/{job_id}/result.")
     kept = await context.database.read(repository.get, job_id)
     if kept is None:
         raise _gone()

@@ -106,7 +106,7 @@ router = APIRouter(prefix=PREFIX, tags=["datasets"])
     response_model=DatasetView,
     summary="Upload an array",
     responses={
-        200: {"model": DatasetView, "description": "You held the array already."},
+        200: {"model": DatasetView, "description": "You had uploaded the array before."},
         201: {"headers": {"Location": {"description": "The path of the dataset.", "schema": {"type": "string"}}}},
         **answers(TooLarge, Invalid, TimedOut, NoRoom),
     },

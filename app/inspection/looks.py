@@ -83,10 +83,13 @@ class Looks:
                     raise Unavailable(refused.message)
                 raise InvalidInput(refused.message, refused.field or "source")
             case b"":
-                raise Unavailable("The process that looks into files ends at once; its log may say why")
+                raise Unavailable("The process that looks into files ends as soon as it starts; its log may say why")
         if took_s >= look.within_s:
             raise InvalidInput(f"the look took longer than {look.within_s:g} s, and was ended", "timeout_s")
-        raise InvalidInput("the look broke off: the file is damaged, or takes too much memory to look into", "source")
+        raise InvalidInput(
+            "the service could not look into the file: it is damaged, or looking into it takes too much memory",
+            "source",
+        )
 
     async def _exchanged(self, look: Look) -> tuple[bytes, float]:
         """All that the process says of `look`, and how long that took from its beginning."""

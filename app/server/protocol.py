@@ -118,7 +118,7 @@ class Guarded(HttpToolsProtocol):
             except httptools.HttpParserUpgrade:
                 self._last_cycle_closes()  # what was asked for is answered in HTTP/1.1; what follows is not
             except httptools.HttpParserError as error:
-                self._refuse(BadRequest(f"This is no HTTP/1.1 that could be read: {_said(error)}."), Ending.BAD_REQUEST)
+                self._refuse(BadRequest(f"The request is not valid HTTP/1.1: {_said(error)}."), Ending.BAD_REQUEST)
             if self._deaf or self.transport.is_closing():
                 return
             self._unframed = 0 if self._body > framed else self._unframed + len(piece)

@@ -104,7 +104,9 @@ class PresetSpec(Spec):
         for index, child in enumerate(self.children or ()):
             place = f"children.{index}.spec"
             if child.spec.webhook is not None:
-                raise InvalidInput("only the whole preset sends a message; give `webhook` there", f"{place}.webhook")
+                raise InvalidInput(
+                    "a job of a preset sends no message of its own; give `webhook` to the preset", f"{place}.webhook"
+                )
             if child.spec.parts():
                 raise InvalidInput("a job of a preset runs on one device: name its `backend`", f"{place}.devices")
         expansion = self.expand()

@@ -80,7 +80,7 @@ class ScalingSpec(Task):
     modes: Listed[Mode] = Field(
         (Mode.ONE_PROCESS, Mode.PROCESS_PER_RANK),
         max_length=MAX_VALUES,
-        description="Who drives the ranks: one process, or a process for each.",
+        description="Which processes drive the ranks: one process for all, or one for each.",
     )
     algorithms: Listed[Algorithm] = Field(
         (Algorithm.RING, Algorithm.TREE),
@@ -167,7 +167,8 @@ class ScalingPoint(Frozen):
     scaling: Scaling
     method: Method
     mode: Mode | None = Field(
-        description="Who drives the ranks; null for one rank, which is the baseline and communicates with nobody."
+        description="Which processes drive the ranks; null for one rank, which is the baseline and communicates with "
+        "nobody."
     )
     algorithm: Algorithm | None = Field(description="The algorithm of the all-reduce; null for one rank.")
     ranks: int = Field(description="How many GPUs took part, or on a CPU how many processes or threads.")

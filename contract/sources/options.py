@@ -56,7 +56,9 @@ class AxisRange(Frozen):
 
     start: Index = Field(0, description="The first index; a negative one counts from the end.")
     stop: Index | None = Field(None, description="The index after the last; the axis's end if it is left out.")
-    step: Annotated[StrictInt, Field(ge=1, le=1 << 62)] = Field(1, description="From one index to the next.")
+    step: Annotated[StrictInt, Field(ge=1, le=1 << 62)] = Field(
+        1, description="The distance from one index to the next."
+    )
 
 
 Selected = Annotated[

@@ -7,7 +7,7 @@ from warpfold.kernels.outcome import Outcome
 
 
 class BoundVerdict(StrEnum):
-    """What became of an a-priori bound."""
+    """Whether an error stayed within its a-priori bound, or why there is no such bound."""
 
     HELD = "held"
     EXCEEDED = "exceeded"

@@ -31,11 +31,13 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not 0 < self.target_rse < 1:
-            raise InvalidInput("the relative standard error to reach lies between 0 and 1", "target_rse")
+            raise InvalidInput(
+                "the relative standard error at which sampling ends must be between 0 and 1", "target_rse"
+            )
         if self.min_samples < 2:
             raise InvalidInput("a standard error needs at least 2 samples", "min_samples")
         if self.max_samples < self.min_samples:
-            raise InvalidInput("max_samples is less than min_samples", "max_samples")
+            raise InvalidInput("max_samples must not be less than min_samples", "max_samples")
         if not 0 < self.time_limit_s < math.inf:
             raise InvalidInput("the time limit is a number of seconds above 0", "time_limit_s")
 

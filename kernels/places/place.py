@@ -99,7 +99,7 @@ class Places:
         secret."""
         scheme, authority, path = split(url, field)
         if not self.listed:
-            raise InvalidInput("this server reads no URLs: its administrator has named no places", field)
+            raise InvalidInput("this server reads no URLs: its administrator has allowed no places", field)
         if pattern and scheme in WEB and _WILD.search(path):
             raise InvalidInput("a web server does not list its files: name them in paths", field)
         return self._below(scheme, authority, path, field)

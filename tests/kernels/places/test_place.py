@@ -114,7 +114,7 @@ def test_a_pattern_names_objects_of_buckets_alone() -> None:
 
 
 def test_a_server_without_places_says_so() -> None:
-    with pytest.raises(InvalidInput, match="named no places"):
+    with pytest.raises(InvalidInput, match="allowed no places"):
         Places().target("s3://sales/x", "source.path")
 
 
