@@ -10,7 +10,9 @@ and no integer is rounded: pyarrow would read one beyond int64 as the nearest fl
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from threading import local
@@ -251,9 +253,21 @@ class TextFile:
             raise pyarrow.ArrowInvalid(self._by_rows_of_the_file(str(error), number)) from None
 
     def batches(self, types: dict[str, Any]) -> Iterator[Any]:
-        """Record batches of the columns that `types` names, of the whole file in order. Raises as `exact`."""
-        for number, block in enumerate(self.blocks()):
-            yield from self.exact(number, block, types)
+        """Record batches of the columns that `types` names, of the whole file in order; threads parse the next blocks
+        meanwhile. Raises as `exact`."""
+        threads = usable_cores()
+        with ThreadPoolExecutor(threads, "decode") as pool:
+            waiting: deque[Future[list[Any]]] = deque()
+            try:
+                for number, block in enumerate(self.blocks()):
+                    waiting.append(pool.submit(lambda *at: list(self.exact(*at, types)), number, block))
+                    if len(waiting) > threads:
+                        yield from waiting.popleft().result()
+                while waiting:
+                    yield from waiting.popleft().result()
+            finally:
+                for later in waiting:
+                    later.cancel()
 
     def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an

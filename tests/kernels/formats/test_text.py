@@ -11,6 +11,7 @@ import pytest
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import text
+from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.sequential import SequentialSource
@@ -102,3 +103,20 @@ def test_parts_of_the_first_block_tell_one_dtype_together(tmp_path: Path, monkey
         assert sum(array.sum() for array in source.make()) == 20.5
     with (tmp_path / "x.csv").open("rb") as file:
         assert text.first_block(file, None, ",") == pa.schema([("x", pa.float64()), ("y", pa.string())])
+
+
+def test_several_columns_come_in_order_and_name_the_first_wrong_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "_FIRST_BYTES", 128)
+    monkeypatch.setattr(text, "_HEAD_BYTES", 128)
+    lines = [f"{number},{number / 2},a" for number in range(500)]
+    (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, ""]))
+    with (tmp_path / "x.csv").open("rb") as file:
+        batches = list(open_frame(file, None, ",").make(["y", "x"]))
+    assert len(batches) > 10
+    assert [row for batch in batches for row in batch.column("x").to_pylist()] == list(range(500))
+    (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, "1,2", *lines, "1", ""]))
+    wrong = pytest.raises(InvalidInput, match="Row #502: Expected 3 columns, got 2")
+    with (tmp_path / "x.csv").open("rb") as file, wrong:
+        list(open_frame(file, None, ",").make(["y", "x"]))
