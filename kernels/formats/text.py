@@ -260,7 +260,7 @@ class TextFile:
             waiting: deque[Future[list[Any]]] = deque()
             try:
                 for number, block in enumerate(self.blocks()):
-                    waiting.append(pool.submit(lambda *at: list(self.exact(*at, types)), number, block))
+                    waiting.append(pool.submit(self._listed, number, block, types))
                     if len(waiting) > threads:
                         yield from waiting.popleft().result()
                 while waiting:
@@ -268,6 +268,9 @@ class TextFile:
             finally:
                 for later in waiting:
                     later.cancel()
+
+    def _listed(self, number: int, block: Block, types: dict[str, Any]) -> list[Any]:
+        return list(self.exact(number, block, types))
 
     def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an
