@@ -24,6 +24,7 @@ FIRST = (
     "tests/client/",
     "tests/worker/",
     "tests/engines/",
+    "tests/kernels/scaling/",
     "tests/app/",
 )
 
