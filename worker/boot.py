@@ -13,6 +13,7 @@ from importlib.metadata import version
 import psutil
 import structlog
 from redis import RedisError
+from rq.job import Job
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
@@ -209,7 +210,8 @@ def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: Comp
         heartbeat.ready(device, place.slot.rates)
         taken = consumer.take()
         if taken is not None:
-            heartbeat.ready(place.slot.ready(), place.slot.rates)  # the child may have died during the wait
+            if isinstance(taken, Job):  # a group, which a job handed over directly becomes, looks by itself
+                heartbeat.ready(place.slot.ready(), place.slot.rates)  # the child may have died during the wait
             with ahead.paused():
                 consumer.execute(taken)
         # Only now: the job that follows the loss of a child has the processor to itself.

@@ -1,11 +1,11 @@
 """A child process of a slot, as its parent sees it: started, waited for until its device is open, and ended."""
 
 import os
+import select
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing import get_context
-from multiprocessing.connection import wait
 
 import psutil
 
@@ -79,7 +79,9 @@ class Child:
         return self._stands_by
 
     def is_dead(self) -> bool:
-        return bool(wait([self.sentinel], 0))
+        poll = select.poll()  # not multiprocessing's wait, which makes a selector: this is asked for twice a job
+        poll.register(self.sentinel, select.POLLIN)
+        return bool(poll.poll(0))
 
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the process, as SIGSTOP does."""

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+import psutil
 import pytest
 from redis import Redis
 
@@ -144,6 +145,20 @@ def test_a_child_that_dies_ends_only_the_job_that_it_was_in(
     assert histories(ledger, [*ids[:2], *ids[3:]]) == [ENDED_ONCE] * 4
     assert ledger.history(ids[2]) == ["submitted", "started", "requeued"]
     assert [ledger.column(job_id, "losses") for job_id in ids] == [0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_job_that_was_handed_over_directly_meets_a_child_of_use(
+    consumer: Consumer, place: Place, ledger: Ledger, how: signal.Signals
+) -> None:
+    assert place.slot.pid is not None
+    child = psutil.Process(place.slot.pid)
+    child.send_signal(how)
+    until(lambda: not child.is_running() or child.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED))
+    job_id = ledger.submit("say hello", small=True)
+    consumer.execute((job_id, 1))
+    assert ledger.history(job_id) == ENDED_ONCE
+    assert place.slot.pid != child.pid
 
 
 def test_a_child_that_cannot_be_trusted_is_replaced_for_the_others(
