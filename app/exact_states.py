@@ -77,8 +77,8 @@ class MergeRequest(BaseModel):
 
     def spec(self) -> MergeSpec:
         """The job that merges the tables."""
-        given = self.model_dump(include={"tables", *(self.model_fields_set & _OF_TABLES)})
-        return MergeSpec.model_validate({"kind": "merge", **given})
+        fields = self.model_dump(include={"tables", *(self.model_fields_set & _OF_TABLES)})
+        return MergeSpec.model_validate({"kind": "merge", **fields})
 
 
 class Merged(BaseModel):

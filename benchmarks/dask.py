@@ -48,8 +48,8 @@ def beside_a_slot(mib: int, partitions: int, processes: int, rounds: int) -> Non
     seconds(cluster, lease(1 << 20, backend="dask", partitions=4 * processes))
     ratios, slot_s, dask_s = [], [], []
     for _ in range(rounds):
-        (one_s, one), (two_s, two) = seconds(alone, jobs[0]), seconds(cluster, jobs[1])
-        assert one == two, "the states are the same bytes"
+        (one_s, alone_state), (two_s, cluster_state) = seconds(alone, jobs[0]), seconds(cluster, jobs[1])
+        assert alone_state == cluster_state, "the states are the same bytes"
         slot_s.append(one_s)
         dask_s.append(two_s)
         ratios.append(one_s / two_s)
@@ -91,12 +91,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="*", default=[], help="such as 2 16 128 1000")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("| job | CPU slot | Dask | of the slot's rate |\n|---|---|---|---|")
-    beside_a_slot(given.mib, given.partitions, given.processes, given.rounds)
-    if given.workers:
+    beside_a_slot(arguments.mib, arguments.partitions, arguments.processes, arguments.rounds)
+    if arguments.workers:
         print("\n| workers | partitions | ms a partition | partitions a second |\n|---|---|---|---|")
-        cost_of_partitions(given.workers, each=8)
+        cost_of_partitions(arguments.workers, each=8)
 
 
 if __name__ == "__main__":

@@ -54,9 +54,9 @@ class StatesTable:
             ("values", [each.name for each in mine.values], [each.name for each in theirs.values]),
             ("a shape", mine.shape, theirs.shape),
         ]
-        for what, here, there in parts:
-            if here != there:
-                raise InvalidInput(f"has {what} {_said(here)}, and {first.field} {_said(there)}", self.field)
+        for what, here, wanted in parts:
+            if here != wanted:
+                raise InvalidInput(f"has {what} {_said(here)}, and {first.field} {_said(wanted)}", self.field)
         for name, kind, other in zip(mine.keys, self.key_types, first.key_types, strict=True):
             if not (kind.equals(other) or (is_text(kind) and is_text(other))):
                 raise InvalidInput(f"has the key {name!r} as {kind}, and {first.field} as {other}", self.field)
@@ -66,10 +66,10 @@ class StatesTable:
                 ("dtype", ", ".join(own.dtypes), ", ".join(others.dtypes)),
                 ("ddof", own.ddof, others.ddof),
             ]
-            for what, here, there in facts:
-                if here != there:
+            for what, here, wanted in facts:
+                if here != wanted:
                     raise InvalidInput(
-                        f"has {own.name!r} with the {what} {here}, and {first.field} {there}", self.field
+                        f"has {own.name!r} with the {what} {here}, and {first.field} {wanted}", self.field
                     )
 
 

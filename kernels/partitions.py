@@ -34,9 +34,9 @@ _OF_TWO: Mapping[str, Callable[[Any, Any], Value | None]] = MappingProxyType(
         "min": smaller,
         "max": larger,
         "norm_inf": larger,
-        "count_nonzero": lambda one, two: int(one + two),
-        "any": lambda one, two: bool(one or two),
-        "all": lambda one, two: bool(one and two),
+        "count_nonzero": lambda left, right: int(left + right),
+        "any": lambda left, right: bool(left or right),
+        "all": lambda left, right: bool(left and right),
     }
 )
 """How the values of two partitions make one, for ops that add nothing up."""
@@ -76,8 +76,8 @@ class PartialValue:
                 "need one dtype"
             )
         states = tuple(
-            ExactState.from_bytes(one).merge(ExactState.from_bytes(two)).to_bytes()
-            for one, two in zip(self.states, other.states, strict=True)
+            ExactState.from_bytes(left).merge(ExactState.from_bytes(right)).to_bytes()
+            for left, right in zip(self.states, other.states, strict=True)
         )
         chosen = self._chosen(other)
         return PartialValue(
@@ -186,27 +186,27 @@ def reduce_partition(
     return Reduced(
         partial,
         passes[0].strategy if passes else "exact",
-        sum(one.load_ms for one in passes),
-        sum(one.kernel_ms for one in passes),
-        sum(one.prepare_ms for one in passes),
-        _together([one.stages for one in passes]),
+        sum(each.load_ms for each in passes),
+        sum(each.kernel_ms for each in passes),
+        sum(each.prepare_ms for each in passes),
+        _together([each.stages for each in passes]),
     )
 
 
 def _together(stages: Sequence[Stages | None]) -> Stages | None:
-    known = [one for one in stages if one is not None]
+    known = [each for each in stages if each is not None]
     return reduce(added, known) if known and len(known) == len(stages) else None
 
 
-def added(one: Stages, two: Stages) -> Stages:
+def added(left: Stages, right: Stages) -> Stages:
     """The time of both, stage by stage."""
 
     def both(a: float | None, b: float | None) -> float | None:
         return b if a is None else a if b is None else a + b
 
     return Stages(
-        both(one.read_s, two.read_s),
-        both(one.decode_s, two.decode_s),
-        both(one.copy_s, two.copy_s),
-        both(one.reduce_s, two.reduce_s),
+        both(left.read_s, right.read_s),
+        both(left.decode_s, right.decode_s),
+        both(left.copy_s, right.copy_s),
+        both(left.reduce_s, right.reduce_s),
     )

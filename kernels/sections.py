@@ -78,8 +78,8 @@ def sections_between(source: SequentialSource, first: int, stop: int) -> Sequent
     assert source.sections is not None, "the source has sections"
     taken = list(islice(source.sections(), first, stop))
     begin = 0 if not taken or taken[0].start is None else taken[0].start
-    own = [replace(one, start=None if one.start is None else one.start - begin) for one in taken]
-    counts = [one.count for one in own if one.count is not None]
+    own = [replace(each, start=None if each.start is None else each.start - begin) for each in taken]
+    counts = [each.count for each in own if each.count is not None]
     count = sum(counts) if len(counts) == len(own) else None
     return replace(
         source,

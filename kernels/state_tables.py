@@ -90,8 +90,8 @@ class TableOfStates:
         if text is None or len(text) > _MOST_BYTES:
             raise InvalidInput("is no table of states: its schema says nothing about states", "tables")
         try:
-            said = json.loads(text)
-            version = said.pop("version")
+            document = json.loads(text)
+            version = document.pop("version")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise InvalidInput(_DESCRIBES_NONE, "tables") from None
         if version != VERSION:
@@ -99,14 +99,14 @@ class TableOfStates:
                 f"is a table of states of version {str(version)[:32]}, and this is version {VERSION}", "tables"
             )
         try:
-            table = cls._read(said)
+            table = cls._read(document)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise InvalidInput(_DESCRIBES_NONE, "tables") from None
         table._check(schema)
         return table
 
     @classmethod
-    def _read(cls, said: dict[str, Any]) -> Self:
+    def _read(cls, document: dict[str, Any]) -> Self:
         values = tuple(
             StatesOf(
                 name=str(each["name"]),
@@ -117,11 +117,11 @@ class TableOfStates:
                 states=tuple(map(str, each["states"])),
                 column=None if each["column"] is None else str(each["column"]),
             )
-            for each in said["values"]
+            for each in document["values"]
         )
-        shape = None if said["shape"] is None else tuple(map(_whole, said["shape"]))
-        sizes = None if said["sizes"] is None else str(said["sizes"])
-        return cls(tuple(map(str, said["keys"])), values, shape, sizes, _whole(said["dropped"]))
+        shape = None if document["shape"] is None else tuple(map(_whole, document["shape"]))
+        sizes = None if document["sizes"] is None else str(document["sizes"])
+        return cls(tuple(map(str, document["keys"])), values, shape, sizes, _whole(document["dropped"]))
 
     def _check(self, schema: Any) -> None:
         """Raise InvalidInput unless the schema has the columns that are named, and each op its states."""

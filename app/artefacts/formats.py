@@ -51,8 +51,8 @@ def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[StoredRows]
             each = artefact.count_each
             counts = np.full(length, each, np.int64) if each is not None else files["counts"].read(length)
             missing = files["missing"].read(length) if "missing" in files else np.zeros(length, np.bool_)
-            told = () if states is None else states.read(start, length)
-            yield StoredRows(start, files["values"].read(length), missing, counts, told)
+            row_states = () if states is None else states.read(start, length)
+            yield StoredRows(start, files["values"].read(length), missing, counts, row_states)
     finally:
         for column in files.values():
             column.close()

@@ -99,8 +99,8 @@ class Change:
             notified.append(func.pg_notify(news, cast(changed.c.id, Text)))
         if frees_slot:
             notified.append(func.pg_notify(QUEUE, case((exists().where(in_lanes(ALL)), ""), else_=FREED)))
-        given = [column for column in changed.c if column.name not in {each.name for each in beyond}]
-        self._statement = select(*given, *notified).add_cte(recorded)
+        selected = [column for column in changed.c if column.name not in {each.name for each in beyond}]
+        self._statement = select(*selected, *notified).add_cte(recorded)
         if ends:
             left = insert(uncounted_jobs).from_select(["job_id"], select(changed.c.id)).cte("left_to_count")
             self._statement = self._statement.add_cte(left)

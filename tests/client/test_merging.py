@@ -44,7 +44,7 @@ def test_values_of_an_array_merge_to_an_array(client: Client) -> None:
     merged = client.merge_tables([jobs[0], jobs[1].id])
     assert merged.tobytes() == client.reduce(array, axis=0).tobytes()
     small = [client.submit_reduce(part[:, :6], "std", axis=0, states=True) for part in (array[:3], array[3:])]
-    job = client.submit({"kind": "merge", "tables": [{"type": "artefact", "job_id": one.wait().id} for one in small]})
+    job = client.submit({"kind": "merge", "tables": [{"type": "artefact", "job_id": each.wait().id} for each in small]})
     assert client.merged(job).tolist() == client.reduce(array[:, :6], "std", axis=0).tolist()
     assert isinstance(client.result(job), MergeResult)
     with pytest.raises(TypeError, match="merges no tables"):

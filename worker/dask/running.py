@@ -213,12 +213,12 @@ class _Run:
     def spread(self, wall_ms: float) -> Spread:
         """The reduction of all partitions, which took so long."""
         ordered = [self.done[number] for number in range(len(self.partitions))]
-        partial = in_pairs([one.reduced.partial for one in ordered])
-        before = [0, *accumulate(one.reduced.partial.read for one in ordered)]
+        partial = in_pairs([each.reduced.partial for each in ordered])
+        before = [0, *accumulate(each.reduced.partial.read for each in ordered)]
         value: Value = partial.finish(self.spec.ddof, before)
         shares = self._shares(ordered)
-        load_ms, kernel_ms = (sum(getattr(one.reduced, name) for one in ordered) for name in ("load_ms", "kernel_ms"))
-        stages = [one.reduced.stages for one in ordered if one.reduced.stages is not None]
+        load_ms, kernel_ms = (sum(getattr(each.reduced, name) for each in ordered) for name in ("load_ms", "kernel_ms"))
+        stages = [each.reduced.stages for each in ordered if each.reduced.stages is not None]
         busy = load_ms + kernel_ms
         reduction = Reduction(
             value=value,
@@ -230,7 +230,7 @@ class _Run:
             load_ms=wall_ms * load_ms / busy if busy else 0.0,
             kernel_ms=wall_ms * kernel_ms / busy if busy else 0.0,
             state=partial.states[0] if len(partial.states) == 1 else None,
-            prepare_ms=max((one.reduced.prepare_ms for one in ordered), default=0.0),
+            prepare_ms=max((each.reduced.prepare_ms for each in ordered), default=0.0),
             stages=None if len(stages) < len(ordered) else _of_all(stages, len(shares)),
         )
         view = PartitionsView(
@@ -240,15 +240,17 @@ class _Run:
             worker_count=len(shares),
             workers=tuple(shares[:MOST_WORKERS_SHOWN]),
         )
-        objects = tuple(fact for one in ordered for fact in one.objects)
-        nulls = sum(one.nulls for one in ordered)
-        return Spread(reduction, partial.dtype, nulls, partial.read, sum(one.nbytes for one in ordered), objects, view)
+        objects = tuple(fact for each in ordered for fact in each.objects)
+        nulls = sum(each.nulls for each in ordered)
+        return Spread(
+            reduction, partial.dtype, nulls, partial.read, sum(each.nbytes for each in ordered), objects, view
+        )
 
     @staticmethod
     def _shares(ordered: Sequence[PartitionDone]) -> list[PartitionWorker]:
         by: dict[str, list[PartitionDone]] = {}
-        for one in ordered:
-            by.setdefault(one.share.worker, []).append(one)
+        for each in ordered:
+            by.setdefault(each.share.worker, []).append(each)
         shares = [
             PartitionWorker(
                 worker=worker,
@@ -256,8 +258,8 @@ class _Run:
                 backend="cuda" if those[0].share.backend == "cuda" else "cpu",
                 device=those[0].share.device,
                 partitions=len(those),
-                bytes=sum(one.nbytes for one in those),
-                busy_s=sum(one.share.busy_s for one in those),
+                bytes=sum(each.nbytes for each in those),
+                busy_s=sum(each.share.busy_s for each in those),
             )
             for worker, those in by.items()
         ]
@@ -276,6 +278,7 @@ def _of_all(stages: Sequence[Stages], workers: int) -> Stages:
     """The time of all workers in each stage, divided by their number."""
     whole = reduce(added, stages)
     shared = (
-        None if one is None else one / workers for one in (whole.read_s, whole.decode_s, whole.copy_s, whole.reduce_s)
+        None if each is None else each / workers
+        for each in (whole.read_s, whole.decode_s, whole.copy_s, whole.reduce_s)
     )
     return Stages(*shared)

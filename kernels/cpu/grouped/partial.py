@@ -224,9 +224,9 @@ def _states(arrays: Sequence[NDArray[Any]], op: Op) -> list[ExactState]:
     kinds = (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
     sums = [accumulator(dtypes[0], terms, magnitudes=op.magnitudes) for terms in kinds]
     for start in range(0, flat.size, PIECE if len(sums) > 1 else flat.size):
-        for one in sums:
-            one.add(flat[start : start + PIECE] if len(sums) > 1 else flat)
-    return [one.state() for one in sums]
+        for slab_sum in sums:
+            slab_sum.add(flat[start : start + PIECE] if len(sums) > 1 else flat)
+    return [slab_sum.state() for slab_sum in sums]
 
 
 def _flat(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

@@ -253,11 +253,19 @@ class KeyedFloatSums:
         parts = []
         for start in range(0, groups, _AT_ONCE):
             some = counts[start : start + _AT_ONCE]
-            sums, told = np.empty((some.size, self._limbs.shape[1]), np.int64), np.zeros(some.size, np.int64)
+            sums, row_flags = np.empty((some.size, self._limbs.shape[1]), np.int64), np.zeros(some.size, np.int64)
             self._keyed.group_limbs(
-                self._state, self._levels, self._unit, *sized, self._limbs, ORIGIN[self.terms], start + 1, sums, told
+                self._state,
+                self._levels,
+                self._unit,
+                *sized,
+                self._limbs,
+                ORIGIN[self.terms],
+                start + 1,
+                sums,
+                row_flags,
             )
-            parts.append(encoded(self.terms, ORIGIN[self.terms], sums, told, some))
+            parts.append(encoded(self.terms, ORIGIN[self.terms], sums, row_flags, some))
         return StateColumn.beside(parts)
 
     def _arrays(self) -> tuple[Index, Index, Numbers]:

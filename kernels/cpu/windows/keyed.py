@@ -194,11 +194,11 @@ def group_limbs(
     origin: Any,
     start: Any,
     sums: Any,
-    told: Any,
+    row_flags: Any,
 ) -> None:
     """Write the sums of the groups from `start` on to the rows of `sums`, as resolved limbs of which the first counts
     2**origin, and their flags to `told`. The other arguments are those of `round_groups`."""
-    for row in range(told.size):
+    for row in range(row_flags.size):
         g = start + row
         count = state[g, levels + 1]
         flag = np.int64(0)
@@ -206,7 +206,7 @@ def group_limbs(
             flag = flags[g]
         if count and (negative_zeros.size == 0 or negative_zeros[g] < count):
             flag |= NOT_NEGATIVE_ZERO
-        told[row] = flag
+        row_flags[row] = flag
         sums[row] = 0
         if slots.size and slots[g]:
             sums[row] = limbs[slots[g]]

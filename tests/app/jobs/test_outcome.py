@@ -31,7 +31,7 @@ def heard(database_url: str) -> Iterator[Heard]:
         for channel in (OUTCOME, ENDED):
             connection.execute(f"listen {channel}")
 
-        def told() -> list[tuple[str, str]]:
+        def heard() -> list[tuple[str, str]]:
             connection.execute("select pg_notify(%s, 'last')", (ENDED,))  # after all that was committed before
             messages: list[tuple[str, str]] = []
             for each in connection.notifies(timeout=60):
@@ -40,7 +40,7 @@ def heard(database_url: str) -> Iterator[Heard]:
                 messages.append((each.channel, each.payload))
             return messages
 
-        yield told
+        yield heard
 
 
 @contextmanager
@@ -71,9 +71,9 @@ def test_the_outcome_that_is_told_is_what_a_reader_of_the_row_finds(
         end(database, lease)
         (first, message), *rest = heard()
         assert (first, [channel for channel, _ in rest]) == (OUTCOME, [ENDED])
-        job_id, _, told = message.partition(" ")
+        job_id, _, text = message.partition(" ")
         assert job_id == str(accepted.id)
-        assert store.with_outcome(accepted, outcome.values_of(told)) == database.run(store.ended, accepted)
+        assert store.with_outcome(accepted, outcome.values_of(text)) == database.run(store.ended, accepted)
 
 
 def test_an_end_that_is_undone_is_not_told(ledger: Ledger, database: BlockingDatabase, heard: Heard) -> None:

@@ -10,9 +10,9 @@ from tests.support.shell import Shell
 CSV = "region,price\nsouth,1e16\nnorth,2.5\nsouth,2.0\n"
 
 
-def job_of(told: str) -> str:
+def job_of(printed: str) -> str:
     """The id in the line that says which job has the states."""
-    line = next(line for line in told.splitlines() if "has the states" in line)
+    line = next(line for line in printed.splitlines() if "has the states" in line)
     return line.split()[1]
 
 
@@ -42,10 +42,10 @@ def test_values_of_an_array_are_merged(shell: Shell) -> None:
 
 def test_states_need_a_shape_and_files_a_known_name(shell: Shell) -> None:
     np.save(shell.folder / "a.npy", np.ones(3))
-    for words, told in (
+    for words, printed in (
         (("reduce", "a.npy", "--states"), "needs --axis or --segments without --local, or --by"),
         (("merge", "a.npy", "-o", "out.txt"), "a name should end in"),
     ):
         shown = shell.run(*words)
         assert shown.code == 2
-        assert told in " ".join(shown.err.split())
+        assert printed in " ".join(shown.err.split())

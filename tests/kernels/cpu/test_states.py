@@ -48,8 +48,8 @@ def test_merged_columns_have_the_bytes_of_merged_states(
         for (group, _), state in zip(table, states, strict=True):
             expected[group] = expected[group].merge(state)
         merged.add(column(states), np.array([group for group, _ in table], np.int64), 4)
-    found = merged.encoded(4)
-    assert [found[group] for group in range(4)] == [state.to_bytes() for state in expected]
+    encodings = merged.encoded(4)
+    assert [encodings[group] for group in range(4)] == [state.to_bytes() for state in expected]
     assert merged.counts(4).tolist() == [state.count for state in expected]
 
 
@@ -66,10 +66,10 @@ def test_limbs_of_any_unit_are_written_as_the_state_of_their_sum(
     limbs = np.array([[*row, last] for row in rows], np.int64)
     counts = np.full(len(rows), 1 << 40)
     flags = np.full(len(rows), int(Flags.NOT_NEGATIVE_ZERO))
-    found = encoded(terms, ORIGIN[terms] + shift, limbs, flags, counts)
+    encodings = encoded(terms, ORIGIN[terms] + shift, limbs, flags, counts)
     for at, row in enumerate(limbs):
         state = ExactState(terms, units_of(row) << shift, 1 << 40, Flags.NOT_NEGATIVE_ZERO)
-        assert found[at] == state.to_bytes()
+        assert encodings[at] == state.to_bytes()
 
 
 def test_the_largest_sum_of_many_terms_is_read() -> None:

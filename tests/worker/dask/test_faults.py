@@ -138,10 +138,10 @@ def test_a_task_that_nobody_waits_for_stops_early(own: Any, monkeypatch: pytest.
     begun, stopped = threading.Event(), threading.Event()
     reduced, workers = reduce_partition, cluster.Cluster.workers
 
-    def watched(*given: Any, **options: Any) -> Any:
+    def watched(*arguments: Any, **options: Any) -> Any:
         begun.set()
         try:
-            return reduced(*given, **options)
+            return reduced(*arguments, **options)
         except task.Withdrawn:
             stopped.set()
             raise

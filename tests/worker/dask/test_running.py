@@ -31,9 +31,9 @@ def spread(kernels: Kernels, heard: list[News] | None = None, **spec: Any) -> Re
     return run(kernels, heard, backend="dask", **spec)
 
 
-def alike(one: ReduceResult, two: ReduceResult) -> bool:
+def alike(left: ReduceResult, right: ReduceResult) -> bool:
     names = ("value", "hex", "dtype", "count", "nulls", "op", "correctly_rounded", "state")
-    return all(repr(getattr(one, name)) == repr(getattr(two, name)) for name in names)
+    return all(repr(getattr(left, name)) == repr(getattr(right, name)) for name in names)
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -90,12 +90,12 @@ def test_the_result_tells_who_did_how_much_and_progress_is_bytes(spreading: Kern
     result = spread(spreading, heard, source=NORMAL, partitions=6)
     assert result.backend == result.device.backend == "dask"
     assert result.placement is None
-    told = result.partitions
-    assert told is not None
-    assert (told.scheduler, told.partitions, told.repeated) == (scheduler, 6, 0)
-    assert sum(worker.partitions for worker in told.workers) == 6
-    assert sum(worker.bytes for worker in told.workers) == 8 * NORMAL["n"]
-    assert all(worker.busy_s > 0 and worker.backend == "cpu" for worker in told.workers)
+    summary = result.partitions
+    assert summary is not None
+    assert (summary.scheduler, summary.partitions, summary.repeated) == (scheduler, 6, 0)
+    assert sum(worker.partitions for worker in summary.workers) == 6
+    assert sum(worker.bytes for worker in summary.workers) == 8 * NORMAL["n"]
+    assert all(worker.busy_s > 0 and worker.backend == "cpu" for worker in summary.workers)
     steps = [news for news in heard if isinstance(news, Progress)]
     assert (steps[-1].done, steps[-1].total, steps[-1].unit) == (8 * 100_003, 8 * 100_003, "bytes")
 
@@ -105,8 +105,8 @@ def test_nothing_and_one_element_are_reduced(spreading: Kernels, alone: Kernels)
     assert alike(spread(spreading, source=nothing), run(alone, source=nothing))
     with pytest.raises(InvalidInput, match="min of no elements is undefined"):
         spread(spreading, op="min", source=nothing)
-    given = {"type": "values", "values": [2.5]}
-    assert alike(spread(spreading, op="max", source=given, partitions=9), run(alone, op="max", source=given))
+    one_value = {"type": "values", "values": [2.5]}
+    assert alike(spread(spreading, op="max", source=one_value, partitions=9), run(alone, op="max", source=one_value))
 
 
 def test_a_variance_needs_its_freedom_as_a_whole_and_not_in_a_partition(spreading: Kernels, alone: Kernels) -> None:

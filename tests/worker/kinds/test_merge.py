@@ -72,15 +72,15 @@ def test_shards_of_an_array_merge_to_the_bits_of_the_whole(
     np.save(root / "whole.npy", ARRAY)
     whole, _ = run(kind="reduce", source={"type": "path", "path": "whole.npy"}, op=op, axis=0, **fields)
     assert whole.artefact is None
-    found, job = run(kind="merge", tables=sharded(root, run, op, **fields), states=True)
-    assert isinstance(found, MergeResult)
-    assert (found.columns[0].hex, found.shape, found.tables) == (whole.hex, (3, 4), 3)
-    assert (found.groups, found.sizes, found.rows) == (12, (9,) * 12, 9 * 12)
-    assert [keys.values for keys in found.keys] == [
+    merge_result, job = run(kind="merge", tables=sharded(root, run, op, **fields), states=True)
+    assert isinstance(merge_result, MergeResult)
+    assert (merge_result.columns[0].hex, merge_result.shape, merge_result.tables) == (whole.hex, (3, 4), 3)
+    assert (merge_result.groups, merge_result.sizes, merge_result.rows) == (12, (9,) * 12, 9 * 12)
+    assert [keys.values for keys in merge_result.keys] == [
         tuple(index) for index in np.indices((3, 4)).reshape(2, -1).tolist()
     ]
     again, _ = run(kind="merge", tables=[{"type": "artefact", "job_id": str(job)}])
-    assert (again.columns, again.artefact) == (found.columns, None)
+    assert (again.columns, again.artefact) == (merge_result.columns, None)
 
 
 def test_states_of_values_are_a_part_of_the_artefact_and_a_column_of_its_tables(root: Path, run: Run) -> None:
@@ -140,12 +140,17 @@ def test_shards_of_a_table_merge_to_the_groups_of_the_whole(root: Path, run: Run
     _, other = grouped(table.slice(2), "second.parquet", states=True)
     # Parquet keeps what a table says of its states.
     (root / "other.parquet").write_bytes(b"".join(parquet_of(_artefact(root, run, other), folder_of(root, other))))
-    found, _ = run(
+    merge_result, _ = run(
         kind="merge", tables=[{"type": "artefact", "job_id": str(job)}, {"type": "table", "path": "other.parquet"}]
     )
-    for mine, theirs in zip(found.columns, whole.columns, strict=True):
+    for mine, theirs in zip(merge_result.columns, whole.columns, strict=True):
         assert (mine.hex, mine.counts, mine.column, mine.op) == (theirs.hex, theirs.counts, "price", theirs.op)
-    assert (found.keys, found.sizes, found.shape, found.artefact) == (whole.keys, whole.sizes, None, None)
+    assert (merge_result.keys, merge_result.sizes, merge_result.shape, merge_result.artefact) == (
+        whole.keys,
+        whole.sizes,
+        None,
+        None,
+    )
 
 
 def _artefact(root: Path, run: Run, job: UUID) -> Artefact:
@@ -194,8 +199,8 @@ def test_more_groups_than_a_result_holds_are_stored(root: Path, run: Run) -> Non
         states=True,
     )
     twice = [{"type": "artefact", "job_id": str(job)}] * 2
-    found, merged = run(kind="merge", tables=twice)
-    assert (found.sizes, found.columns[0].values, found.groups) == (None, None, 10_001)
+    merge_result, merged = run(kind="merge", tables=twice)
+    assert (merge_result.sizes, merge_result.columns[0].values, merge_result.groups) == (None, None, 10_001)
     stored = ipc.open_file(folder_of(root, merged) / "table.arrow").read_all()
     assert (stored.column_names, stored["x_sum"][7].as_py()) == (["k", "x_sum"], 2.0)
 

@@ -69,11 +69,11 @@ def test_shards_merge_to_the_table_of_the_whole_bit_by_bit(
     shards = [rows[start:stop] for start, stop in pairwise(edges)]
     options: dict[str, Any] = {"sort": sort, "nan_policy": policy, "keep_nulls": True}
     whole = grouped(table_of(rows), **options)
-    found = merged([grouped(table_of(shard), **options) for shard in shards], sort=sort)
-    assert found.schema.equals(whole.schema, check_metadata=True)
+    result = merged([grouped(table_of(shard), **options) for shard in shards], sort=sort)
+    assert result.schema.equals(whole.schema, check_metadata=True)
     # As bytes, for a NaN is equal to no other, and a zero has a sign.
     for name in whole.column_names:
-        assert bits(found[name]) == bits(whole[name]), name
+        assert bits(result[name]) == bits(whole[name]), name
 
 
 def bits(column: pyarrow.ChunkedArray) -> list[Any]:
