@@ -89,6 +89,7 @@ PLACEMENT_EXAMPLE: JsonDict = {
     "backend": "cpu",
     "slot": "gpu1:cpu",
     "reason": "The job is small, so it went to the slot with the most room.",
+    "bytes": None,
     "predicted": {},
 }
 """The placement in the examples of results."""

@@ -188,5 +188,6 @@ def test_a_result_says_why_the_job_was_sent_to_its_slot(kernels: Kernels) -> Non
         "backend": "cpu",
         "slot": "here:cpu",
         "reason": "Only CPU slots compute this reduction.",
+        "bytes": None,
         "predicted": {},
     }
