@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 
 import ml_dtypes
@@ -84,11 +85,16 @@ def dtype_named(name: str, field: str = "dtype") -> DType:
 
 def dtype_of(numpy_dtype: "np.dtype[np.generic]", field: str = "dtype") -> DType:
     """The row of a NumPy dtype, in native byte order or not; InvalidInput for structured, complex, … dtypes."""
+    row = _row_of(numpy_dtype)
+    if row is None:
+        raise InvalidInput(f"dtype {numpy_dtype!s} cannot be reduced; known: {', '.join(DTYPES)}", field)
+    return row
+
+
+@lru_cache(maxsize=256)  # every part of an array is asked for its dtype
+def _row_of(numpy_dtype: "np.dtype[np.generic]") -> DType | None:
     native = numpy_dtype.newbyteorder("=")
-    for row in _ROWS:
-        if row.numpy == native:
-            return row
-    raise InvalidInput(f"dtype {numpy_dtype!s} cannot be reduced; known: {', '.join(DTYPES)}", field)
+    return next((row for row in _ROWS if row.numpy == native), None)
 
 
 def common_float(a: DType, b: DType) -> DType:

@@ -89,7 +89,7 @@ class KeyedSource:
     remotes: Callable[[], Sequence[Remote]] = tuple
 
 
-PART_ROWS = 1 << 17
+PART_ROWS = 1 << 16
 """Rows at a time: their keys and a column stay in a second-level cache."""
 
 

@@ -100,6 +100,7 @@ def reduce_groups(
 
 _STATE_BYTES = 136 * 8
 _TALL = 1 << 10
+_SHORT_ROW = 16
 _LARGEST_PIECE = 1 << 24
 
 
@@ -158,6 +159,10 @@ class _Pieces:
             return MADE_PIECE
         if isinstance(self.walk, AxisWalk) and not self.walk.in_rows:  # so that a column's limbs are met seldom
             return max(ARRAY_PIECE, min(self.walk.run * _TALL, _LARGEST_PIECE))
+        if (
+            isinstance(self.walk, AxisWalk) and self.walk.run < _SHORT_ROW
+        ):  # so that what rows belong to stays in a cache
+            return max(1, ARRAY_PIECE // 8)
         return ARRAY_PIECE
 
     def _in_order(self) -> bool:

@@ -69,7 +69,9 @@ class FloatSums:
             rows, arrays = next(GroupedPart(part.arrays, (group,)).rows())
             if rows.whole and self._at_once and not replaced:
                 mean = self._op.finish is Finish.MEAN
-                self._rounded[rows.outputs] = self._limbs[0].rounded_rows(rows, arrays[0], self._form, mean=mean)
+                self._rounded[_places(rows.outputs)] = self._limbs[0].rounded_rows(
+                    rows, arrays[0], self._form, mean=mean
+                )
             else:
                 for limbs in self._limbs:
                     limbs.add_rows(rows, arrays)
@@ -110,6 +112,12 @@ class FloatSums:
             return value_of(self._op, states[0], self._result)
         finish = variance if self._op.finish is Finish.VARIANCE else deviation
         return finish(states[0], states[1], self._ddof, DTYPES[self._result])
+
+
+def _places(outputs: Index) -> Index | slice:
+    """The same places, as a slice where they are neighbours: one of many values costs less so."""
+    first, last = int(outputs[0]), int(outputs[-1]) + 1
+    return slice(first, last) if last - first == outputs.size and (np.diff(outputs) == 1).all() else outputs
 
 
 def _form(dtype: DType) -> tuple[int, int, int]:

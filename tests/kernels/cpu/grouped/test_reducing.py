@@ -21,6 +21,7 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.grouped import reducing
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import OPS, NanPolicy, Op, Value
 from warpfold.kernels.sequential import SequentialSource
@@ -258,6 +259,22 @@ def test_an_index_of_several_axes_counts_in_c_order() -> None:
     array[1, 1, 2] = 5
     for layout in (array, np.asfortranarray(array)):
         assert reduced(layout, AlongAxes((0, 2)), "argmax").values == (0, 6, 0)
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 8, 9])
+def test_short_rows_are_rounded_once_where_sums_lie_between_two_numbers(name: str, columns: int) -> None:
+    row, rng = DTYPES[name], np.random.default_rng(columns)
+    halves = 2.0 ** -np.array([11.0, 12.0, 24.0, 25.0, 53.0, 54.0, 78.0, 110.0])
+    edges = np.concatenate([halves, -halves, [0.0, -0.0, 1.0, -1.0, 1.5, 65504.0, np.inf, 1 + 2.0**-23, 1 + 2.0**-52]])
+    with np.errstate(all="ignore"):
+        array = (rng.choice(edges, (400, columns)) * 2.0 ** rng.integers(-2, 3, (400, 1))).astype(row.numpy)
+        array[::7] = (array[::7].astype(np.float64) * 1e-300).astype(row.numpy)
+    for op in ("sum", "norm1"):
+        values = reduced(array, AlongAxes((1,)), op).values
+        for elements, value in zip(array, values, strict=True):
+            expected = ExactState.of(elements, magnitudes=op == "norm1").round_to(row)
+            assert same(value, expected), (elements, value, expected)
 
 
 def test_products_of_floats_are_those_of_numpy_and_say_so() -> None:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from math import inf, nan
+from math import fsum, inf, nan
 from typing import Any
 
 import numpy as np
@@ -163,6 +163,21 @@ def test_levels_move_where_later_parts_are_elsewhere(parts: list[float]) -> None
     for threads in (1, 2, 3):
         grouped = folded(source, plan("sum", "sum_squares", "mean"), threads)
         check(grouped, dtype, Cells(data), keys, NanPolicy.PROPAGATE)
+
+
+@pytest.mark.parametrize("places", [[0], [999], [0, 1, 2], [5, 400, 401, 999], list(range(0, 1000, 20))])
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_a_few_elements_beside_the_levels_lose_nothing(name: str, places: list[int]) -> None:
+    dtype, rng = DTYPES[name], np.random.default_rng(len(places))
+    values = rng.normal(size=2000).astype(dtype.numpy)  # the second part has elements that the levels do not hold
+    values[1000:][places] = rng.choice(np.array([1e-38, -1e-38, 1e35, -1e35], dtype.numpy), len(places))
+    keys = rng.integers(0, 3, 2000).astype(np.int32)
+    table = folded(rows_of([pyarrow.array(keys)], [(dtype, Cells(values))], [1000]), plan("sum"), 1)
+    for key, total, count in zip(
+        table.keys[0].to_pylist(), table.columns[0].values, table.columns[0].counts, strict=True
+    ):
+        assert total == dtype.numpy.type(fsum(values[keys == key].tolist()))
+        assert count == np.count_nonzero(keys == key)
 
 
 def test_a_level_carries_before_it_is_full() -> None:
