@@ -1,26 +1,33 @@
-"""Exact reductions of Dask arrays: any chunks, any scheduler and any order of merging give the same bits.
+"""Exact reductions of Dask arrays and of columns of Dask's data frames: any chunks, any scheduler and any order of
+merging give the same bits.
 
 Each chunk is added up exactly on its Dask worker, partial results are merged in a tree, and each value is rounded once.
 A partial result takes some tens of bytes a value.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.dtypes import DTYPES, dtype_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.operands import check, result_dtype
-from warpfold.kernels.ops import INTEGER, op_named
+from warpfold.kernels.ops import INTEGER, Op, op_named
 
 Axes = int | Sequence[int] | None
+_NAME = 16
+Collection = Any
+"""A `dask.array.Array`, or a column of a `dask.dataframe.DataFrame`."""
 
 
-def sum(x: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
+def sum(x: Collection, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
     """Σ x along `axis` (all axes by default), correctly rounded to the dtype of `x`. The sums of integers and truth
     values are int64 or uint64; one that does not fit raises InvalidInput when it is computed.
 
@@ -29,51 +36,54 @@ def sum(x: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: 
     return _reduced(x, "sum", axis, keepdims, split_every)
 
 
-def mean(x: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
+def mean(x: Collection, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
     """Σ x / n, rounded once; NaN of no elements. Of integers it is a float64."""
     return _reduced(x, "mean", axis, keepdims, split_every)
 
 
 def var(
-    x: da.Array, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False, split_every: int | None = None
+    x: Collection, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False, split_every: int | None = None
 ) -> da.Array:
     """Σ (x − mean)² / (n − ddof) of the exact mean, rounded once; NaN where n ≤ ddof."""
     return _reduced(x, "var", axis, keepdims, split_every, ddof=ddof)
 
 
 def std(
-    x: da.Array, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False, split_every: int | None = None
+    x: Collection, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False, split_every: int | None = None
 ) -> da.Array:
     """The root of `var`, rounded once."""
     return _reduced(x, "std", axis, keepdims, split_every, ddof=ddof)
 
 
-def sum_squares(x: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
+def sum_squares(
+    x: Collection, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None
+) -> da.Array:
     """Σ x², correctly rounded."""
     return _reduced(x, "sum_squares", axis, keepdims, split_every)
 
 
-def norm1(x: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
+def norm1(x: Collection, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
     """Σ |x|, correctly rounded."""
     return _reduced(x, "norm1", axis, keepdims, split_every)
 
 
-def norm2(x: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
+def norm2(x: Collection, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None) -> da.Array:
     """√ Σ x², rounded once."""
     return _reduced(x, "norm2", axis, keepdims, split_every)
 
 
 def dot(
-    x: da.Array, y: da.Array, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None
+    x: Collection, y: Collection, axis: Axes = None, *, keepdims: bool = False, split_every: int | None = None
 ) -> da.Array:
     """Σ x y of two arrays of one shape along `axis`, correctly rounded. Raises ValueError for two shapes."""
+    x, y = _array(x), _array(y)
     if x.shape != y.shape:
         raise ValueError(f"dot needs two arrays of one shape, not {x.shape} and {y.shape}")
     return _reduced(x, "dot", axis, keepdims, split_every, other=y)
 
 
 def _reduced(
-    x: da.Array,
+    x: Collection,
     op: str,
     axis: Axes,
     keepdims: bool,
@@ -82,6 +92,7 @@ def _reduced(
     ddof: int = 0,
     other: da.Array | None = None,
 ) -> da.Array:
+    x = _array(x)
     row, first = op_named(op), dtype_of(x.dtype)
     second = None if other is None else dtype_of(other.dtype)
     check(row, first, second, ddof)
@@ -104,6 +115,61 @@ def _reduced(
         weights=other,
     )
     return reduced
+
+
+def _array(x: Collection) -> da.Array:
+    return x if isinstance(x, da.Array) else x.to_dask_array()
+
+
+def aggregation(op: str = "sum") -> Any:
+    """An aggregation for `groupby(…).agg` of dask.dataframe: sum, mean, norm1, norm2 or sum_squares of the rows of each
+    group, rounded once to the dtype of the column; of integers a mean or a root is a float64, and any other sum is an
+    int64. A NaN is not left out: it makes its value NaN. Raises InvalidInput for another op.
+
+    Partial results are the bytes of exact states (docs/exact-state.md), some microseconds each to make: the aggregation
+    is for groups of many rows.
+    """
+    from dask import dataframe
+
+    row = op_named(op)
+    if row.terms not in ORIGIN or row.sources > 1:
+        raise InvalidInput(
+            f"{op} of groups has no single exact state; known: sum, mean, norm1, norm2, sum_squares", "op"
+        )
+    return dataframe.Aggregation(
+        f"exact_{op}",
+        lambda groups: groups.agg(partial(_state_of_rows, op=row)),
+        lambda groups: groups.agg(_merged_states),
+        partial(_finished, op=row),
+    )
+
+
+def _state_of_rows(column: Any, op: Op) -> bytes:
+    """The dtype of a pandas column, in 16 letters, and the bytes of the state of its elements."""
+    if not isinstance(column.dtype, np.dtype):
+        raise TypeError(f"columns are of NumPy's dtypes, not {column.dtype}, whose nulls have no place in a sum")
+    dtype = dtype_of(column.dtype)
+    adding = accumulator(dtype, op.terms, magnitudes=op.magnitudes)
+    adding.add(np.ascontiguousarray(column.to_numpy(), dtype=dtype.numpy))
+    return dtype.name.encode().ljust(_NAME) + adding.state().to_bytes()
+
+
+def _merged_states(states: Any) -> bytes:
+    all_states = list(states)
+    whole = reduce(ExactState.merge, (ExactState.from_bytes(one[_NAME:]) for one in all_states))
+    return bytes(all_states[0][:_NAME]) + whole.to_bytes()
+
+
+def _finished(states: Any, op: Op) -> Any:
+    """A series of values in place of one of states."""
+
+    def value(state: bytes) -> Any:
+        elements = DTYPES[state[:_NAME].decode().strip()]
+        name = op.result_dtype(elements)
+        rounded = value_of(op, ExactState.from_bytes(state[_NAME:]), name)
+        return np.int64(rounded) if name == INTEGER else DTYPES[name].numpy.type(rounded)
+
+    return type(states)([value(state) for state in states], index=states.index, name=states.name)
 
 
 def _of_chunk(

@@ -4,7 +4,9 @@ from math import fsum
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,3 +77,28 @@ def test_a_mask_is_not_dropped_silently() -> None:
 def test_complex_elements_are_refused_before_anything_runs() -> None:
     with pytest.raises(InvalidInput):
         exact.sum(chunked(np.ones(2, complex), 1))
+
+
+def test_columns_of_a_data_frame_are_added_up_whatever_the_partitions() -> None:
+    frame = pd.DataFrame({"key": np.arange(180) % 4, "x": ARRAY.ravel()[:180], "n": np.arange(180)})
+    of_groups = [fsum(frame.x[frame.key == key]) for key in range(4)]
+    for partitions in (1, 3, 7):
+        cut = dd.from_pandas(frame, npartitions=partitions)
+        assert exact.sum(cut.x).compute(scheduler="synchronous") == fsum(frame.x)
+        lazy = cut.groupby("key").agg({"x": exact.aggregation("sum"), "n": exact.aggregation("mean")})
+        groups = lazy.compute(scheduler="synchronous").sort_index()
+        assert groups.x.tolist() == of_groups
+        assert groups.n.tolist() == frame.groupby("key").n.mean().tolist()
+        assert groups.dtypes.tolist() == [np.float64, np.float64]
+
+
+def test_an_aggregation_keeps_float32_and_refuses_what_has_no_state() -> None:
+    frame = pd.DataFrame({"key": [1, 1, 2], "x": np.array([1e8, 1.0, np.nan], np.float32)})
+    lazy = dd.from_pandas(frame, npartitions=2).groupby("key").x.agg(exact.aggregation())
+    groups = lazy.compute(scheduler="synchronous").sort_index()
+    assert groups.dtype == np.float32
+    assert groups.loc[1] == np.float32(1e8)
+    assert np.isnan(groups.loc[2])
+    for op in ("var", "max", "dot"):
+        with pytest.raises(InvalidInput, match="no single exact state"):
+            exact.aggregation(op)

@@ -184,10 +184,13 @@ def _local_cluster(processes: int | None) -> LocalCluster:
         "memory_limit": 0,  # mapped files would count as memory, and pause a worker
         # The scheduler has an HTTP server in any case; 8787 may be taken, and nobody is to read from it.
         "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-        "env": {"CUDA_VISIBLE_DEVICES": ""},  # the GPUs of this machine have slots of their own
     }
-    quiet = {"distributed.scheduler.http.routes": [], "distributed.worker.profile.enabled": False}
-    with dask.config.set(quiet):
+    configured = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.profile.enabled": False,
+        "warpfold.device": "cpu",  # the GPUs of this machine have slots of their own
+    }
+    with dask.config.set(configured):
         return LocalCluster(
             n_workers=number,
             threads_per_worker=max(1, cores // number),

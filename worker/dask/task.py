@@ -13,7 +13,10 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+import dask
+import structlog
 from distributed import get_worker
+from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceSpec
@@ -31,6 +34,8 @@ from warpfold.kernels.places.place import ObjectFacts
 from warpfold.kernels.sections import sections_between
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import part_of, unchanged
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +111,21 @@ class WorkerDevice:
 
 @cache
 def device_of_worker() -> WorkerDevice:
-    """The first GPU that CUDA shows this process, else its CPU; opened at the first call."""
+    """The device that Dask's configuration names as `warpfold.device`; or else the first GPU that CUDA shows this
+    process, else its CPU. It is opened at the first call."""
     survive_cuts()
     keep_freed_memory()
-    return WorkerDevice(open_backend("cuda:0" if visible_devices() else "cpu"))
+    named = dask.config.get("warpfold.device", None)
+    return WorkerDevice(open_backend(named or ("cuda:0" if _has_gpu() else "cpu")))
+
+
+def _has_gpu() -> bool:
+    try:
+        return bool(visible_devices())
+    except OSError as error:
+        # NVIDIA's package looks for its driver by a process of its own, for which a machine may be too busy.
+        log.warning("no GPU found", error=str(error))
+        return False
 
 
 @cache
