@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,13 +15,6 @@ from warpfold.worker.execute import Kernels
 def scheduler() -> Iterator[str]:
     with cluster_of(2, processes=False) as cluster:
         yield cluster.scheduler_address
-
-
-@pytest.fixture
-def own() -> Iterator[Any]:
-    """A cluster of one thread that a test may do with as it likes."""
-    with cluster_of(1, processes=False) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import base64
 import json
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,13 @@ def state_of(n: int) -> str:
     state = CpuBackend(8 << 20).reduce(GeneratedSource("normal", n, 5, DTYPES["float64"]), "sum").state
     assert state is not None
     return base64.b64encode(state).decode()
+
+
+@pytest.fixture
+def own() -> Iterator[Any]:
+    """A cluster of one thread that a test may do with as it likes."""
+    with cluster_of(1, processes=False) as made:
+        yield made
 
 
 def test_a_worker_that_dies_takes_along_only_what_it_had_in_hand() -> None:
