@@ -4,43 +4,8 @@
 // Each thread adds up its tiles by floating-point arithmetic that is arranged so that nothing rounds (exact_window.cuh,
 // exact_buckets.cuh), then moves its totals to integers (exact_digits.cuh), and the blocks add those to a total in memory
 // (exact_total.cuh). Only integers are ever put together, so the order of threads, blocks, launches and GPUs cannot show.
-#include "exact_buckets.cuh"
 #include "exact_dot.cuh"
-#include "exact_window_sum.cuh"
-
-template <class T, int TERMS, int THREADS>
-struct SumOf {
-    using Type = WindowSum<T, TERMS, ValueTerms<T, THREADS, TERMS == MAGNITUDES>>;
-};
-template <class T, int THREADS>
-struct SumOf<T, SQUARES, THREADS> {
-    using Type = WindowSum<T, SQUARES, SquareTerms<T, THREADS>>;
-};
-template <class T, int THREADS>
-struct SumOf<T, MOMENTS, THREADS> {
-    using Type = WindowSum<T, VALUES, MomentTerms<T, THREADS>>;
-};
-
-// Buckets take any exponents at one speed; float64 and products are too wide for them.
-template <int THREADS>
-struct SumOf<float32, VALUES, THREADS> {
-    using Type = BucketSum<float32, VALUES, THREADS>;
-};
-template <int THREADS>
-struct SumOf<float32, MAGNITUDES, THREADS> {
-    using Type = BucketSum<float32, MAGNITUDES, THREADS>;
-};
-template <int THREADS>
-struct SumOf<bfloat16, VALUES, THREADS> {
-    using Type = BucketSum<bfloat16, VALUES, THREADS>;
-};
-template <int THREADS>
-struct SumOf<bfloat16, MAGNITUDES, THREADS> {
-    using Type = BucketSum<bfloat16, MAGNITUDES, THREADS>;
-};
-
-template <class T, int TERMS, int THREADS>
-using Sum = typename SumOf<T, TERMS, THREADS>::Type;
+#include "exact_sums.cuh"
 
 // The launch provides BYTES of shared memory a thread, which are checked against what is used.
 template <class T, int TERMS, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
