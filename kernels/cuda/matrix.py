@@ -14,6 +14,7 @@ from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
 from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
 from warpfold.kernels.cuda.grouped.shapes import grouped_units
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
+from warpfold.kernels.cuda.resident.shapes import resident_units
 from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.cuda.staging.nans import nans_unit
 from warpfold.kernels.cuda.staging.widening import widening_unit
@@ -49,6 +50,8 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     others = [*exact_units(), *grouped_units(), *integer_dot_units(), *widening, hold_unit(), read_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
+    resident = resident_units()
+    others += resident if whole else [resident[ARCHITECTURES.index(arch) % len(resident)]]
     for unit in others:
         yield Cell(unit, arch, f"{unit.source.stem} {_element_of(unit)}".strip())
 

@@ -30,17 +30,20 @@ class Kernel:
     def __call__(self, grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
         """Start `grid` × `block` threads with `shared` bytes of dynamic shared memory on the current stream."""
         with cuda_errors(self.name):
-            if shared > 48 * 1024 and self.function.max_dynamic_shared_size_bytes < shared:
-                self.function.max_dynamic_shared_size_bytes = shared  # more than 48 KiB has to be asked for
+            self.allow(shared)
             self.function((grid,), (block,), tuple(args), shared_mem=shared)
+
+    def allow(self, shared: int) -> None:
+        """Ask for so many bytes of dynamic shared memory a block: more than 48 KiB has to be asked for."""
+        if shared > 48 * 1024 and self.function.max_dynamic_shared_size_bytes < shared:
+            self.function.max_dynamic_shared_size_bytes = shared
 
     def blocks_per_multiprocessor(self, block: int, shared: int = 0) -> int:
         """How many blocks of this shape one multiprocessor holds at a time."""
         from cupy.cuda import driver
 
         with cuda_errors(self.name):
-            if shared > 48 * 1024 and self.function.max_dynamic_shared_size_bytes < shared:
-                self.function.max_dynamic_shared_size_bytes = shared
+            self.allow(shared)
             return int(driver.occupancyMaxActiveBlocksPerMultiprocessor(self.function.kernel.ptr, block, shared))
 
 

@@ -52,8 +52,10 @@ class GroupedSums:
     """The sums, or with `mean` the means, of the values of a layout of `array`, a CuPy array of a float `dtype` of one
     dimension, as `result`. With `omit_nan` elements that are NaN are left out. To be used while `gpu.active()`.
 
-    `values` is a CuPy array of the result's dtype, `omitted` how many elements were left out of each (uint32), or None.
-    The mean of no elements is 0 here. `kernel` names what the shape chose.
+    `values` is a CuPy array of the result's dtype, the caller's if one is given; `omitted` says how many elements were left
+    out of each (uint32), or is None. The mean of no elements is 0 here. `kernel` names what the shape chose. `marked`, a
+    CuPy array of one uint32, is not 0 where values are marked: `finish` adds those up. `cleared` is all memory that must
+    be 0 before the launches.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class GroupedSums:
         mean: bool = False,
         omit_nan: bool = False,
         shapes: GroupedShapes | None = None,
+        values: Any = None,
     ) -> None:
         import cupy
 
@@ -74,9 +77,18 @@ class GroupedSums:
         self._shapes = SHAPES[dtype.name] if shapes is None else shapes
         self.kernel = ""
         count = self._count()
-        self.values = cupy.empty(count, dtype=dtype.numpy)
+        self.values = cupy.empty(count, dtype=dtype.numpy) if values is None else values
         self.omitted = cupy.zeros(count, dtype=np.uint32) if omit_nan else None
-        self._marked = cupy.zeros(1, dtype=np.uint32)
+        self.cleared: list[Any] = []
+        self.marked = self._zeros(1)
+
+    def _zeros(self, size: int) -> Any:
+        """Memory of uint32 that is 0 before the launches."""
+        import cupy
+
+        made = cupy.zeros(size, dtype=np.uint32)
+        self.cleared.append(made)
+        return made
 
     def _count(self) -> int:
         if isinstance(self._layout, ColumnsLayout):
@@ -113,13 +125,13 @@ class GroupedSums:
         """Have the values that no window held added up, and say how many; waits for the work."""
         import cupy
 
-        count = int(self._marked.get()[0])
+        count = int(self.marked.get()[0])
         if count:
             bits, mark = MARKS[self._result.name]
             listed = cupy.flatnonzero(self.values.view(bits) == bits(mark)).astype(np.int64)
             for start in range(0, int(listed.size), _AT_ONCE):
                 self._add_wide(listed[start : start + _AT_ONCE])
-            self._marked.fill(0)
+            self.marked.fill(0)
         return count
 
     # The shapes of rows
@@ -189,7 +201,7 @@ class GroupedSums:
         parts = -(-layout.length // part)
         levels = LEVELS[self._dtype.name]
         stored = cupy.empty(layout.count * parts * levels, dtype=np.float64)
-        lost = cupy.zeros(layout.count, dtype=np.uint32)
+        lost = self._zeros(layout.count)
         self._spans(
             self._array, self._dtype, shape, None, layout.count * parts, layout.total, layout.length, part,
             part=part, parts=parts, stored=stored, lost=lost, store=True,
@@ -264,7 +276,7 @@ class GroupedSums:
             last = launch.parts == 1
             levels = LEVELS[dtype.name] if stage == 0 else LEVELS_OF_PARTS
             if not last and lost is None:
-                lost = cupy.zeros(layout.width, dtype=np.uint32)
+                lost = self._zeros(layout.width)
             stored = None if last else cupy.empty(launch.parts * levels * layout.width, dtype=np.float64)
             name = columns_kernel(
                 dtype,
@@ -334,7 +346,7 @@ class GroupedSums:
     def _results(self, divisor: int, values: Any = None) -> tuple[Any, ...]:
         """The arguments of `Results` in include/grouped_window.cuh."""
         divided = np.uint64(divisor if self._mean else 0)
-        return (self.values if values is None else values, self._marked, divided, np.uint32(self._omit_nan))
+        return (self.values if values is None else values, self.marked, divided, np.uint32(self._omit_nan))
 
     def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
         self._gpu.kernel(unit_of(name), name)(grid, block, args, shared)

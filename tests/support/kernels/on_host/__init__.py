@@ -59,6 +59,13 @@ def build_grouped() -> ctypes.CDLL:
     return library
 
 
+def build_finish() -> ctypes.CDLL:
+    """Values of totals."""
+    library = _compiled("finish")
+    library.finish_by_name.restype = ctypes.c_bool
+    return library
+
+
 def _compiled(name: str) -> ctypes.CDLL:
     """The library of `name`.cpp. It is compiled once for all tests that find the same sources and the same compiler."""
     with tempfile.TemporaryDirectory(prefix="warpfold-tests-") as made:

@@ -1,0 +1,119 @@
+// Exact reductions of arrays that are on the GPU already, to values that stay there: one launch adds up and rounds, and the
+// host neither waits nor looks.
+//
+// The blocks add to a total in memory as in exact.cu. The last to do so rounds it (exact_finish.cuh) and leaves the total as it
+// was found: all 0. So launches of one stream may share a total without clearing it.
+#include "exact_dot.cuh"
+#include "exact_finish.cuh"
+#include "exact_sums.cuh"
+
+constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
+
+// The total of a launch, or of one value: its limbs, and behind them how many blocks have added to it.
+template <bool BOTH, bool PRODUCTS, bool SIGNED>
+struct Account {
+    static constexpr int LIMBS = BOTH ? Total::OF_VALUES + LIMBS_OF_PRODUCTS : PRODUCTS ? LIMBS_OF_PRODUCTS : Total::OF_VALUES;
+    static constexpr int WORDS = LIMBS + 1, BYTES = FinishRoom::bytes(LIMBS, BOTH, PRODUCTS);
+    uint64* words;
+
+    // To be called by all threads of a block that has added its part; the last of `blocks` writes the value.
+    template <class Out>
+    __device__ void close(uint32 blocks, Out* out, uint64 finish, uint64 count, uint64 ddof, char* memory) const {
+        __shared__ bool last;
+        __shared__ Ends ends[2];
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) last = blocks == 1 || atomicAdd(words + LIMBS, uint64(1)) == blocks - 1;
+        __syncthreads();
+        if (!last) return;
+        __threadfence();
+        int64* const limbs = reinterpret_cast<int64*>(memory);
+        if (threadIdx.x < 2) ends[threadIdx.x] = {LIMBS, -1};
+        __syncthreads();
+        for (int k = threadIdx.x; k < LIMBS; k += blockDim.x) {
+            limbs[k] = int64(atomicExch(words + k, uint64(0)));
+            const bool second = BOTH && k >= Total::OF_VALUES;
+            const int place = k - Total::DIGITS - (second ? Total::OF_VALUES : 0);
+            if (place < 0 || limbs[k] == 0) continue;
+            atomicMin(&ends[second].low, place);
+            atomicMax(&ends[second].high, place);
+        }
+        if (threadIdx.x == 0) words[LIMBS] = 0;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            Out value;
+            finish_total<Out, BOTH, PRODUCTS, SIGNED>(value, limbs, ends, finish, count, ddof,
+                                                      reinterpret_cast<uint32*>(limbs + LIMBS));
+            *out = value;
+        }
+        __syncthreads();
+    }
+};
+
+template <int TERMS>
+using AccountOf = Account<TERMS == MOMENTS, TERMS == SQUARES, TERMS == VALUES>;
+
+template <class T, int TERMS, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
+__global__ void __launch_bounds__(THREADS, BLOCKS) reduced(const T* data, uint64 count, uint64* words, T* out, uint64 finish,
+                                                           uint64 ddof) {
+    static_assert(BYTES == Sum<T, TERMS, THREADS>::BYTES && AccountOf<TERMS>::BYTES <= BYTES * THREADS);
+    extern __shared__ __align__(16) char memory[];
+    Sum<T, TERMS, THREADS> sum(memory, Total{words});
+    for_each_tile<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
+    sum.finish();
+    AccountOf<TERMS>{words}.close(gridDim.x, out, finish, count, ddof, memory);
+}
+
+template <class T, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
+__global__ void __launch_bounds__(THREADS, BLOCKS) reduced_dot(const T* x, const T* y, uint64 count, uint64* words, T* out) {
+    using Of = Account<false, true, true>;
+    static_assert(BYTES == DotSum<T, THREADS>::BYTES && Of::BYTES <= BYTES * THREADS);
+    extern __shared__ __align__(16) char memory[];
+    DotSum<T, THREADS> sum(memory, Total{words});
+    for_each_tile<FLIGHT, AHEAD>(VectorPairs<T>(x, y, count), sum);
+    sum.finish();
+    Of{words}.close(gridDim.x, out, SUM, count, 0, memory);
+}
+
+// Part number `part` of `parts` of `count` elements from `data` on, `stride` apart.
+template <class T, int TERMS, int THREADS>
+__device__ void add_strided(const T* data, uint64 stride, uint64 count, uint32 part, uint32 parts, uint64* words, char* memory) {
+    using Of = Tile<T, 2>;
+    const uint64 tile = uint64(Of::SIZE) * THREADS, tiles = (count + tile - 1) / tile;
+    const uint64 from = tiles * part / parts, to = tiles * (part + 1) / parts;
+    if (from == to) return;
+    Sum<T, TERMS, THREADS> sum(memory, Total{words});
+#pragma unroll 1
+    for (uint64 number = from; number < to; ++number) {
+        const uint64 first = number * tile + threadIdx.x;
+        Bits<T> bits[Of::SIZE];
+#pragma unroll
+        for (int k = 0; k < Of::SIZE; ++k)
+            bits[k] = first + k * THREADS < count ? bits_of(data[(first + k * THREADS) * stride]) : SIGN<T>;
+        Of elements;
+        memcpy(elements.vectors, bits, sizeof(bits));
+        sum(elements);
+    }
+    sum.finish();
+}
+
+// `values` values of `count` elements each, of which value v begins at v · outer and has its elements `stride` apart. With
+// `marked`, only those that are marked in `out` (grouped_window.cuh), if *marked says that there are any. There is room for a
+// total of each block or of each value, whichever are fewer.
+template <class T, int TERMS, int THREADS, int BYTES>
+__global__ void __launch_bounds__(THREADS) reduced_each(const T* data, uint64 outer, uint64 stride, uint64 count, uint64 values,
+                                                        const uint32* marked, uint64* words, T* out, uint64 finish,
+                                                        uint64 ddof) {
+    using Of = AccountOf<TERMS>;
+    static_assert(BYTES == Sum<T, TERMS, THREADS>::BYTES && Of::BYTES <= BYTES * THREADS);
+    extern __shared__ __align__(16) char memory[];
+    if (marked && *marked == 0) return;
+    const uint32 parts = values < gridDim.x ? uint32(gridDim.x / values) : 1;
+    const uint64 step = gridDim.x / parts;
+    for (uint64 value = blockIdx.x / parts; value < values; value += step) {
+        if (marked && bits_of(out[value]) != bits_of(mark<T>())) continue;
+        const Of account{words + (parts > 1 ? value : blockIdx.x) * Of::WORDS};
+        add_strided<T, TERMS, THREADS>(data + value * outer, stride, count, blockIdx.x % parts, parts, account.words, memory);
+        account.close(parts, out + value, finish, count, ddof, memory);
+    }
+}
