@@ -1,0 +1,144 @@
+"""Exact reductions of CuPy arrays, and of JAX arrays by way of DLPack."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import cupy
+
+from warpfold.engines.axes import (
+    ZERO_OF_NONE,
+    Axes,
+    check_ddof,
+    check_out,
+    check_pair,
+    float_dtype,
+    normal_axes,
+    result_shape,
+)
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.resident import RESIDENT_OPS, Arrangement, ResidentReducer, reduce_along
+from warpfold.kernels.dtypes import DType
+
+
+@cache
+def reducer(device: int) -> ResidentReducer:
+    """The kernels of the GPU that CUDA numbers `device`."""
+    return ResidentReducer(Gpu(device))
+
+
+class CupyArrays:
+    """CuPy arrays on their device, on CuPy's current stream."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = []
+
+    def reduce(self, op: str, x: Any, axis: Axes, keepdims: bool, out: Any, ddof: int = 0) -> Any:  # noqa: PLR0917
+        """The values of `op`."""
+        dtype = float_dtype(x.dtype.name)
+        check_ddof(ddof)
+        axes = normal_axes(axis, x.ndim)
+        shape = result_shape(x.shape, axes, keepdims=keepdims)
+        if out is not None:
+            check_out(shape, dtype.name, out.shape, out.dtype.name)
+        with x.device, self._stream() as (stream, captured):
+            if not x.size:
+                values = cupy.full(shape, 0 if op in ZERO_OF_NONE else cupy.nan, x.dtype)
+                return values if out is None else _copied(values, out)
+            if len(axes) == x.ndim:
+                x = x if x.flags.forc else cupy.ascontiguousarray(x)
+                values = cupy.empty(shape, x.dtype) if out is None else out
+                reducer(x.device.id).reduce(
+                    RESIDENT_OPS[op], dtype, x.data.ptr, x.size, values.data.ptr, stream, ddof, captured
+                )
+                return values
+            values = self._along(op, x, dtype, axes, stream, ddof, captured).reshape(shape)
+            return values if out is None else _copied(values, out)
+
+    def _along(  # noqa: PLR0917
+        self, op: str, x: Any, dtype: DType, axes: frozenset[int], stream: Any, ddof: int, captured: bool
+    ) -> Any:
+        arranged = Arrangement.of(x.shape, [stride // x.itemsize for stride in x.strides], axes)
+        if arranged is None:
+            arranged = Arrangement.rows(x.shape, axes)
+            x = cupy.ascontiguousarray(x.transpose([*arranged.kept, *sorted(axes)]))
+        values = cupy.empty(x.size // arranged.count, x.dtype)
+        reduce_along(reducer(x.device.id), op, dtype, x.data.ptr, arranged, values.data.ptr, stream, ddof, captured)
+        return values.reshape(arranged.lengths).transpose(arranged.order)
+
+    def dot(self, x: Any, y: Any, *, out: Any = None) -> Any:
+        """Σ x y."""
+        dtype = float_dtype(x.dtype.name)
+        check_pair(x.shape, dtype.name, y.shape, y.dtype.name)
+        if out is not None:
+            check_out((), dtype.name, out.shape, out.dtype.name)
+        with x.device, self._stream() as (stream, captured):
+            x, y = cupy.ascontiguousarray(x), cupy.ascontiguousarray(y)
+            if (x.data.ptr - y.data.ptr) % 16:
+                x, y = x.copy(), y.copy()
+            values = cupy.empty((), x.dtype) if out is None else out
+            reducer(x.device.id).dot(dtype, x.data.ptr, y.data.ptr, x.size, values.data.ptr, stream, captured)
+            return values
+
+    @contextmanager
+    def _stream(self) -> Iterator[tuple[Any, bool]]:
+        """CuPy's stream, and whether it is captured into a graph: the memory of a graph is kept, because the graph may
+        run as long as the process does."""
+        stream = cupy.cuda.get_current_stream()
+        if not stream.is_capturing():
+            yield stream, False
+            return
+        with cupy.cuda.using_allocator(self._keeping):
+            yield stream, True
+
+    def _keeping(self, size: int) -> Any:
+        memory = cupy.get_default_memory_pool().malloc(size)
+        self._kept.append(memory)
+        return memory
+
+
+class JaxArrays:
+    """JAX arrays on a GPU. They are read where they lie; within `jax.jit` they have no memory, and are refused."""
+
+    def __init__(self) -> None:
+        self._arrays = CupyArrays()
+
+    def reduce(self, op: str, x: Any, axis: Axes, keepdims: bool, out: Any, ddof: int = 0) -> Any:  # noqa: PLR0917
+        """The values of `op`."""
+        if out is not None:
+            raise ValueError("out cannot be given: arrays of JAX do not change")
+        float_dtype(x.dtype.name)
+        return _to_jax(self._arrays.reduce(op, _of_jax(x), axis, keepdims, None, ddof))
+
+    def dot(self, x: Any, y: Any, *, out: Any = None) -> Any:
+        """Σ x y."""
+        if out is not None:
+            raise ValueError("out cannot be given: arrays of JAX do not change")
+        check_pair(x.shape, x.dtype.name, y.shape, y.dtype.name)
+        return _to_jax(self._arrays.dot(_of_jax(x), _of_jax(y)))
+
+
+def _of_jax(x: Any) -> Any:
+    import jax
+
+    if isinstance(x, jax.core.Tracer):
+        raise TypeError("within jax.jit an array has no memory yet: reduce the array that the function returns")
+    if x.dtype.name == "bfloat16":
+        raise TypeError("bfloat16 of JAX is not taken: CuPy, which reads the array, has no such dtype")
+    if any(device.platform not in ("gpu", "cuda") for device in x.devices()):
+        raise TypeError("arrays are on a GPU; this one is on a CPU")
+    if len(x.devices()) > 1:
+        raise TypeError("an array is on one GPU; this one is spread over several")
+    return cupy.from_dlpack(x)
+
+
+def _to_jax(values: Any) -> Any:
+    import jax
+
+    return jax.dlpack.from_dlpack(values)
+
+
+def _copied(values: Any, out: Any) -> Any:
+    out[...] = values
+    return out
