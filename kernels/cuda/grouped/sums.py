@@ -52,10 +52,10 @@ class GroupedSums:
     """The sums, or with `mean` the means, of the values of a layout of `array`, a CuPy array of a float `dtype` of one
     dimension, as `result`. With `omit_nan` elements that are NaN are left out. To be used while `gpu.active()`.
 
-    `values` is a CuPy array of the result's dtype, the caller's if one is given; `omitted` says how many elements were left
-    out of each (uint32), or is None. The mean of no elements is 0 here. `kernel` names what the shape chose. `marked`, a
-    CuPy array of one uint32, is not 0 where values are marked: `finish` adds those up. `cleared` is all memory that must
-    be 0 before the launches.
+    `values` is a CuPy array of the result's dtype, the caller's if one is given; `omitted` says how many elements were
+    left out of each (uint32), or is None. The mean of no elements is 0 here. `kernel` names what the shape chose.
+    `marked`, a CuPy array of one uint32, is not 0 where values are marked: `finish` adds those up. `cleared` is all
+    memory that must be 0 before the launches.
     """
 
     def __init__(
