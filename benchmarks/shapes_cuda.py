@@ -38,9 +38,9 @@ from warpfold.kernels.cuda.grouped.shapes import (
     SHAPES,
     ColumnsShape,
     GroupedShapes,
-    PrefixShape,
     RowsShape,
     SpanShape,
+    StreamShape,
     families,
     unit_of,
 )
@@ -190,7 +190,7 @@ def row_variants(dtype: str, length: int, *, more: bool) -> dict[str, GroupedSha
     if not more:
         return variants
     reads = length * DTYPES[dtype].itemsize // 16
-    if reads < 1:
+    if length == 2:
         return variants | {f"pairs {flight}": replace(shapes, pairs=flight) for flight in (2, 8)}
     if reads <= 256:
         for lanes in (1, 2, 4, 8, 16, 32):
@@ -231,18 +231,13 @@ def segment_variants(dtype: str, mean: int, *, more: bool) -> dict[str, GroupedS
     """The launch shapes to be tried for segments."""
     shapes = SHAPES[dtype]
     variants = {"": shapes}
-    if more and dtype == "float32" and mean <= 1024:
-        for reads, threads, blocks in ((4, 128, 8), (4, 128, 12), (4, 64, 20), (2, 128, 12), (4, 256, 5), (8, 128, 6)):
-            prefix = PrefixShape(reads, 8, 2, threads, blocks)
-            variants[f"prefix {reads} {threads} {blocks}"] = replace(shapes, prefix=prefix, prefix_until=1 << 20)
-    if more:
-        for lanes in (1, 2, 4, 8, 16, 32):
-            for flight in (1, 2, 4):
-                if mean / 8 <= lanes * flight * 4 <= mean * 8 or (lanes == 32 and mean >= 1024):
-                    shape = SpanShape(lanes, flight, vectors=False)
-                    variants[f"{lanes} lanes flight {flight}"] = replace(
-                        shapes, short_spans=(), long_spans=shape, prefix=None
-                    )
+    if not more:
+        return variants
+    variants["spans"] = replace(shapes, streams=())
+    stream = shapes.stream(mean) or StreamShape(4, 1, 32, 2)
+    for blocks, waves in ((6, 1), (6, 4), (5, 1), (4, 1)):
+        shape = replace(stream, blocks=blocks, waves=waves)
+        variants[f"stream {blocks} {waves}"] = replace(shapes, streams=((1 << 20, shape),), stream_from=0)
     return variants
 
 
@@ -340,12 +335,14 @@ def _column(array: Any, width: int, number: int) -> Any:
     return array[number::width]
 
 
-def rows_of(bench: Bench, *, more: bool, peers: bool, what: Sequence[str]) -> Iterator[GpuShapeRow]:
-    """All shapes of one dtype."""
+def rows_of(
+    bench: Bench, *, more: bool, peers: bool, what: Sequence[str], lengths: Sequence[int]
+) -> Iterator[GpuShapeRow]:
+    """All shapes of one dtype; those along axes have so many columns."""
     import cupy
 
     count, dtype = bench.count, bench.dtype.name
-    for length in [length for length in LENGTHS if length <= count]:
+    for length in [length for length in lengths if length <= count]:
         rows = count // length
         if "axis1" in what:
             layout: Layout = RowsLayout(rows, length, count)
@@ -377,11 +374,11 @@ def _segments(bench: Bench, mean: int, lengths: Any, *, more: bool, peers: bool)
     )  # fmt: skip
 
 
-def compile_ahead(arch: str, dtypes: Sequence[str], *, more: bool) -> None:
+def compile_ahead(arch: str, dtypes: Sequence[str], *, more: bool, lengths: Sequence[int]) -> None:
     """Compile what all variants may launch, on all processors."""
     names: dict[str, None] = {}
     for dtype in dtypes:
-        variants = [column_variants(dtype, more=more), *(row_variants(dtype, length, more=more) for length in LENGTHS)]
+        variants = [column_variants(dtype, more=more), *(row_variants(dtype, length, more=more) for length in lengths)]
         variants += [segment_variants(dtype, mean, more=more) for mean in MEANS]
         for shapes in (shapes for variant in variants for shapes in variant.values()):
             names |= dict.fromkeys(name for kind in families(DTYPES[dtype], shapes) for name in kind)
@@ -420,22 +417,24 @@ def main() -> None:
     parser.add_argument(
         "--what", nargs="+", choices=("axis1", "axis0", "segments"), default=("axis1", "axis0", "segments")
     )
+    parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS, help="columns of the arrays along axes")
     parser.add_argument("--log2", type=int, default=30, help="how many elements of float32, of float64 half as many")
     parser.add_argument("--variants", action="store_true", help="other launch shapes, too")
     parser.add_argument("--no-peers", action="store_true", help="leave torch, CuPy and CUB out")
     parser.add_argument("--compile-only", metavar="ARCH", help="compile for an architecture, and end")
     chosen = parser.parse_args()
     if chosen.compile_only:
-        compile_ahead(chosen.compile_only, chosen.dtypes, more=chosen.variants)
+        compile_ahead(chosen.compile_only, chosen.dtypes, more=chosen.variants, lengths=chosen.lengths)
         return
     gpu = Gpu(0)
-    compile_ahead(gpu.arch, chosen.dtypes, more=chosen.variants)
+    compile_ahead(gpu.arch, chosen.dtypes, more=chosen.variants, lengths=chosen.lengths)
     made: list[GpuShapeRow] = []
     began = time.perf_counter()
     for dtype in chosen.dtypes:
         with gpu.active():
             bench = Bench(gpu, dtype, 1 << chosen.log2 - (dtype == "float64"))
-            for row in rows_of(bench, more=chosen.variants, peers=not chosen.no_peers, what=chosen.what):
+            shown = {"more": chosen.variants, "peers": not chosen.no_peers}
+            for row in rows_of(bench, **shown, what=chosen.what, lengths=chosen.lengths):
                 made.append(row)
                 print(
                     f"{time.perf_counter() - began:5.1f} s {row.dtype} {row.shape:34} {row.variant:30} {row.ratio:.3f} "

@@ -4,9 +4,9 @@ from functools import cache, lru_cache
 
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Op
+from warpfold.kernels.ops import Op, Terms
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 
@@ -67,22 +67,30 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
-GROUPED_ON_GPUS = frozenset((op, dtype) for op in ("sum", "mean") for dtype in ("float32", "float64"))
-"""What a GPU reduces along axes and by segments, so far."""
-
-
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values. A dtype of None is not known yet."""
-    able = any(name == op.name and dtype in (None, DTYPES[of]) for name, of in GROUPED_ON_GPUS)
-    return ("cpu", "cuda") if able else ("cpu",)
+    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor takes two
+    sources, nor adds squares of uint64. A dtype of None is not known yet."""
+    multiplies = op.fold == "product" and (dtype is None or dtype.kind is not Kind.BOOL)
+    squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None and dtype.name == "uint64"
+    return ("cpu",) if multiplies or squares or op.sources > 1 else ("cpu", "cuda")
+
+
+def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
+    """Whether a GPU leaves no more of many values to the host than to hand them on: it rounds sums and means of float32
+    and float64, and has nothing to round where an op selects or tests elements."""
+    if dtype is None or not op.rounds:
+        return True
+    return (
+        op.terms is Terms.VALUES and not op.magnitudes and (not dtype.is_float or dtype.name in ("float32", "float64"))
+    )
 
 
 def refused_on_gpu(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this to many values."""
     what = op.name if dtype is None else _named(op, dtype, None)
     return (
-        f"along an axis or by segments a GPU computes sum and mean of float32 and float64, and not {what} so far; give "
-        "the backend cpu or auto"
+        "along an axis or by segments a GPU computes all ops but prod and dot, and squares of uint64, and not "
+        f"{what} so far; give the backend cpu or auto"
     )
 
 

@@ -31,7 +31,14 @@ from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, Dev
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.timings import TIMINGS_EXAMPLE, Timings
-from warpfold.kernels.catalog import backends_for, grouped_backends, refused_on_gpu, resolve_grouped, strategies
+from warpfold.kernels.catalog import (
+    backends_for,
+    finished_on_gpu,
+    grouped_backends,
+    refused_on_gpu,
+    resolve_grouped,
+    strategies,
+)
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom, check_states
@@ -213,6 +220,7 @@ class ReduceSpec(Task):
                 return ("cpu",)
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
             unasked = made is None or not serves_a_gpu(self.grouping(), self.source.known_shape, made)
+            unasked = unasked or not finished_on_gpu(op, dtype)
             return ("cpu",) if unasked and self.backend != "cuda" else grouped_backends(op, dtype)
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:

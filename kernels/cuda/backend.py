@@ -147,7 +147,7 @@ class CudaBackend:
         states: bool = False,
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape` in C order that fits into the GPU's memory, to the
-        values of `grouping`: sums and means of float32 and float64.
+        values of `grouping`: by all ops but prod, unless of truth values, and dot.
 
         Raises InvalidInput naming "backend" for another op or dtype, "strategy" or "axis"; Unavailable, OutOfMemory or
         CudaError, and whatever `progress` raises.
@@ -160,7 +160,7 @@ class CudaBackend:
         if "cuda" not in grouped_backends(row, source.dtype):
             raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
         with self._gpu.active(), cuda_errors(f"{op} of many values"):
-            return reduce_groups(self._gpu, self._stager, source, shape, grouping, row, nan_policy, progress)
+            return reduce_groups(self._gpu, self._stager, source, shape, grouping, row, nan_policy, progress, ddof)
 
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both

@@ -12,7 +12,9 @@ from warpfold.kernels.cuda.bench.blocking_kernel import hold_unit
 from warpfold.kernels.cuda.bench.reader import read_unit
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
 from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
+from warpfold.kernels.cuda.grouped.folds import fold_units
 from warpfold.kernels.cuda.grouped.shapes import grouped_units
+from warpfold.kernels.cuda.grouped.totals import totals_units
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from warpfold.kernels.cuda.resident.shapes import resident_units
 from warpfold.kernels.cuda.staging.generator import generator_unit
@@ -25,6 +27,9 @@ from warpfold.kernels.puzzles.puzzle import Puzzle
 WHOLE = "sm_90"
 STRIDE = 3
 """One dtype of a strategy in so many is in an architecture's part."""
+
+FOLD_STRIDE = 6
+"""One dtype in so many of the ops along axes is compiled for other architectures than WHOLE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,12 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
     widening = [widening_unit(DTYPES[name]) for name in ("float32", "float64")]
-    others = [*exact_units(), *grouped_units(), *integer_dot_units(), *widening, hold_unit(), read_unit()]
+    folds = [
+        unit
+        for number, unit in enumerate((*fold_units(), *totals_units()))
+        if arch == WHOLE or number % FOLD_STRIDE == 0
+    ]
+    others = [*exact_units(), *grouped_units(), *folds, *integer_dot_units(), *widening, hold_unit(), read_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     resident = resident_units()

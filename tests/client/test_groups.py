@@ -57,7 +57,7 @@ def test_what_is_wrong_names_the_field(client: Client) -> None:
         client.reduce(SMALL, axis=2)
     assert [error.field for error in refused.value.errors] == ["axis"]
     with pytest.raises(Refused) as refused:
-        client.reduce(SMALL, "max", axis=0, backend="cuda")
+        client.reduce(SMALL, "prod", axis=0, backend="cuda")
     assert [error.field for error in refused.value.errors] == ["backend"]
     with pytest.raises(JobFailed, match="there is no axis 3"):
         client.reduce(LARGE, axis=3)

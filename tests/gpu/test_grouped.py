@@ -164,5 +164,47 @@ def test_a_backend_reduces_arrays_of_any_layout_as_a_cpu_does(backend: CudaBacke
                 assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (grouping, op)
     with pytest.raises(InvalidInput, match="is NaN, and nan_policy is raise"):
         backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "sum", nan_policy=NanPolicy.RAISE)
-    with pytest.raises(InvalidInput, match="and not max of"):
-        backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "max")
+    with pytest.raises(InvalidInput, match="and not prod of"):
+        backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "prod")
+
+
+OPS_OF = {
+    "float32": ("norm1", "sum_squares", "norm2", "var", "std", "min", "max", "norm_inf", "argmin", "argmax", "all"),
+    "float64": ("var", "max", "argmin", "count_nonzero"),
+    "bfloat16": ("sum", "mean", "std", "min", "argmax"),
+    "int8": ("sum", "mean", "norm1", "sum_squares", "var", "min", "argmax"),
+    "int32": ("sum", "sum_squares", "norm_inf", "max"),
+    "uint64": ("sum", "mean", "norm1", "max", "argmin"),
+    "bool": ("sum", "prod", "min", "argmax", "any", "count_nonzero"),
+}
+
+
+@pytest.mark.parametrize("dtype", OPS_OF)
+@pytest.mark.usefixtures("gpu")
+def test_other_ops_have_the_values_of_a_cpu(backend: CudaBackend, dtype: str) -> None:
+    cpu, row = CpuBackend(), DTYPES[dtype]
+    shapes: tuple[tuple[tuple[int, ...], Grouping], ...] = (
+        ((300, 7), AlongAxes((1,))),
+        ((9, 70_001), AlongAxes((1,))),
+        ((70_001, 9), AlongAxes((0,))),
+        ((900, 300), AlongAxes((0,))),
+        ((20, 30, 40), AlongAxes((1,))),
+        ((90_001,), Segments((0, 0, 11, 20_000, 90_000))),
+    )
+    for number, (shape, grouping) in enumerate(shapes):
+        size = int(np.prod(shape))
+        for data in ("any finite", "special"):
+            if row.is_float:
+                array = adversarial(data, row, size, number)
+            else:
+                least, most = row.bounds
+                edges = np.array([least, most, 0, 1], object)
+                array = np.random.default_rng(number).choice(edges, size).astype(row.numpy)
+            laid = array.reshape(shape) if number % 2 else np.asfortranarray(array.reshape(shape))
+            policy = NanPolicy.OMIT if number % 3 == 1 else NanPolicy.PROPAGATE
+            for op in OPS_OF[dtype]:
+                made, wanted = (
+                    on.reduce_groups(ArraySource(laid), shape, grouping, op, nan_policy=policy) for on in (backend, cpu)
+                )
+                assert (made.shape, made.dtype, made.counted()) == (wanted.shape, wanted.dtype, wanted.counted())
+                assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (shape, op, data)

@@ -5,6 +5,7 @@ that the portable definition, `kernels.exact.ExactState.add`, gives for the same
 no gaps; bfloat16 comes as the uint16 of its bits. Work goes to the current stream.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,20 @@ import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind, exact_unit, kernel_name
+from warpfold.kernels.cuda.exact.shapes import (
+    ANYWHERE,
+    SHAPES,
+    SURVEY,
+    SURVEYED,
+    SumKind,
+    chosen_names,
+    chosen_unit,
+    exact_unit,
+    kernel_name,
+)
 from warpfold.kernels.cuda.exact.total import Limbs, states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE, VECTOR_BYTES
+from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE, VECTOR_BYTES, LaunchShape
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.encoding import ORIGIN
@@ -33,13 +44,18 @@ class Launches:
         if dtype.name not in SHAPES:
             raise InvalidInput(f"{dtype.name} is not summed exactly by floating point")
         self.itemsize = dtype.itemsize
-        shape = SHAPES[dtype.name][kind].fitted(gpu.shared_per_block)
-        name = kernel_name(dtype, kind, shape)
-        self._kernel = gpu.kernel(exact_unit(dtype, gpu.shared_per_block), name)
-        self._threads, self._shared = shape.threads, shape.threads * shape.shared
-        self._tile = shape.threads * shape.flight
-        self._resident = self._kernel.blocks_per_multiprocessor(self._threads, self._shared) * gpu.multiprocessors
+        unit, shape = exact_unit(dtype, gpu.shared_per_block), SHAPES[dtype.name][kind].fitted(gpu.shared_per_block)
+        self._launch = _Launch.of(gpu, unit, kernel_name(dtype, kind, shape), shape)
+        self._chosen: tuple[_Launch, ...] = ()
         self._limbs = Limbs(kind)
+        if dtype.name == "float32" and kind in ANYWHERE:
+            import cupy
+
+            shapes = (shape, ANYWHERE[kind].fitted(gpu.shared_per_block))
+            names, unit = chosen_names(kind, gpu.shared_per_block), chosen_unit(kind, gpu.shared_per_block)
+            self._chosen = tuple(_Launch.of(gpu, unit, *row) for row in zip(names, shapes, strict=True))
+            self._survey = gpu.kernel(unit, SURVEY)
+            self._wide = cupy.zeros(1, dtype=np.uint32)
 
     @property
     def limbs(self) -> Any:
@@ -49,20 +65,53 @@ class Launches:
     def start(self, *arrays: Any) -> None:
         """Add arrays of one length, at least 1, that lie alike between boundaries of 16 bytes."""
         count = int(arrays[0].size)
-        blocks = min(self._resident, self._tiles(arrays[0]))
-        self._limbs.make_room(most_added(blocks, count))
-        self._kernel(blocks, self._threads, (*arrays, np.uint64(count), self.limbs), shared=self._shared)
+        if self._chosen and count >= SURVEYED:
+            (array,) = arrays
+            blocks = [launch.blocks(array, self.itemsize) for launch in self._chosen]
+            self._limbs.make_room(most_added(max(blocks), count))
+            self._survey(1, 1024, (array, np.uint64(count), self._wide))
+            for launch, grid in zip(self._chosen, blocks, strict=True):
+                launch.kernel(
+                    grid, launch.threads, (array, np.uint64(count), self.limbs, self._wide), shared=launch.shared
+                )
+            return
+        launch = self._launch
+        grid = launch.blocks(arrays[0], self.itemsize)
+        self._limbs.make_room(most_added(grid, count))
+        launch.kernel(grid, launch.threads, (*arrays, np.uint64(count), self.limbs), shared=launch.shared)
 
-    def _tiles(self, array: Any) -> int:
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """A kernel, the threads and the bytes of shared memory of a block, how many reads of 16 bytes a tile has, and how
+    many blocks find room."""
+
+    kernel: Any
+    threads: int
+    shared: int
+    tile: int
+    resident: int
+
+    @classmethod
+    def of(cls, gpu: Gpu, unit: Unit, name: str, shape: LaunchShape) -> "_Launch":
+        kernel, shared = gpu.kernel(unit, name), shape.threads * shape.shared
+        resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
+        return cls(kernel, shape.threads, shared, shape.threads * shape.flight, resident)
+
+    def blocks(self, array: Any, itemsize: int) -> int:
+        """Blocks for an array."""
+        return min(self.resident, self._tiles(array, itemsize))
+
+    def _tiles(self, array: Any, itemsize: int) -> int:
         """How many tiles `Vectors` in include/exact_tiles.cuh makes of the array."""
-        size, lanes = int(array.size), VECTOR_BYTES // self.itemsize
-        head = min(size, -int(array.data.ptr) % VECTOR_BYTES // self.itemsize)
+        size, lanes = int(array.size), VECTOR_BYTES // itemsize
+        head = min(size, -int(array.data.ptr) % VECTOR_BYTES // itemsize)
         whole = (size - head) // lanes
-        return -(-(size - whole * (lanes - 1)) // self._tile)
+        return -(-(size - whole * (lanes - 1)) // self.tile)
 
 
 def most_added(blocks: int, count: int) -> int:
-    """How many numbers below 2**32 a launch may add to one limb.
+    """How many numbers below 2**32 a launch of so many blocks may add to one limb.
 
     Numbers lie at least 8 binary places apart, at most two at one place, and reach over 128: fewer than 32 of a block
     share a limb. A warp of buckets adds 32 more whenever its lanes have met 32 · (2**14 − 32) > 2**18 elements each

@@ -92,8 +92,31 @@ SHAPES: Mapping[str, Mapping[SumKind, LaunchShape]] = MappingProxyType(
 def kernel_name(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:
     """The kernel of a float `dtype`, as a C++ name expression."""
     start = f"exact_dot<{element(dtype)}" if kind is SumKind.PRODUCTS else f"exact<{element(dtype)}, {kind}"
+    return f"{start}, {_numbers(shape)}>"
+
+
+# The same for squares of any exponents, which float32 has kernels of their own for.
+ANYWHERE: Mapping[SumKind, LaunchShape] = MappingProxyType(
+    {SumKind.SQUARES: _shape(384, 1, 4, 512), SumKind.MOMENTS: _shape(352, 1, 4, 640)}
+)
+
+SURVEYED = 1 << 29
+"""Elements of an array of float32 from which on its squares are added up by the kernel that suits them: a launch before
+looks at some."""
+
+SURVEY = "survey<float32>"
+
+
+def chosen_names(kind: SumKind, shared_per_block: int) -> tuple[str, str]:
+    """The kernels for squares of float32 in windows, and in buckets, of which a launch of SURVEY chooses."""
+    shapes = (SHAPES["float32"][kind], ANYWHERE[kind])
+    near, anywhere = (_numbers(shape.fitted(shared_per_block)) for shape in shapes)
+    return f"exact_near<{kind}, {near}>", f"exact_anywhere<{kind}, {anywhere}>"
+
+
+def _numbers(shape: LaunchShape) -> str:
     ahead = str(shape.ahead).lower()
-    return f"{start}, {shape.threads}, {shape.blocks_per_multiprocessor}, {shape.flight}, {ahead}, {shape.shared}>"
+    return f"{shape.threads}, {shape.blocks_per_multiprocessor}, {shape.flight}, {ahead}, {shape.shared}"
 
 
 def exact_unit(dtype: DType, shared_per_block: int = LARGEST_SHARED) -> Unit:
@@ -102,6 +125,11 @@ def exact_unit(dtype: DType, shared_per_block: int = LARGEST_SHARED) -> Unit:
     return Unit(SOURCE, tuple(kernel_name(dtype, kind, shapes[kind].fitted(shared_per_block)) for kind in SumKind))
 
 
+def chosen_unit(kind: SumKind, shared_per_block: int = LARGEST_SHARED) -> Unit:
+    """The kernels of squares of float32 of which one is chosen, and the one that chooses."""
+    return Unit(SOURCE, (SURVEY, *chosen_names(kind, shared_per_block)))
+
+
 def exact_units() -> tuple[Unit, ...]:
     """All units of the exact accumulator, for the compile matrix."""
-    return tuple(exact_unit(DTYPES[name]) for name in SHAPES)
+    return (*(exact_unit(DTYPES[name]) for name in SHAPES), *map(chosen_unit, ANYWHERE))

@@ -1,4 +1,4 @@
-"""Exact sums of many values on a GPU: along axes and by segments."""
+"""Reductions of many values on a GPU: along axes and by segments."""
 
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import grouped_units

@@ -1,4 +1,4 @@
-"""Reduces to many values on a GPU: sums and means of float32 and float64, along axes side by side and by segments.
+"""Reduces to many values on a GPU, along axes side by side and by segments.
 
 The source is brought to the GPU as a whole, as it lies: an array in Fortran order is read as that of the reversed axes.
 """
@@ -10,17 +10,20 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
-from warpfold.kernels.cuda.grouped.sums import GroupedSums
+from warpfold.kernels.cuda.grouped.selecting import GroupedOp
+from warpfold.kernels.cuda.grouped.sums import MARKS, GroupedSums
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.ops import Finish, NanPolicy, Op
+from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import EXACT
@@ -51,6 +54,7 @@ def reduce_groups(  # noqa: PLR0917
     op: Op,
     nan_policy: NanPolicy,
     progress: Progress | None,
+    ddof: int = 0,
 ) -> GroupedReduction:
     """Reduce all elements of `source`, an array of `shape`, which must fit into the GPU's memory. To be called while
     `gpu.active()`.
@@ -60,7 +64,8 @@ def reduce_groups(  # noqa: PLR0917
     """
     result_shape = grouping.result_shape(shape)
     # NaNs are counted in the order of reading, and named by their index in C order.
-    turned = isinstance(grouping, AlongAxes) and nan_policy is not NanPolicy.RAISE and _lies_in_reverse(source, shape)
+    in_order = nan_policy is NanPolicy.RAISE or op.places
+    turned = isinstance(grouping, AlongAxes) and not in_order and _lies_in_reverse(source, shape)
     parts = parts_of(shape, grouping, turned=turned)
     began, preparation = time.perf_counter(), gpu.preparation
     before_ms = preparation.total_ms
@@ -69,26 +74,22 @@ def reduce_groups(  # noqa: PLR0917
     array = stager.whole(source, progress)
     if array.size != prod(shape):
         raise InvalidInput(f"{array.size:,} elements have no shape {shape}", "source")
-    nans = NanCounter(gpu, source.dtype) if nan_policy is NanPolicy.RAISE and array.size else None
-    sums = [
-        GroupedSums(
-            gpu,
-            array[part.start : part.stop],
-            part.layout,
-            source.dtype,
-            mean=op.finish is Finish.MEAN,
-            omit_nan=nan_policy is NanPolicy.OMIT,
-        )
-        for part in parts
-    ]
+    refuses = nan_policy is NanPolicy.RAISE and source.dtype.is_float and array.size > 0
+    nans = NanCounter(gpu, source.dtype) if refuses else None
+    on_gpu = op.terms is Terms.VALUES and not op.magnitudes and source.dtype.name in MARKS
+    run = (_Rounded if on_gpu else _Fetched)(
+        gpu,
+        [(array[part.start : part.stop], part.layout) for part in parts],
+        source.dtype,
+        op,
+        ddof,
+        omit_nan=nan_policy is NanPolicy.OMIT and source.dtype.is_float,
+    )
     kernel_ms, new_ms = 0.0, preparation.total_ms
     for _ in range(2):  # again where kernels were compiled or loaded between the launches, which is no time of theirs
         stopwatch = Stopwatch(gpu.stream)
         with stopwatch:
-            for part in sums:
-                part.start()
-            for part in sums:
-                part.finish()
+            run.start()
         kernel_ms = stopwatch.total_ms()
         if preparation.total_ms == new_ms:
             break
@@ -98,32 +99,20 @@ def reduce_groups(  # noqa: PLR0917
     stages = stager.stages(kernel_ms / 1e3)
     if nans is not None:
         nans.refuse()
-    values, omitted = _gathered([part.values for part in sums]), _gathered([part.omitted for part in sums])
-    counts = grouping.counts(shape)
+    counts, order = grouping.counts(shape), None
     if turned:  # the axes were read in reverse
-        values, omitted = (_reordered(part, result_shape) for part in (values, omitted))
-    if omitted is not None:
-        counts = counts - omitted
+        order = np.arange(counts.size).reshape(result_shape[::-1]).transpose().reshape(-1)
+    values, counts = run.values(counts, order)
     prepare_ms = preparation.total_ms - before_ms
     total_ms = (time.perf_counter() - began) * 1e3
-    rounded = values.astype(np.float64)
-    listed = op.finish is Finish.MEAN and not counts.all()
-    if listed or rounded.size <= LISTED:
-        means = op.finish is Finish.MEAN
-        values_found: Any = tuple(
-            None if means and not count else value
-            for value, count in zip(rounded.tolist(), counts.tolist(), strict=True)
-        )
-    else:
-        values_found = rounded
     return GroupedReduction(
-        values=values_found,
+        values=values,
         shape=result_shape,
-        dtype=source.dtype.name,
+        dtype=op.result_dtype(source.dtype),
         counts=counts if counts.size > LISTED else tuple(counts.tolist()),
         op=op.name,
         strategy=EXACT,
-        kernel=_name_of(sums),
+        kernel=run.kernel,
         correctly_rounded=True,
         load_ms=max(0.0, total_ms - kernel_ms - prepare_ms),
         kernel_ms=kernel_ms,
@@ -132,8 +121,79 @@ def reduce_groups(  # noqa: PLR0917
     )
 
 
-def _name_of(sums: Sequence[GroupedSums]) -> str:
-    return next((part.kernel for part in sums if part.kernel), "rows")
+Values = tuple[Value | None, ...] | NDArray[np.float64]
+
+
+class _Rounded:
+    """Sums and means of float32 and float64, which the GPU rounds."""
+
+    def __init__(
+        self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
+    ) -> None:
+        self._means = op.finish is Finish.MEAN
+        self._sums = [
+            GroupedSums(gpu, array, layout, dtype, mean=self._means, omit_nan=omit_nan) for array, layout in parts
+        ]
+
+    @property
+    def kernel(self) -> str:
+        return next((part.kernel for part in self._sums if part.kernel), "rows")
+
+    def start(self) -> None:
+        for part in self._sums:
+            part.start()
+        for part in self._sums:
+            part.finish()
+
+    def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
+        """The values and how many elements entered each, in an order of the result."""
+        values, omitted = (
+            _gathered([part.values for part in self._sums]),
+            _gathered([part.omitted for part in self._sums]),
+        )
+        if omitted is not None:
+            counts = counts - omitted
+        if order is not None:
+            values, counts = values[order], counts[order]
+        values = values.astype(np.float64)
+        if values.size > LISTED and not (self._means and not counts.all()):
+            return values, counts
+        pairs = zip(values.tolist(), counts.tolist(), strict=True)
+        return tuple(None if self._means and not count else value for value, count in pairs), counts
+
+
+class _Fetched:
+    """Other ops, whose words or totals are fetched."""
+
+    def __init__(
+        self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
+    ) -> None:
+        self._op, self._dtype = op, dtype
+        self._parts = [GroupedOp(gpu, array, layout, dtype, op, ddof, omit_nan=omit_nan) for array, layout in parts]
+
+    @property
+    def kernel(self) -> str:
+        return next((part.kernel for part in self._parts if part.kernel), "rows")
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.start()
+
+    def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
+        """The values and how many elements entered each, in an order of the result."""
+        each = counts.size // max(1, len(self._parts))
+        made: list[Value | None] = []
+        entered = [counts[:0]]
+        for number, part in enumerate(self._parts):
+            entered.append(counts[number * each : (number + 1) * each] - part.omitted())
+            made += part.values(entered[-1])
+        counts = np.concatenate(entered)
+        if self._op.empty is not None and not counts.all():
+            empty = empty_value(self._op, self._dtype)
+            made = [value if count else empty for value, count in zip(made, counts.tolist(), strict=True)]
+        if order is not None:
+            made, counts = [made[number] for number in order], counts[order]
+        return tuple(made), counts
 
 
 def _gathered(arrays: Sequence[Any]) -> Any:
@@ -141,10 +201,6 @@ def _gathered(arrays: Sequence[Any]) -> Any:
     if not arrays or arrays[0] is None:
         return None if arrays else np.zeros(0)
     return np.concatenate([array.get() for array in arrays])
-
-
-def _reordered(values: Any, result_shape: tuple[int, ...]) -> Any:
-    return None if values is None else values.reshape(result_shape[::-1]).transpose().reshape(-1)
 
 
 def parts_of(shape: tuple[int, ...], grouping: Grouping, *, turned: bool) -> list[Stretch]:

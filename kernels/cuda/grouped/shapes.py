@@ -10,7 +10,8 @@ from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.dtypes import DTYPES, DType
 
-SOURCE = Path(__file__).parent.parent / "sources" / "grouped.cu"
+_SOURCES = Path(__file__).parent.parent / "sources"
+SOURCE, STREAM_SOURCE = _SOURCES / "grouped.cu", _SOURCES / "grouped_stream.cu"
 
 FLOATS = ("float32", "float64")
 
@@ -81,6 +82,29 @@ class PrefixShape:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamShape:
+    """Warps that take segments as one stream, by `reads` reads of 16 bytes a lane; a lane reads `ends` edges of
+    segments ahead. `lanes` and `flight` are those of a SpanShape, for data of too many exponents. `blocks` find room on
+    a multiprocessor, and there are about `waves` times as many as find room on the GPU. A warp has at least `least`
+    elements and segments: it looks for its first segment by some reads one after another."""
+
+    reads: int
+    ends: int
+    lanes: int
+    flight: int
+    threads: int = 128
+    blocks: int = 6
+    waves: int = 1
+    least: int = 1 << 12
+
+    def shared(self, dtype: DType) -> int:
+        """Bytes of shared memory of a block (`Stream::BYTES` of include/grouped_stream.cuh for each warp)."""
+        each = self.reads * lanes_of(dtype)
+        planes = LEVELS[dtype.name] - 1
+        return self.threads // 32 * (2 * self.reads * 512 + planes * (32 * each + 32) * 8)
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnsShape:
     """Blocks of `threads` threads, each with `flight` reads in flight. There are at most about so many `blocks`, of
     which each has at least `least` reads of a thread, unless one row of threads alone takes more."""
@@ -109,10 +133,18 @@ class GroupedShapes:
     pairs: int = 4
     prefix: PrefixShape | None = None
     prefix_until: float = 0  # elements a span on average
+    streams: tuple[tuple[float, StreamShape], ...] = ()  # up to so many elements a segment on average
+    stream_from: float = 0  # and from so many on
 
     def spans(self, mean: float) -> SpanShape:
         """The shape for spans of so many elements on average, at any address."""
         return next((shape for most, shape in self.short_spans if mean <= most), self.long_spans)
+
+    def stream(self, mean: float) -> StreamShape | None:
+        """The shape for segments of so many elements on average; None where they are spans."""
+        if mean < self.stream_from:
+            return None
+        return next((shape for most, shape in self.streams if mean <= most), None)
 
 
 SHORT_COLUMNS = (4, 8, 16)
@@ -151,6 +183,8 @@ SHAPES = {
         of_parts=ColumnsShape(8),
         prefix=PrefixShape(4, 8, 2, 128, 8),
         prefix_until=128,
+        streams=((400, StreamShape(4, 1, 8, 2, blocks=5, waves=4)),),
+        stream_from=24,
     ),
     "float64": GroupedShapes(
         rows=_ROWS,
@@ -167,6 +201,11 @@ SHAPES = {
         columns=ColumnsShape(8),
         narrow=ColumnsShape(8),
         of_parts=ColumnsShape(8),
+        streams=(
+            (6, StreamShape(4, 3, 2, 2, blocks=4)),
+            (24, StreamShape(4, 2, 4, 2, blocks=4)),
+            (200, StreamShape(4, 1, 8, 2, blocks=4, waves=4)),
+        ),
     ),
 }
 
@@ -192,9 +231,20 @@ def rows_kernel(dtype: DType, result: DType, shape: RowsShape) -> str:
     return f"rows<{element(dtype)}, {element(result)}, {shape.lanes}, {shape.rows}, {shape.flight}, {shape.threads}>"
 
 
-def pairs_kernel(flight: int) -> str:
-    """The kernel of rows of two float32."""
-    return f"pairs<{flight}, 256>"
+def pairs_kernel(dtype: DType, flight: int) -> str:
+    """The kernel of rows of two elements."""
+    return f"{'pairs' if dtype.name == 'float32' else 'double_pairs'}<{flight}, 256>"
+
+
+def stream_kernel(dtype: DType, shape: StreamShape, *, mean: bool) -> str:
+    """The kernel of segments as one stream."""
+    flags = f"{shape.ends}, {str(mean).lower()}"
+    return f"streamed<{element(dtype)}, {shape.reads}, {flags}, {shape.threads}, {shape.blocks}>"
+
+
+def later_kernel(dtype: DType, shape: StreamShape) -> str:
+    """The kernel of the segments that the stream leaves."""
+    return f"streamed_later<{element(dtype)}, {shape.lanes}, {shape.flight}, {shape.threads}>"
 
 
 def spans_kernel(dtype: DType, result: DType, shape: SpanShape, *, parts: bool, of_parts: bool = False) -> str:
@@ -267,15 +317,25 @@ def families(dtype: DType, shapes: GroupedShapes) -> Iterator[list[str]]:
     few = [short_columns_kernel(dtype, height, shapes.short_columns) for height in SHORT_COLUMNS]
     yield [wide_kernel(dtype), round_kernel(dtype), *(name for name in few if name is not None)]
     if dtype.name == "float32":
-        yield [pairs_kernel(shapes.pairs), *([] if shapes.prefix is None else [prefix_kernel(shapes.prefix)])]
+        yield [pairs_kernel(dtype, shapes.pairs), *([] if shapes.prefix is None else [prefix_kernel(shapes.prefix)])]
+    else:
+        yield [pairs_kernel(dtype, shapes.pairs)]
+    yield [
+        *(stream_kernel(dtype, shape, mean=mean) for _, shape in shapes.streams for mean in (False, True)),
+        *(later_kernel(dtype, shape) for _, shape in shapes.streams),
+    ]
 
 
 def unit_of(name: str) -> Unit:
     """The unit of one kernel: each is compiled when it is first used."""
-    return Unit(SOURCE, (name,))
+    return Unit(_source_of(name), (name,))
+
+
+def _source_of(name: str) -> Path:
+    return STREAM_SOURCE if name.startswith(("streamed", "double_pairs")) else SOURCE
 
 
 def grouped_units() -> tuple[Unit, ...]:
     """All units, for the compile matrix."""
     kinds = (kind for name in FLOATS for kind in families(DTYPES[name], SHAPES[name]))
-    return tuple(Unit(SOURCE, tuple(dict.fromkeys(kind))) for kind in kinds)
+    return tuple(Unit(_source_of(kind[0]), tuple(dict.fromkeys(kind))) for kind in kinds)

@@ -29,18 +29,23 @@ from warpfold.kernels.cuda.grouped.shapes import (
     SpanShape,
     columns_kernel,
     lanes_of,
+    later_kernel,
     pairs_kernel,
     prefix_kernel,
     round_kernel,
     rows_kernel,
     short_columns_kernel,
     spans_kernel,
+    stream_kernel,
     unit_of,
     wide_kernel,
 )
 from warpfold.kernels.dtypes import DTYPES, DType
 
 _FLOAT64 = DTYPES["float64"]
+SEGMENT_COSTS = 2
+"""As many elements as a segment counts when a stream is cut into shares (include/grouped_stream.cuh)."""
+
 _AT_ONCE = 1 << 15
 """Totals of values that no window holds which are in memory at a time: 20 MB."""
 
@@ -81,6 +86,7 @@ class GroupedSums:
         self.omitted = cupy.zeros(count, dtype=np.uint32) if omit_nan else None
         self.cleared: list[Any] = []
         self.marked = self._zeros(1)
+        self._left = self._zeros(1)
 
     def _zeros(self, size: int) -> Any:
         """Memory of uint32 that is 0 before the launches."""
@@ -113,13 +119,19 @@ class GroupedSums:
         longest = self._longest(layout.total)
         giants = np.flatnonzero(np.diff(layout.host) > longest)
         # of all other elements
-        mean = (layout.total - int(np.diff(layout.host)[giants].sum())) / max(1, self.values.size - giants.size)
-        if not self._short(layout.offsets, self.values.size, int(self._array.size), 0, longest, mean):
+        mean = (layout.total - self._elements_of(layout, giants)) / max(1, self.values.size - giants.size)
+        if not self._start_stream(
+            layout.offsets, self.values.size, layout.total, 0, longest, mean, giants=self._elements_of(layout, giants)
+        ) and not self._short(layout.offsets, self.values.size, int(self._array.size), 0, longest, mean):
             shape = self._shapes.spans(mean)
             self.kernel = f"segments_{_words(shape.lanes)}"
             self._spans(self._array, self._dtype, shape, layout.offsets, self.values.size, layout.total, 0, longest)
         if giants.size:
             self._add_wide(cupy.asarray(giants.astype(np.int64)))
+
+    @staticmethod
+    def _elements_of(layout: OffsetsLayout, segments: Any) -> int:
+        return int(np.diff(layout.host)[segments].sum())
 
     def finish(self) -> int:
         """Have the values that no window held added up, and say how many; waits for the work."""
@@ -143,7 +155,8 @@ class GroupedSums:
         if even and self._pairs(layout):
             return
         if not (even and aligned):
-            if self._short(None, layout.count, layout.total, layout.length, layout.length, layout.length):
+            sizes = (layout.count, layout.total, layout.length, layout.length, layout.length)
+            if self._start_stream(None, *sizes) or self._short(None, *sizes):
                 return
             shape = self._shapes.spans(layout.length)
         else:
@@ -166,15 +179,16 @@ class GroupedSums:
         return max(least, wanted if layout.count < self._shapes.enough else 1)
 
     def _pairs(self, layout: RowsLayout) -> bool:
-        """Start a launch for rows of two float32 where that serves."""
-        if layout.length != 2 or self._dtype.name != "float32" or int(self._array.data.ptr) % VECTOR_BYTES:
+        """Start a launch for rows of two elements where that serves."""
+        if layout.length != 2 or not self._shapes.pairs or int(self._array.data.ptr) % VECTOR_BYTES:
             return False
         self.kernel = "rows_pairs"
-        flight, count = self._shapes.pairs, layout.count // 2 * 2
+        rows = lanes_of(self._dtype) // 2  # of 16 bytes
+        flight, count = self._shapes.pairs, layout.count // rows * rows
         if count:
-            grid = -(-count // (2 * 256 * flight))
-            self._run(pairs_kernel(flight), grid, 256, (self._array, np.uint64(count), *self._results(2)))
-        if layout.count % 2:
+            grid = -(-count // (rows * 256 * flight))
+            self._run(pairs_kernel(self._dtype, flight), grid, 256, (self._array, np.uint64(count), *self._results(2)))
+        if layout.count % rows:
             shape = self._shapes.spans(2)
             last = self._array[2 * count : 2 * layout.count]
             self._spans(last, self._dtype, shape, None, 1, 2, 2, 2, values=self.values[count:])
@@ -240,6 +254,31 @@ class GroupedSums:
             (array, none if offsets is None else offsets, *sizes, np.uint64(longest), np.uint32(parts),
              *self._results(divided_by, values), none if stored is None else stored, none if lost is None else lost),
         )  # fmt: skip
+
+    def _start_stream(  # noqa: PLR0917
+        self, offsets: Any, count: int, total: int, length: int, longest: int, mean: float, *, giants: int = 0
+    ) -> bool:
+        """Start a launch for segments as one stream where that serves; `giants` elements belong to segments of more
+        than `longest`, which other launches add up."""
+        shape = self._shapes.stream(mean)
+        if shape is None or int(self._array.data.ptr) % VECTOR_BYTES:
+            return False
+        self.kernel = "rows_streamed" if offsets is None else "segments_streamed"
+        warps = shape.threads // 32
+        at_once = self._gpu.multiprocessors * shape.blocks * shape.waves * warps
+        share = max(shape.least, -(-(total - giants + SEGMENT_COSTS * count) // at_once))
+        grid = -(-((total + SEGMENT_COSTS * count) // share + 1) // warps)
+        sizes = (np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(longest))
+        first = np.uint64(0) if offsets is None else offsets
+        self._run(
+            stream_kernel(self._dtype, shape, mean=self._mean), grid, shape.threads,
+            (self._array, first, *sizes, np.uint64(share), *self._results(1), self._left), shape.shared(self._dtype),
+        )  # fmt: skip
+        self._run(
+            later_kernel(self._dtype, shape), self._gpu.multiprocessors * 8, shape.threads,
+            (self._array, first, *sizes, *self._results(1), self._left),
+        )  # fmt: skip
+        return True
 
     def _short(  # noqa: PLR0917
         self, offsets: Any, count: int, total: int, length: int, longest: int, mean: float

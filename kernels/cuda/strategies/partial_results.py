@@ -62,7 +62,7 @@ def value_of(op: Op, dtype: DType, partials: Sequence[PartialResult], count: int
     value: Value
     match reduction_of(op, dtype):
         case "CountNonzero":
-            value = _of_count(op, sum(partial.integer() for partial in partials), count)
+            value = of_count(op, sum(partial.integer() for partial in partials), count)
         case "ArgMin" | "ArgMax":
             value = _place(partials)
         case "Min":
@@ -87,7 +87,8 @@ def of_integer(op: Op, total: int, count: int) -> Value:
     return total
 
 
-def _of_count(op: Op, nonzero: int, count: int) -> Value:
+def of_count(op: Op, nonzero: int, count: int) -> Value:
+    """The value of an op over `count` ≥ 1 elements of which so many are not zero; of truth values as an integer."""
     match op.name:
         case "any" | "max" | "norm_inf":
             return int(nonzero > 0)

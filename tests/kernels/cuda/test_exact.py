@@ -49,6 +49,16 @@ def aligned_as(model: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
     return room[start : start + array.size]
 
 
+@pytest.mark.parametrize("kind", [SumKind.SQUARES, SumKind.MOMENTS])
+@pytest.mark.parametrize("data", ADVERSARIAL)
+def test_squares_in_buckets_are_the_portable_ones(library: ctypes.CDLL, kind: SumKind, data: str) -> None:
+    array = adversarial(data, DTYPES["float32"], 70_001, 3)[
+        1:
+    ]  # more than a thread's buckets take before they are emptied
+    made = on_host.exact(library, "float32 anywhere", kind, (array,), limbs_of(kind), ahead=True)
+    assert states_of_limbs(kind, made) == portable(kind, array)
+
+
 @pytest.mark.parametrize("data", ADVERSARIAL)
 @pytest.mark.parametrize("kind", SumKind)
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -29,7 +29,7 @@ def limbs_made(
     library: ctypes.CDLL, dtype: DType, kind: SumKind, *arrays: NDArray[Any], ahead: bool = False
 ) -> NDArray[np.int64]:
     """The total before it is a state."""
-    return on_host.exact(library, dtype, kind, arrays, limbs_of(kind), ahead=ahead)
+    return on_host.exact(library, dtype.name, kind, arrays, limbs_of(kind), ahead=ahead)
 
 
 def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.grouped.shapes import SHAPES, ColumnsShape, GroupedShapes, PrefixShape, RowsShape, SpanShape
+from warpfold.kernels.cuda.grouped.folds import FoldShape
+from warpfold.kernels.cuda.grouped.shapes import (
+    SHAPES,
+    ColumnsShape,
+    GroupedShapes,
+    PrefixShape,
+    RowsShape,
+    SpanShape,
+    StreamShape,
+)
 from warpfold.kernels.preparation import Preparation
 
 WARP = 32
@@ -33,8 +42,13 @@ SMALL = GroupedShapes(
     short_columns=WARP,
     prefix=PrefixShape(4, 4, 1, WARP, 1),
     prefix_until=25,
+    streams=((40, StreamShape(2, 1, 4, 1, WARP, least=100)), (1 << 20, StreamShape(4, 2, 32, 1, WARP, least=1500))),
 )
 """Shapes whose launches take all paths with few elements."""
+
+
+SMALL_FOLDS = FoldShape(threads=WARP, lanes=4, short=6, enough=8, part=4, longest=30, merged=2)
+"""The same for other ops."""
 
 
 class HostArray(np.ndarray):
@@ -76,24 +90,34 @@ def as_cupy() -> types.ModuleType:
 
 
 class HostGpu:
-    """Kernels by name. `ran` holds the names in the order of their launches."""
+    """Kernels by name, of the library of exact sums and that of other folds. `ran` holds the names in the order of
+    their launches."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
+    def __init__(self, library: ctypes.CDLL, folds: ctypes.CDLL | None = None) -> None:
+        self._library, self._folds = library, folds
         self.stream: Any = None
         self.preparation = Preparation()
+        self.multiprocessors = 1
         self.ran: list[str] = []
 
     def kernel(self, unit: Unit, name: str) -> Any:
         def launch(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
-            plain = re.sub(r"^((?:spans|pairs|columns)<.*), \d+>$", rf"\1, {WARP}>", name)
+            plain = re.sub(r"^((?:spans|pairs|double_pairs|columns)<.*), \d+>$", rf"\1, {WARP}>", name)
+            plain = re.sub(r"^(streamed<.*), \d+, \d+>$", rf"\1, {WARP}>", plain)
             plain = re.sub(r"wide_sums<(\w+),.*", r"wide_sums<\1>", plain)
-            if not name.startswith(("columns", "short_spans", "wide", "round")):
+            plain = re.sub(r"totals<(\w+, \w+),.*", r"totals<\1>", plain)
+            if not name.startswith(("columns", "short_spans", "wide", "round", "totals")):
                 grid = grid * block // WARP
             assert not name.startswith(("columns", "short_spans")) or block == WARP
             kept = [np.asarray([arg.ctypes.data if isinstance(arg, np.ndarray) else arg]) for arg in args]
             table = (ctypes.c_void_p * len(kept))(*(value.ctypes.data for value in kept))
-            known = self._library.grouped_by_name(plain.encode(), ctypes.c_uint64(grid), ctypes.c_uint64(shared), table)
+            if unit.source.stem == "grouped_folds":
+                assert self._folds is not None
+                known = self._folds.fold_by_name(plain.encode(), ctypes.c_uint64(grid), table)
+            else:
+                known = self._library.grouped_by_name(
+                    plain.encode(), ctypes.c_uint64(grid), ctypes.c_uint64(shared), table
+                )
             assert known, name
             self.ran.append(name)
 

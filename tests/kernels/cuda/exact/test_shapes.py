@@ -11,6 +11,7 @@ import pytest
 
 from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
 from warpfold.kernels.cuda.exact import SHAPES, SumKind, exact_unit, exact_units
+from warpfold.kernels.cuda.exact.shapes import ANYWHERE, SURVEY, chosen_unit
 from warpfold.kernels.dtypes import DTYPES
 
 SMALL = 64 << 10  # shared memory a block, bytes: compute capability 7.5
@@ -30,10 +31,16 @@ def test_it_compiles_for_a_gpu_with_little_shared_memory(dtype: str) -> None:
     assert [row for row in binary.resources if row.spill_stores or row.spill_loads] == []
 
 
+@pytest.mark.parametrize("kind", ANYWHERE)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_squares_of_wide_data_compile_without_spills(arch: str, kind: SumKind) -> None:
+    binary = compile_unit(chosen_unit(kind), arch)
+    assert [row for row in binary.resources if row.spill_stores or row.spill_loads or row.stack] == []
+
+
 def test_every_float_has_its_unit() -> None:
-    assert {unit.kernels[0].split("<")[1].split(",")[0] for unit in exact_units()} == {
-        name for name, row in DTYPES.items() if row.is_float
-    }
+    kernels = {re.sub(r"^exact<(\w+),.*", r"\1", unit.kernels[0]) for unit in exact_units()}
+    assert kernels == {SURVEY, *(name for name, row in DTYPES.items() if row.is_float)}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -10,12 +10,14 @@ import pytest
 
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
-from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_pairs
+from tests.support.kernels.grouped_on_host import SMALL_FOLDS, HostGpu, as_cupy, host_array, small_pairs
 from warpfold.kernels.backend import GroupedReduction, Stages
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cuda.grouped import reducing
+from warpfold.kernels.cuda.grouped import reducing, selecting
+from warpfold.kernels.cuda.grouped.folds import GroupedFolds
 from warpfold.kernels.cuda.grouped.sums import GroupedSums
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.cuda.grouped.totals import GroupedTotals
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import NanPolicy, op_named
@@ -23,10 +25,10 @@ from warpfold.kernels.source import ArraySource
 
 
 @pytest.fixture(scope="module")
-def library() -> ctypes.CDLL:
+def libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
-    return on_host.build_grouped()
+    return on_host.build_grouped(), on_host.build_folds()
 
 
 class HostStager:
@@ -42,26 +44,28 @@ class HostStager:
 class Reducer:
     """Reduces arrays on the host as a GPU does, and on the CPU."""
 
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._gpu: Any = HostGpu(library)
+    def __init__(self, *libraries: ctypes.CDLL) -> None:
+        self._gpu: Any = HostGpu(*libraries)
         self._stager: Any = HostStager()
         self._cpu = CpuBackend()
 
-    def on_gpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy) -> GroupedReduction:
+    def on_gpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0) -> GroupedReduction:
         source = ArraySource(array)
         return reducing.reduce_groups(
-            self._gpu, self._stager, source, array.shape, grouping, op_named(op), policy, None
+            self._gpu, self._stager, source, array.shape, grouping, op_named(op), policy, None, ddof
         )
 
-    def on_cpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy) -> GroupedReduction:
-        return self._cpu.reduce_groups(ArraySource(array), array.shape, grouping, op, nan_policy=policy)
+    def on_cpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0) -> GroupedReduction:
+        return self._cpu.reduce_groups(ArraySource(array), array.shape, grouping, op, nan_policy=policy, ddof=ddof)
 
 
 @pytest.fixture
-def reducer(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Reducer:
+def reducer(libraries: tuple[ctypes.CDLL, ctypes.CDLL], monkeypatch: pytest.MonkeyPatch) -> Reducer:
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
     monkeypatch.setattr(reducing, "GroupedSums", partial(GroupedSums, shapes=small_pairs()))
-    return Reducer(library)
+    monkeypatch.setattr(selecting, "GroupedFolds", partial(GroupedFolds, shape=SMALL_FOLDS))
+    monkeypatch.setattr(selecting, "GroupedTotals", partial(GroupedTotals, at_once=4000))
+    return Reducer(*libraries)
 
 
 GROUPINGS: tuple[tuple[tuple[int, ...], Grouping], ...] = (
@@ -99,6 +103,69 @@ def test_shape_dtype_counts_and_bits_are_those_of_a_cpu(
             wanted = reducer.on_cpu(laid, grouping, op, policy)
             assert (made.shape, made.dtype, made.counted()) == (wanted.shape, wanted.dtype, wanted.counted())
             assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (data, policy)
+
+
+SELECTING = ("min", "max", "norm_inf", "argmin", "argmax", "count_nonzero", "any", "all")
+ADDING = ("sum", "mean", "norm1", "sum_squares", "norm2", "var", "std")
+OTHERS = {
+    "bool": (*SELECTING, *ADDING, "prod"),
+    "int8": (*SELECTING, *ADDING),
+    "uint32": (*SELECTING, *ADDING),
+    "int64": (*SELECTING, *ADDING),
+    "uint64": (*SELECTING, "sum", "mean", "norm1"),
+    "bfloat16": (*SELECTING, "norm1", "sum_squares", "norm2"),
+    "float16": ("sum", "mean", "var"),
+    "float32": ("norm1", "sum_squares", "var"),
+    "float64": (*SELECTING, "norm1", "norm2", "std"),
+}
+OTHER_GROUPINGS: tuple[tuple[tuple[int, ...], Grouping], ...] = (
+    ((6, 10), AlongAxes((0,), keepdims=True)),
+    ((4, 5, 6), AlongAxes((1,))),
+    ((4, 1, 6), AlongAxes((1, 2))),
+    ((3, 0, 5), AlongAxes((1,))),
+    ((2, 70), AlongAxes((1,))),
+    ((200, 3), AlongAxes((0,))),
+    ((5, 10), Segments(length=7)),
+    ((90,), Segments((0, 2, 2, 41, 90))),
+)
+
+
+def elements(dtype: DType, size: int, data: str) -> Any:
+    """Elements of a kind of data, of which some are equal, extreme or, of floats, NaN."""
+    if dtype.is_float:
+        array = adversarial(data, dtype, size, 1)
+        if size:
+            array[::7] = array[size // 2]
+        return array
+    random = np.random.default_rng(size)
+    least, most = dtype.bounds
+    if data == "special":  # all the same
+        return np.full(size, most if size % 2 else least).astype(dtype.numpy)
+    near = random.integers(max(least, -3), min(most, 3), size, endpoint=True)
+    return np.where(random.random(size) < 0.5, near, random.choice(np.array([least, most], object), size)).astype(
+        dtype.numpy
+    )
+
+
+@pytest.mark.parametrize("dtype", OTHERS)
+def test_other_ops_have_the_values_of_a_cpu(reducer: Reducer, dtype: str) -> None:
+    row = DTYPES[dtype]
+    for number, (shape, grouping) in enumerate(OTHER_GROUPINGS):
+        for data in ("any finite", "special"):
+            array = elements(row, int(np.prod(shape)), data).reshape(shape)
+            for laid in (array, np.asfortranarray(array))[: 1 + (data == "special" and array.ndim > 1)]:
+                for op in OTHERS[dtype]:
+                    policy = NanPolicy.OMIT if number % 2 and row.is_float else NanPolicy.PROPAGATE
+                    ddof = number % 2 if op_named(op).ddof else 0
+                    made = reducer.on_gpu(laid, grouping, op, policy, ddof)
+                    wanted = reducer.on_cpu(laid, grouping, op, policy, ddof)
+                    context = (op, data, shape, grouping, policy)
+                    assert (made.shape, made.dtype, made.counted()) == (
+                        wanted.shape,
+                        wanted.dtype,
+                        wanted.counted(),
+                    ), context
+                    assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), context
 
 
 def test_axes_that_do_not_lie_side_by_side_are_refused(reducer: Reducer) -> None:

@@ -15,7 +15,6 @@ from warpfold.kernels.cuda.compile import INCLUDE
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.cuda.strategies.partial_results import WORDS, PartialResult
-from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Plan
 
 HERE = Path(__file__).parent
@@ -66,6 +65,13 @@ def build_finish() -> ctypes.CDLL:
     return library
 
 
+def build_folds() -> ctypes.CDLL:
+    """Reductions of many values that leave words."""
+    library = _compiled("grouped_folds")
+    library.fold_by_name.restype = ctypes.c_bool
+    return library
+
+
 def _compiled(name: str) -> ctypes.CDLL:
     """The library of `name`.cpp. It is compiled once for all tests that find the same sources and the same compiler."""
     with tempfile.TemporaryDirectory(prefix="warpfold-tests-") as made:
@@ -99,6 +105,7 @@ def _translate(folder: Path) -> None:
         for ptx, here in _PTX:
             replaced += text.count(ptx)
             text = text.replace(ptx, here)
+        text = text.replace("__shared__ alignas(16)", "alignas(16) static")
         (folder / header.name).write_text(text)
     assert replaced == len(_PTX)
     for source, kernel in _CUT.items():
@@ -143,13 +150,14 @@ def generate(library: ctypes.CDLL, plan: Plan, start: int, stop: int) -> NDArray
 
 
 def exact(
-    library: ctypes.CDLL, dtype: DType, kind: SumKind, arrays: tuple[NDArray[Any], ...], limbs: int, *, ahead: bool
+    library: ctypes.CDLL, dtype: str, kind: SumKind, arrays: tuple[NDArray[Any], ...], limbs: int, *, ahead: bool
 ) -> NDArray[np.int64]:
-    """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of one array, or two."""
+    """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of one array, or two, by
+    the sum of a dtype, or that of "float32 anywhere"."""
     total = np.zeros(limbs + 1, np.int64)
     total[-1] = 0x5EED  # must stay: no digit may lie beyond
     known = library.exact_by_name(
-        dtype.name.encode(),
+        dtype.encode(),
         kind.value.encode(),
         ctypes.c_void_p(arrays[0].ctypes.data),
         ctypes.c_void_p(arrays[-1].ctypes.data),
@@ -157,6 +165,6 @@ def exact(
         ctypes.c_bool(ahead),
         ctypes.c_void_p(total.ctypes.data),
     )
-    assert known, (dtype.name, kind)
+    assert known, (dtype, kind)
     assert total[-1] == 0x5EED
     return total[:-1]

@@ -8,6 +8,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __noinline__
+#define __shared__ static
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 750  // the paths without Ampere's instructions
 
@@ -43,7 +44,14 @@ static long long __double_as_longlong(double x) { return bits_as<long long>(x); 
 static double __longlong_as_double(long long x) { return bits_as<double>(x); }
 static float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 static double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
-static uint4 __ldcg(const uint4* at) { return *at; }
+template <class T>
+static T __ldcg(const T* at) { return *at; }
+static void __threadfence() {}
+static unsigned atomicInc(unsigned* at, unsigned most) {
+    const unsigned before = *at;
+    *at = before >= most ? 0 : before + 1;
+    return before;
+}
 static int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 static int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)(x)) : 64; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }

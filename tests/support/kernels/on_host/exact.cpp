@@ -40,8 +40,13 @@ bool run(const Source& source, uint64 count, bool ahead, uint64* words) {
         return run<DotSum<T, LANES>>( \
             VectorPairs<T>(static_cast<const T*>(x), static_cast<const T*>(y), count), count, ahead, words)
 
+#define ANYWHERE(SUM, TERMS) \
+    if (!strcmp(dtype, "float32 anywhere") && !strcmp(kind, #TERMS)) \
+        return run<SUM<LANES>>(Vectors<float32>(static_cast<const float32*>(x), count), count, ahead, words)
+
 extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* x, const void* y, uint64 count,
                               bool ahead, uint64* words) {
+    ANYWHERE(SquareBucketSum, SQUARES); ANYWHERE(MomentBucketSum, MOMENTS);
     EXACT_ALL(float16); EXACT_ALL(bfloat16); EXACT_ALL(float32); EXACT_ALL(float64);
     return false;
 }

@@ -55,6 +55,15 @@ public:
         wait();
         return all;
     }
+    static unsigned ballot(bool mine) {
+        static unsigned votes;
+        if (threadIdx.x == 0) votes = 0;  // the lanes take turns in their order
+        votes |= unsigned(mine) << threadIdx.x;
+        wait();
+        const unsigned all = votes;
+        wait();
+        return all;
+    }
 
 private:
     enum State : char { NEW, BEGUN, ENDED };
@@ -93,6 +102,11 @@ template <class T>
 static T __shfl_xor_sync(unsigned, T x, int distance) {
     return Warp::exchange(x, threadIdx.x ^ distance);
 }
+template <class T>
+static T __shfl_sync(unsigned, T x, int lane) {
+    return Warp::exchange(x, lane);
+}
+static unsigned __ballot_sync(unsigned, bool x) { return Warp::ballot(x); }
 static bool __all_sync(unsigned, bool x) { return Warp::all(x); }
 static unsigned long long atomicAdd(unsigned long long* at, unsigned long long x) { return *at += x, *at - x; }
 static unsigned long long atomicOr(unsigned long long* at, unsigned long long x) { return *at |= x; }

@@ -6,8 +6,11 @@
 #include <vector>
 // then the device code
 #include "grouped_columns.cuh"
+#include "grouped_pairs.cuh"
 #include "grouped_prefix.cuh"
 #include "grouped_rows.cuh"
+#include "grouped_stream.cuh"
+#include "grouped_totals.cuh"
 #include "grouped_wide.cuh"
 
 template <class T>
@@ -28,10 +31,29 @@ void run_rows(uint64 grid, void* const* a) {
     blocks(grid, [&] { sum_rows<T, Out, L, ROWS, FLIGHT>(of, results); });
 }
 
-template <int FLIGHT>
+template <class T, int FLIGHT>
 void run_pairs(uint64 grid, void* const* a) {
-    const Results<float32> results{at<float32*>(a, 2), at<uint32*>(a, 3), at<uint64>(a, 4), at<bool>(a, 5)};
-    blocks(grid, [&] { sum_pairs<FLIGHT>(at<float32*>(a, 0), at<uint64>(a, 1), results); });
+    const Results<T> results{at<T*>(a, 2), at<uint32*>(a, 3), at<uint64>(a, 4), at<bool>(a, 5)};
+    blocks(grid, [&] { sum_pairs<FLIGHT>(at<T*>(a, 0), at<uint64>(a, 1), results); });
+}
+
+template <class T, int READS, int ENDS, bool MEAN>
+void run_stream(uint64 grid, void* const* a) {
+    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
+    const Results<T> results{at<T*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 9), at<bool>(a, 10)};
+    std::vector<uint4> memory(Stream<T, READS>::BYTES / 16 + 1, uint4{0x5EED, 0x5EED, 0x5EED, 0x5EED});
+    blocks(grid, [&] {
+        sum_stream<T, READS, ENDS, MEAN>(at<T*>(a, 0), of, at<uint64>(a, 6), results, at<uint32*>(a, 11),
+                                   reinterpret_cast<char*>(memory.data()));
+    });
+    if (memory.back().x != 0x5EED) abort();
+}
+
+template <class T, int L, int FLIGHT>
+void run_later(uint64 grid, void* const* a) {
+    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
+    const Results<T> results{at<T*>(a, 6), at<uint32*>(a, 7), at<uint64>(a, 8), at<bool>(a, 9)};
+    blocks(grid, [&] { sum_left<T, L, FLIGHT>(at<T*>(a, 0), of, results, at<uint32*>(a, 10)); });
 }
 
 template <class T, class Out, int L, bool VECTORS, int FLIGHT, bool PARTS>
@@ -86,6 +108,19 @@ void run_wide(uint64 grid, void* const* a) {
     });
 }
 
+template <class T, int TERMS>
+void run_totals(uint64 grid, void* const* a) {
+    using S = Sum<T, TERMS, LANES>;
+    const Members of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
+    const uint32 parts = at<uint32>(a, 7);
+    std::vector<uint64> memory(S::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
+    blocks(grid, [&] {
+        const uint64 which = blockIdx.x / parts;
+        add_members<S, T, LANES>(at<T*>(a, 0), of, at<uint64>(a, 6) + which, blockIdx.x % parts, parts,
+                                 at<uint64*>(a, 9) + which * at<uint32>(a, 8), reinterpret_cast<char*>(memory.data()));
+    });
+}
+
 template <class Out>
 void run_round(uint64, void* const* a) {
     const Members of{at<int64*>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5), at<uint64>(a, 6)};
@@ -116,8 +151,16 @@ void run_round(uint64, void* const* a) {
     if (name == "short_columns<" #T ", 4, 32>") return run_short_columns<T, 4>(grid, args), true; \
     if (name == "short_columns<" #T ", 8, 32>") return run_short_columns<T, 8>(grid, args), true; \
     if (name == "short_columns<" #T ", 16, 32>") return run_short_columns<T, 16>(grid, args), true; \
+    if (name == "streamed<" #T ", 2, 1, false, 32>") return run_stream<T, 2, 1, false>(grid, args), true; \
+    if (name == "streamed<" #T ", 2, 1, true, 32>") return run_stream<T, 2, 1, true>(grid, args), true; \
+    if (name == "streamed<" #T ", 4, 2, false, 32>") return run_stream<T, 4, 2, false>(grid, args), true; \
+    if (name == "streamed<" #T ", 4, 2, true, 32>") return run_stream<T, 4, 2, true>(grid, args), true; \
+    if (name == "streamed_later<" #T ", 4, 1, 32>") return run_later<T, 4, 1>(grid, args), true; \
+    if (name == "streamed_later<" #T ", 32, 1, 32>") return run_later<T, 32, 1>(grid, args), true; \
     if (name == "wide_sums<" #T ">") return run_wide<T>(grid, args), true; \
     if (name == "round_totals<" #T ">") return run_round<T>(grid, args), true
+#define TOTALS(T, TERMS) \
+    if (name == "totals<" #T ", " #TERMS ">") return run_totals<T, TERMS>(grid, args), true
 #define STAGES(OUT) \
     SPANS(term, OUT, 1, false, 2, false); SPANS(term, OUT, 2, false, 2, false); SPANS(term, OUT, 4, false, 4, false); \
     SPANS(term, OUT, 8, false, 8, false); SPANS(term, OUT, 32, false, 8, false); SPANS(term, OUT, 32, false, 8, true); \
@@ -130,8 +173,12 @@ struct Name {
 
 extern "C" bool grouped_by_name(const char* text, uint64 grid, uint64 shared, void* const* args) {
     const Name name{text};
-    if (name == "pairs<4, 32>") return run_pairs<4>(grid, args), true;
     if (name == "short_spans<4, 4, 1, 32, 1>") return run_short<4, 4, 1>(grid, shared, args), true;
+    if (name == "pairs<4, 32>") return run_pairs<float32, 4>(grid, args), true;
+    if (name == "double_pairs<4, 32>") return run_pairs<float64, 4>(grid, args), true;
+    TOTALS(float16, VALUES); TOTALS(float16, MOMENTS); TOTALS(bfloat16, MAGNITUDES); TOTALS(bfloat16, SQUARES);
+    TOTALS(float32, MAGNITUDES); TOTALS(float32, SQUARES); TOTALS(float32, MOMENTS);
+    TOTALS(float64, MAGNITUDES); TOTALS(float64, SQUARES); TOTALS(float64, MOMENTS);
     ALL(float32);
     ALL(float64);
     STAGES(float32);

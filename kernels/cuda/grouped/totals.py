@@ -1,0 +1,99 @@
+"""Exact totals of many values on a GPU: sums of floats, magnitudes, squares, or values and squares, which the host
+rounds.
+
+The kernels are those of `../sources/grouped_states.cu`: blocks add up each value as they add up a whole array.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
+from warpfold.kernels.cuda.exact.total import limbs_of
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.dtypes import DTYPES, DType
+
+SOURCE = Path(__file__).parent.parent / "sources" / "grouped_states.cu"
+
+THREADS = {2: 128, 4: 128, 8: 64}
+"""Threads a block, by the bytes of an element: those of float64 have the most shared memory each."""
+
+PART = 1 << 16
+"""Elements of a value that one block has, at least."""
+
+MOST_PARTS = 1 << 16
+"""Blocks of all values together, where a value has several."""
+
+AT_ONCE = 1 << 28
+"""Bytes of totals that are in memory at a time."""
+
+KINDS = (SumKind.VALUES, SumKind.MAGNITUDES, SumKind.SQUARES, SumKind.MOMENTS)
+
+
+def totals_kernel(dtype: DType, kind: SumKind) -> str:
+    """The kernel of a float `dtype`, as a C++ name expression."""
+    shared = SHAPES[dtype.name][kind].shared
+    return f"totals<{element(dtype)}, {kind}, {THREADS[dtype.itemsize]}, {shared}>"
+
+
+def totals_units() -> Iterator[Unit]:
+    """All units, for the compile matrix."""
+    for name in SHAPES:
+        yield Unit(SOURCE, tuple(totals_kernel(DTYPES[name], kind) for kind in KINDS))
+
+
+class GroupedTotals:
+    """The totals of `kind` of the values of a layout of `array`, a CuPy array of a float `dtype` of one dimension. To
+    be used while `gpu.active()`."""
+
+    def __init__(  # noqa: PLR0917
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, at_once: int = AT_ONCE
+    ) -> None:
+        self._gpu, self._array, self._layout, self._dtype, self._kind = gpu, array, layout, dtype, kind
+        self._limbs = limbs_of(kind)
+        self._at_once = max(1, at_once // (8 * self._limbs))
+        self._fetched: list[NDArray[np.int64]] = []
+        self.kernel = "totals"
+
+    def start(self) -> None:
+        """Add up all values; waits for the work, but for no value's rounding."""
+        import cupy
+
+        layout = self._layout
+        first: Any = np.uint64(0)
+        if isinstance(layout, ColumnsLayout):
+            values, longest = layout.width, layout.height
+            sizes = (1, layout.width, layout.height, layout.width * layout.height)
+        elif isinstance(layout, RowsLayout):
+            values, longest = layout.count, layout.length
+            sizes = (layout.length, 1, layout.length, layout.total)
+        else:
+            assert isinstance(layout, OffsetsLayout)
+            values, longest, first = int(layout.host.size) - 1, layout.longest, layout.offsets
+            sizes = (0, 1, 0, layout.total)
+        members = (first, *map(np.uint64, sizes))
+        name, threads = totals_kernel(self._dtype, self._kind), THREADS[self._dtype.itemsize]
+        shared = threads * SHAPES[self._dtype.name][self._kind].shared
+        parts = max(1, min(-(-longest // PART), MOST_PARTS // max(1, values)))
+        self._fetched = []
+        for start in range(0, values, self._at_once):
+            many = min(self._at_once, values - start)
+            words = cupy.zeros(many * self._limbs, dtype=np.int64)
+            if not self._array.size:
+                self._fetched.append(words.get().reshape(many, self._limbs))
+                continue
+            self._gpu.kernel(Unit(SOURCE, (name,)), name)(
+                many * parts, threads,
+                (self._array, *members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words), shared,
+            )  # fmt: skip
+            self._fetched.append(words.get().reshape(many, self._limbs))
+
+    def limbs(self) -> NDArray[np.int64]:
+        """The limbs of all values (`kernels.cuda.exact.total`), shape (values, limbs); their counts are 0."""
+        return np.concatenate(self._fetched) if self._fetched else np.zeros((0, self._limbs), np.int64)
