@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from warpfold.contract.aggregations import check_multiplies
 from warpfold.contract.folders import Folders
 from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.json_value import check_length, hex_of
-from warpfold.contract.kinds.groupby import GroupbySpec, GroupKeys, GroupValues, check_multiplies
+from warpfold.contract.kinds.groupby import GroupbySpec, GroupKeys, GroupValues
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.options import FileOptions
 from warpfold.kernels.dtypes import DTYPES

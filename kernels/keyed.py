@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
-from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Value
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Value, empty_value
 from warpfold.kernels.sequential import Remote
+from warpfold.kernels.source import Source
 from warpfold.kernels.state_tables import TableOfStates
 
 MOST_GROUPS = 1_000_000
@@ -74,10 +77,19 @@ class KeyedPart:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeColumns:
+    """Rows by position: a column of keys that are integers or truth values without nulls, and the columns."""
+
+    key: Source
+    columns: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedSource:
     """Rows that come in order: the names of the keys and their types of pyarrow, and the names and dtypes of the
     columns. `begin` gives the parts, of at most PART_ROWS rows; `likely` is how many rows there may be. `decodes` says
-    that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read."""
+    that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read. `whole` has
+    the same rows by position, where there is one column of such keys."""
 
     key_names: tuple[str, ...]
     key_types: tuple[Any, ...]
@@ -87,6 +99,7 @@ class KeyedSource:
     likely: int
     decodes: bool = False
     remotes: Callable[[], Sequence[Remote]] = tuple
+    whole: WholeColumns | None = None
 
 
 PART_ROWS = 1 << 16
@@ -145,7 +158,7 @@ class GroupColumn:
 class GroupTable:
     """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
     `dropped` those with a null key, which are in none. `described` is what the columns of states are, where there are
-    any."""
+    any, and `kernel` names what a GPU chose."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
@@ -157,6 +170,7 @@ class GroupTable:
     prepare_ms: float = 0.0
     stages: Stages | None = None
     described: TableOfStates | None = None
+    kernel: str | None = None
 
     @property
     def rows(self) -> int:
@@ -185,11 +199,37 @@ class GroupTable:
 
 @runtime_checkable
 class KeyedBackend(Protocol):
-    """A backend that reduces by key, too: so far the CPU's."""
+    """A backend that reduces by key, too."""
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group. Raises a KernelError: InvalidInput names "max_groups" or "nan_policy"."""
+        """Reduce the rows of each group. Raises a KernelError: InvalidInput names "max_groups", "nan_policy" or
+        "backend"."""
         ...
+
+
+def check_groups(count: int, plan: GroupPlan) -> None:
+    """Raise InvalidInput naming "max_groups" where there are more groups than it allows."""
+    if count > plan.max_groups:
+        raise InvalidInput(
+            f"the keys make more than {plan.max_groups:,} groups: {count:,} were reached; max_groups may allow more",
+            "max_groups",
+        )
+
+
+def needed_count(asked: Aggregation, min_count: int) -> int:
+    """How many elements a value needs at least."""
+    return max(min_count, 1 if asked.op.empty is None else 0, asked.ddof + 1 if asked.op.ddof else 0)
+
+
+def column_of(asked: Aggregation, dtype: DType, values: NDArray[Any], counts: Index, min_count: int) -> GroupColumn:
+    """The column of `values` of groups of so many elements of `dtype`; whatever stands for a group of none is
+    replaced."""
+    op = asked.op
+    if op.empty is not None and not counts.all():
+        values = values.copy()
+        values[counts == 0] = empty_value(op, dtype)
+    missing = counts < needed_count(asked, min_count)
+    return GroupColumn(asked.name, op.name, op.result_dtype(dtype), values, missing, counts)
 
 
 def whole_numbers(values: Sequence[int]) -> NDArray[Any]:

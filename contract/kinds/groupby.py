@@ -1,30 +1,25 @@
 """Group-by: which columns are reduced in which groups of rows, and the table of groups that came out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic.config import JsonDict
 
+from warpfold.contract.aggregations import AggregationSpec, KeyColumn, check_multiplies, check_on_gpu
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions, OpName
+from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.groupings import MOST_RESULTS, StatesField
+from warpfold.contract.groupings import LARGE_ON_GPU, MOST_RESULTS, StatesField
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL, REDUCE_EXAMPLE
 from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.needs import GPU_FIRST
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.sources import Source, summary_of_source
-from warpfold.contract.sources.array import ArrayFileSource
-from warpfold.contract.sources.dataset import DatasetSource
-from warpfold.contract.sources.files import FilesSource
-from warpfold.contract.sources.generate import GenerateSource
-from warpfold.contract.sources.keys import GivenKeys, Key
-from warpfold.contract.sources.options import InFile
-from warpfold.contract.sources.path import PathSource
+from warpfold.contract.sources.keys import Key
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.contract.sources.table import TableSource
 from warpfold.contract.timings import Timings
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.keyed import MOST_GROUPS
@@ -34,64 +29,18 @@ from warpfold.kernels.ops import NanPolicy, op_named
 MOST_KEYS = 16
 MOST_AGGREGATIONS = 64
 
-KeySource = Annotated[
-    GivenKeys | GenerateSource | PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource,
-    Field(discriminator="type"),
-]
-Name = Annotated[str, Field(min_length=1, max_length=256)]
-
 
 def _from_name(schema: JsonDict) -> None:
     """A name alone is short for an object with that column."""
     schema["items"] = {"anyOf": [{"type": "string"}, schema["items"]]}
 
 
-class KeyColumn(Frozen):
-    """A column of keys: of the table `source`, or with a source of its own."""
-
-    column: InFile | None = Field(None, description="Name of the column of `source`.")
-    source: KeySource | None = Field(
-        None, description="Where the keys come from without a table `source`: integers, truth values or given strings."
-    )
-    name: Name | None = Field(None, description="Its name in the result; by default the name in the table, or `key`.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, value: Any) -> Any:
-        return {"column": value} if isinstance(value, str) else value
-
-    @property
-    def label(self) -> str:
-        """What the column is called in the result."""
-        return self.name or self.column or "key"
-
-
-class AggregationSpec(Frozen):
-    """An op of a column: of the table `source`, or with a source of its own."""
-
-    op: OpName = Field("sum", description="Op that reduces the elements of each group. `/v1/ops` lists the ops.")
-    column: InFile | None = Field(None, description="Name of the column of `source`.")
-    source: Source | None = Field(
-        None, description="Where the elements come from if the request has no table `source`."
-    )
-    name: Name | None = Field(None, description="Name of the values; by default the column and the op: `price_sum`.")
-    ddof: int = Field(
-        0, ge=0, le=MAX_ELEMENTS, strict=True,
-        description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
-    )  # fmt: skip
-
-    @property
-    def label(self) -> str:
-        """What the values are called in the result."""
-        return self.name or (f"{self.column}_{self.op}" if self.column else self.op)
-
-
 class GroupbySpec(Task):
     """Reduce the rows of each group, which have equal keys, to one row of values: exactly, and with the same bits in
     any order of the rows.
 
-    The columns are those of a table, `source`, or arrays of one length with a source each. CPU slots alone run such
-    jobs so far.
+    The columns are those of a table, `source`, or arrays of one length with a source each. GPU slots compute sum, mean,
+    min and max of float32, float64, integers and truth values.
     """
 
     model_config = ConfigDict(
@@ -145,7 +94,11 @@ class GroupbySpec(Task):
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
-    backend: BackendName = Field("auto", description="Backend of the slot; `auto` takes any slot that can run the job.")
+    backend: BackendName = Field(
+        "auto",
+        description="Backend of the slot. `auto` takes a GPU only for 16,777,216 and more rows whose integer keys and "
+        "columns are all made there.",
+    )
     states: StatesField = False
     fingerprint: FingerprintField = False
 
@@ -167,7 +120,7 @@ class GroupbySpec(Task):
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
         self._check_names()
         if self.backend == "cuda":
-            raise InvalidInput("groups are made on CPU slots only so far; give the backend cpu or auto", "backend")
+            check_on_gpu(self.aggregations, states=self.states)
         return self
 
     def _check_sources(self) -> None:
@@ -219,10 +172,21 @@ class GroupbySpec(Task):
                 yield f"{where}.source", part.source
 
     def needs(self) -> str:
-        return "cpu"
+        if self.backend != "auto":
+            return self.backend
+        return GPU_FIRST if self._suits_a_gpu() else "cpu"
+
+    def _suits_a_gpu(self) -> bool:
+        """Whether a GPU makes all rows itself and there are many, so that it may have the job without being asked."""
+        sources = [source for _, source in self.sources()]
+        if self.source is not None or len(self.by) > 1 or not self.sort or self.states:
+            return False
+        made = all(source.generator_seed is not None for source in sources)
+        large = all((source.known_count or 0) >= LARGE_ON_GPU for source in sources)
+        return made and large and all("cuda" in asked.backends() for asked in self.aggregations)
 
     def moved(self, backend: BackendName) -> Mapping[str, Any]:
-        return moved_from("cpu", backend)
+        return moved_from(self.backend, backend)
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:
         parts: dict[str, Any] = {}
@@ -294,17 +258,6 @@ def _called(stored: Any) -> str:
         case {"column": str(column)}:
             return column
     return str(stored.get("name") or "key") if isinstance(stored, Mapping) else ""
-
-
-def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
-    """Raise InvalidInput naming the field `where` for a product of floats, which rounds at every step."""
-    row = op_named(op)
-    if is_float and row.rounds and not row.adds:
-        raise InvalidInput(
-            f"{op} of floats rounds at every step, so that its bits depend on the order of the rows: groups have it of "
-            "integers alone",
-            where,
-        )
 
 
 class BriefGroupbySpec(JobOptions):
@@ -393,6 +346,12 @@ class GroupTableResult(Frozen):
         None, description="What was read from files, datasets and URLs; null if nothing was."
     )
     strategy: str
+    kernel: str | None = Field(
+        None,
+        exclude_if=lambda kernel: kernel is None,
+        description="How a GPU added up the groups: `shared_memory` (with the copies of each group) for few groups, "
+        "`buckets` for many, `runs` for sorted keys, or `sorted`.",
+    )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda"]
     device: DeviceView

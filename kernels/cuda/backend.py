@@ -15,6 +15,7 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.reducing import reduce_groups
+from warpfold.kernels.cuda.keyed.reducing import group_by
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
@@ -23,6 +24,7 @@ from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
+from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements
@@ -161,6 +163,16 @@ class CudaBackend:
             raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
         with self._gpu.active(), cuda_errors(f"{op} of many values"):
             return reduce_groups(self._gpu, self._stager, source, shape, grouping, row, nan_policy, progress, ddof)
+
+    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
+        """Reduce the rows of each group, which fit into the GPU's memory: sum, mean, min and max of float32, float64,
+        integers and truth values.
+
+        Raises InvalidInput naming "backend" for another op or dtype, "max_groups" or "nan_policy"; what reading of the
+        source raises; OutOfMemory or CudaError.
+        """
+        with self._gpu.active(), cuda_errors("groups by key"):
+            return group_by(self._gpu, self._stager, source, plan, progress)
 
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both

@@ -15,6 +15,7 @@ from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
 from warpfold.kernels.cuda.grouped.folds import fold_units
 from warpfold.kernels.cuda.grouped.shapes import grouped_units
 from warpfold.kernels.cuda.grouped.totals import totals_units
+from warpfold.kernels.cuda.keyed.shapes import keyed_units
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from warpfold.kernels.cuda.resident.shapes import resident_units
 from warpfold.kernels.cuda.staging.generator import generator_unit
@@ -58,6 +59,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
         if arch == WHOLE or number % FOLD_STRIDE == 0
     ]
     others = [*exact_units(), *grouped_units(), *folds, *integer_dot_units(), *widening, hold_unit(), read_unit()]
+    others += keyed_units(whole=whole)
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     resident = resident_units()

@@ -15,7 +15,7 @@ from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, random_access
-from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, gathered
 
 
@@ -258,6 +258,7 @@ def keyed_arrays(
             stop = min(start + PART_ROWS, first[1])
             yield KeyedPart(start, stop, partial(rows, start, stop))
 
+    only = held[0][1] if len(held) == 1 and not isinstance(held[0][1], pyarrow.Array) else None
     return KeyedSource(
         key_names=tuple(name for name, _, _ in held),
         key_types=tuple(types),
@@ -266,6 +267,7 @@ def keyed_arrays(
         begin=parts,
         likely=first[1],
         remotes=lambda: [remote for array in opened for remote in array.tally.objects],
+        whole=None if only is None else WholeColumns(only, tuple(array for _, array, _ in sources)),
     )
 
 

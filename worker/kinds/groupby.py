@@ -17,7 +17,7 @@ from warpfold.worker.stages import timings_of
 def run(attempt: Attempt, spec: GroupbySpec) -> Success:
     """Reduce the rows of `spec`, which are opened here. Raises a KernelError."""
     if not isinstance(attempt.backend, KeyedBackend):
-        raise Unavailable("groups are made on CPU slots only so far")
+        raise Unavailable("no groups by key are made on this slot; give the backend cpu or cuda")
     files = [file for _, named in spec.sources() for file in named.files(attempt.folders)]
     with Inputs(files, fingerprint=spec.fingerprint, most=MOST_OBJECTS) as inputs:
         return _run(attempt, attempt.backend, spec, inputs)
@@ -39,8 +39,9 @@ def _run(attempt: Attempt, backend: KeyedBackend, spec: GroupbySpec, inputs: Inp
         artefact=None if stored is None else stored.artefact,
         input=InputView.of(rows.remotes(), inputs, fingerprint=spec.fingerprint),
         strategy=EXACT,
+        kernel=table.kernel,
         correctly_rounded=True,
-        backend="cpu",
+        backend=attempt.device.backend,
         device=attempt.device,
         timings=timings_of(attempt, table, width * (table.rows + table.dropped)),
         provenance=attempt.provenance,

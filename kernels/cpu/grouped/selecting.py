@@ -39,6 +39,10 @@ class Keys:
         self._flip = self.word.type(flip)
         self.none = most
 
+    def numbers(self) -> tuple[int, int, int]:
+        """What every key is turned over by, the key of a NaN, and the key of no element."""
+        return int(self._flip), int(self._of_nan), int(self.none)
+
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """The keys of `array`, shape (n,)."""
         words: Any = readable(array, self.word)

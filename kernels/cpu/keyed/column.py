@@ -1,6 +1,7 @@
 """One column of values under way: the folds that its ops need, each of them once, and the values they come to."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, deviation, value_of, variance
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, whole_numbers
-from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, empty_value
+from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count, whole_numbers
+from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms
 
 Sums = KeyedFloatSums | KeyedIntegerSums
 
@@ -84,14 +85,10 @@ class ColumnFold:
     def column(self, asked: Aggregation, groups: int, min_count: int, *, keep: bool = False) -> GroupColumn:
         """The values of groups 1 … `groups`; with `keep` with their exact states."""
         op, counts = asked.op, self.counts(groups).copy()
-        result = op.result_dtype(self._dtype)
-        least = max(min_count, 1 if op.empty is None else 0, asked.ddof + 1 if op.ddof else 0)
-        missing = counts < least
-        values = self._values(asked, result, groups, np.where(missing, 0, counts))
-        if op.empty is not None and not counts.all():
-            values = values.copy()
-            values[counts == 0] = empty_value(op, self._dtype)
-        return GroupColumn(asked.name, op.name, result, values, missing, counts, self._states(op, groups, keep=keep))
+        missing = counts < needed_count(asked, min_count)
+        values = self._values(asked, op.result_dtype(self._dtype), groups, np.where(missing, 0, counts))
+        made = column_of(asked, self._dtype, values, counts, min_count)
+        return replace(made, states=self._states(op, groups, keep=keep))
 
     def _states(self, op: Op, groups: int, *, keep: bool) -> tuple[StateColumn, ...]:
         if not keep:

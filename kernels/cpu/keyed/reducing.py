@@ -16,10 +16,18 @@ from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin, grown
 from warpfold.kernels.cpu.pieces import Piece
 from warpfold.kernels.cpu.stream import stream
-from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import PART_ROWS, Cells, GroupPlan, GroupTable, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.keyed import (
+    PART_ROWS,
+    Cells,
+    GroupPlan,
+    GroupTable,
+    KeyedPart,
+    KeyedRows,
+    KeyedSource,
+    check_groups,
+)
 from warpfold.kernels.state_tables import StatesOf, TableOfStates
 
 
@@ -139,12 +147,7 @@ class _Groups:
             column.add(start, cells, ids, groups)
 
     def _check(self) -> None:
-        if self._keys.count > self._plan.max_groups:
-            raise InvalidInput(
-                f"the keys make more than {self._plan.max_groups:,} groups: {self._keys.count:,} were reached; "
-                "max_groups may allow more",
-                "max_groups",
-            )
+        check_groups(self._keys.count, self._plan)
 
     def _hold_firsts(self, groups: int) -> None:
         known = self._firsts.size
@@ -197,7 +200,7 @@ class _Groups:
         return TableOfStates.of_groups(source.key_names, values, dropped)
 
     def _order(self, keys: list[Any]) -> Index:
-        if not self._plan.sort:
-            self._hold_firsts(self._keys.count)
-            return np.argsort(self._firsts[1 : self._keys.count + 1], kind="stable")
-        return sorted_order(keys)
+        if self._plan.sort:
+            return sorted_order(keys)
+        self._hold_firsts(self._keys.count)
+        return np.argsort(self._firsts[1 : self._keys.count + 1], kind="stable")

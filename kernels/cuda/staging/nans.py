@@ -40,8 +40,9 @@ class NanCounter:
         """How many elements so far are NaN. This waits for the work."""
         return int(self._found.get()[0])
 
-    def refuse(self, what: str = "element") -> None:
-        """Raise InvalidInput naming the first NaN element, if there was one; `what` is what to call an element."""
+    def refuse(self, what: str = "element", of: str = "") -> None:
+        """Raise InvalidInput naming the first NaN element, if there was one; `what` is what to call an element, and
+        `of` what it belongs to."""
         count, first = map(int, self._found.get())
         if count:
-            raise InvalidInput(f"{what} {first} is NaN, and nan_policy is raise", "nan_policy")
+            raise InvalidInput(f"{what} {first}{of} is NaN, and nan_policy is raise", "nan_policy")

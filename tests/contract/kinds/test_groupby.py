@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from warpfold.contract.jobs import brief_of, job_spec, summary_of
 from warpfold.contract.kinds.groupby import BriefGroupbySpec, GroupbySpec
+from warpfold.contract.kinds.spec import Changes
 from warpfold.kernels.errors import InvalidInput
 
 TABLE = {"type": "table", "path": "sales.parquet"}
@@ -29,6 +30,27 @@ def test_a_name_is_short_for_a_column_and_results_are_called_by_column_and_op() 
     assert summary_of("groupby", made.model_dump(mode="json")) == "sum of price by region, year · table sales.parquet"
 
 
+def test_a_gpu_takes_what_it_computes_and_unasked_only_many_rows_that_it_makes() -> None:
+    def of(n: int, dtype: str = "int32", **fields: Any) -> GroupbySpec:
+        key = {"type": "generate", "distribution": "modulo", "n": n, "dtype": dtype}
+        made = {"source": {"type": "generate", "distribution": "normal", "n": n}}
+        return spec(by=[{"source": key}], **{"aggregations": [made], **fields})
+
+    assert spec(source=TABLE, backend="cuda").needs() == "cuda"
+    assert [of(n).needs() for n in (1 << 23, 1 << 24)] == ["cpu", "gpu_first"]
+    assert of(1 << 24, backend="cpu").needs() == "cpu"
+    assert of(1 << 24, sort=False).needs() == "cpu"
+    given = {"source": {"type": "values", "values": [1.0, 2.0]}}
+    assert of(2, aggregations=[given]).needs() == "cpu"
+    assert of(9).changed(Changes(backend="cuda")).needs() == "cuda"
+    bfloat16 = {"source": {"type": "generate", "distribution": "normal", "n": 9, "dtype": "bfloat16"}}
+    with pytest.raises(ValidationError, match=r"by key a GPU computes .* and not sum of bfloat16"):
+        of(9, aggregations=[bfloat16], backend="cuda")
+    with pytest.raises(ValidationError, match="a GPU gives no exact states of groups"):
+        of(9, states=True, backend="cuda")
+    assert of(1 << 24, states=True).needs() == "cpu"
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -41,7 +63,7 @@ def test_a_name_is_short_for_a_column_and_results_are_called_by_column_and_op() 
         ({"source": TABLE, "aggregations": [{**SUM, "ddof": 1}]}, "aggregations.0.ddof"),
         ({"source": TABLE, "aggregations": [SUM, SUM]}, "aggregations.1.name"),
         ({"source": TABLE, "aggregations": [{**SUM, "name": "region"}]}, "aggregations.0.name"),
-        ({"source": TABLE, "backend": "cuda"}, "backend"),
+        ({"source": TABLE, "backend": "cuda", "aggregations": [{"op": "var", "column": "x"}]}, "backend"),
         ({"by": [{"source": WORDS}], "aggregations": [{"source": {**VALUES, "values": [1]}}]}, "aggregations.0.source"),
         ({"by": [{"source": WORDS}], "aggregations": [{"op": "prod", "source": VALUES}]}, "aggregations.0.op"),
         (

@@ -72,6 +72,13 @@ def build_folds() -> ctypes.CDLL:
     return library
 
 
+def build_keyed() -> ctypes.CDLL:
+    """Exact sums by key."""
+    library = _compiled("keyed")
+    library.keyed_by_name.restype = ctypes.c_bool
+    return library
+
+
 def _compiled(name: str) -> ctypes.CDLL:
     """The library of `name`.cpp. It is compiled once for all tests that find the same sources and the same compiler."""
     with tempfile.TemporaryDirectory(prefix="warpfold-tests-") as made:

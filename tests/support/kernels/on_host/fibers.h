@@ -116,3 +116,7 @@ static int atomicMax(int* at, int x) {
     if (x > before) *at = x;
     return before;
 }
+static unsigned atomicOr(unsigned* at, unsigned x) { return *at |= x; }
+template <class T>
+static void atomicMin(T* at, T x) { *at = x < *at ? x : *at; }
+static void atomicMax(unsigned long long* at, unsigned long long x) { *at = x > *at ? x : *at; }

@@ -1,0 +1,92 @@
+"""The columns of a group-by request: those of keys, and those that are reduced."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from warpfold.contract.fields import MAX_ELEMENTS, OpName
+from warpfold.contract.frozen import Frozen
+from warpfold.contract.sources import Source
+from warpfold.contract.sources.array import ArrayFileSource
+from warpfold.contract.sources.dataset import DatasetSource
+from warpfold.contract.sources.files import FilesSource
+from warpfold.contract.sources.generate import GenerateSource
+from warpfold.contract.sources.keys import GivenKeys
+from warpfold.contract.sources.options import InFile
+from warpfold.contract.sources.path import PathSource
+from warpfold.contract.sources.table import TableSource
+from warpfold.kernels.catalog import STATES_REFUSED, keyed_backends, refused_by_key
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import op_named
+
+KeySource = Annotated[
+    GivenKeys | GenerateSource | PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource,
+    Field(discriminator="type"),
+]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class KeyColumn(Frozen):
+    """A column of keys: of the table `source`, or with a source of its own."""
+
+    column: InFile | None = Field(None, description="Name of the column of `source`.")
+    source: KeySource | None = Field(
+        None, description="Where the keys come from without a table `source`: integers, truth values or given strings."
+    )
+    name: Name | None = Field(None, description="Its name in the result; by default the name in the table, or `key`.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return {"column": value} if isinstance(value, str) else value
+
+    @property
+    def label(self) -> str:
+        """What the column is called in the result."""
+        return self.name or self.column or "key"
+
+
+class AggregationSpec(Frozen):
+    """An op of a column: of the table `source`, or with a source of its own."""
+
+    op: OpName = Field("sum", description="Op that reduces the elements of each group. `/v1/ops` lists the ops.")
+    column: InFile | None = Field(None, description="Name of the column of `source`.")
+    source: Source | None = Field(
+        None, description="Where the elements come from if the request has no table `source`."
+    )
+    name: Name | None = Field(None, description="Name of the values; by default the column and the op: `price_sum`.")
+    ddof: int = Field(
+        0, ge=0, le=MAX_ELEMENTS, strict=True,
+        description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
+    )  # fmt: skip
+
+    @property
+    def label(self) -> str:
+        """What the values are called in the result."""
+        return self.name or (f"{self.column}_{self.op}" if self.column else self.op)
+
+    def backends(self) -> tuple[str, ...]:
+        """The backends that can run it, so far as that is known without looking at files."""
+        return keyed_backends(op_named(self.op), None if self.source is None else self.source.known_dtype)
+
+
+def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
+    """Raise InvalidInput naming the field `where` for a product of floats, which rounds at every step."""
+    row = op_named(op)
+    if is_float and row.rounds and not row.adds:
+        raise InvalidInput(
+            f"{op} of floats rounds at every step, so that its bits depend on the order of the rows: groups have it of "
+            "integers alone",
+            where,
+        )
+
+
+def check_on_gpu(aggregations: Sequence[AggregationSpec], *, states: bool) -> None:
+    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these, or has no states."""
+    if states:
+        raise InvalidInput(STATES_REFUSED, "backend")
+    for asked in aggregations:
+        if "cuda" not in asked.backends():
+            known = None if asked.source is None else asked.source.known_dtype
+            raise InvalidInput(refused_by_key(op_named(asked.op), known), "backend")

@@ -1,0 +1,236 @@
+"""How the kernels of `../sources/keyed.cu` are launched: plain values, kept apart from what they tune."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.grouped.shapes import SHAPES as GROUPED
+from warpfold.kernels.cuda.grouped.shapes import GroupedShapes
+from warpfold.kernels.dtypes import DTYPES, DType
+
+SOURCE = Path(__file__).parent.parent / "sources" / "keyed.cu"
+
+TOP_BITS, APART = 42, 40
+"""An element is below 2**TOP_BITS units of the highest level; the levels of floats are APART places apart
+(include/keyed_levels.cuh)."""
+
+MOST_SPAN = (1 << 21) - (1 << 15)
+"""Elements of a block: their sum is below 2**63 units."""
+
+MOST_LEVELS = 3
+MOST_LISTED = 1 << 16
+SAMPLES = 1 << 16
+PLACE_BINS = 272
+"""What a sample counts (include/keyed_sample.cuh)."""
+
+LEAST_PLACE, MOST_PLACE = -1074 + MOST_LEVELS * APART, 960
+"""Where the unit of the highest level may lie, so that all anchors are normal float64 numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class FewShape:
+    """Blocks of `threads` threads with `reads` times four rows in flight, of which `blocks` find room on a
+    multiprocessor."""
+
+    reads: int
+    threads: int
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartShape:
+    """Blocks of `threads` threads with `rows` rows each, of which `blocks` find room on a multiprocessor."""
+
+    rows: int
+    threads: int
+    blocks: int
+
+    @property
+    def tile(self) -> int:
+        """Rows of a block."""
+        return self.rows * self.threads
+
+    def shared(self, itemsize: int) -> int:
+        """Bytes of shared memory of a block that puts elements of so many bytes into buckets."""
+        return self.tile * (4 + itemsize) + 3 * 4 * MOST_BUCKETS
+
+
+MOST_BUCKETS = 256
+"""Buckets of one pass (include/keyed_partition.cuh)."""
+
+COARSE_BITS = 7
+MOST_FINE = 1 << 15
+"""Buckets of both passes: the first makes groups of 2**COARSE_BITS of them."""
+
+START_THREADS = 1024
+LISTED_THREADS = 64
+WORDS = 78
+"""Words of 64 bits that a total takes (include/exact_total.cuh)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedShapes:
+    """All choices; where there are several, one for each number of levels. A bucket has 2**bucket_bits groups. Rows
+    with elements or keys of 8 bytes are put into buckets by `wide_part`, and sorted keys of 4 bytes with one level are
+    added up by `narrow_runs`. Keys that look sorted are added up as runs
+    while a group has at least `shortest_runs` rows on average; `sorted` how rows are added up that were sorted."""
+
+    few: tuple[FewShape, ...] = (FewShape(2, 1024, 1), FewShape(1, 1024, 1), FewShape(1, 768, 1))
+    most_copies: int = 5
+    narrow_runs: FewShape = FewShape(2, 224, 4)
+    runs: tuple[FewShape, ...] = (FewShape(2, 256, 2), FewShape(2, 256, 2), FewShape(2, 256, 2))
+    shortest_runs: float = 1.5
+    size_threads: int = 512
+    size_blocks: int = 4
+    part: PartShape = PartShape(12, 512, 2)
+    wide_part: PartShape = PartShape(8, 512, 2)
+    sums: tuple[PartShape, ...] = (PartShape(8, 1024, 1), PartShape(4, 1024, 1), PartShape(4, 768, 1))
+    bucket_bits: tuple[int, ...] = (14, 13, 12)
+    sorted: Mapping[str, GroupedShapes] = field(default_factory=lambda: GROUPED)
+
+    def runs_of(self, key: DType, levels: int) -> FewShape:
+        """How sorted keys are added up."""
+        return self.narrow_runs if levels == 1 and key.itemsize == 4 else self.runs[levels - 1]
+
+    def part_of(self, key: DType, dtype: DType) -> PartShape:
+        """How rows of such keys and elements are put into buckets."""
+        return self.wide_part if max(key.itemsize, dtype.itemsize) == 8 else self.part
+
+
+SHAPES = KeyedShapes()
+
+
+VALUES = ("float32", "float64", "int32", "int64", "uint64")
+"""What elements are held as: narrow integers and truth values as int32, and uint32 as int64."""
+
+SAMPLED_KEYS = ("int32", "uint32", "int64", "uint64")
+"""What keys are held as. All kernels but that of samples take differences of keys, which no sign changes."""
+
+
+def held_key(dtype: DType) -> DType:
+    """What keys of a dtype are held as."""
+    return dtype if dtype.name in SAMPLED_KEYS else DTYPES["int32"]
+
+
+def held_value(dtype: DType) -> DType:
+    """What elements of a dtype are held as."""
+    if dtype.name in VALUES:
+        return dtype
+    return DTYPES["int64" if dtype.name == "uint32" else "int32"]
+
+
+def levels_of(dtype: DType) -> tuple[int, ...]:
+    """The numbers of levels that sums of a dtype may have."""
+    if dtype.is_float:
+        return (2, 3) if dtype.itemsize == 8 else (1, 2, 3)
+    return (2,) if dtype.itemsize == 8 else (1,)
+
+
+def group_bytes(levels: int) -> int:
+    """Bytes of shared memory that a group takes: two words a level, and a count."""
+    return 4 * (2 * levels + 1)
+
+
+def _width(dtype: DType) -> int:
+    return 64 if dtype.itemsize == 8 else 32
+
+
+def _key(dtype: DType) -> str:
+    return f"int{_width(dtype)}"
+
+
+def sample_kernel(key: DType, dtype: DType) -> str:
+    """The kernel that looks at a sample of the rows, as a C++ name expression. Of integers it looks at the keys."""
+    return f"sample<{key.name}, {dtype.name if dtype.is_float else 'int32'}>"
+
+
+def few_kernel(key: DType, dtype: DType, levels: int, shape: FewShape) -> str:
+    """The kernel of groups that find room in shared memory."""
+    return f"few_groups<{_key(key)}, {dtype.name}, {levels}, {shape.reads}, {shape.threads}, {shape.blocks}>"
+
+
+def runs_kernel(key: DType, dtype: DType, levels: int, shape: FewShape) -> str:
+    """The kernel of sorted keys."""
+    return f"run_sums<{_key(key)}, {dtype.name}, {levels}, {shape.reads}, {shape.threads}, {shape.blocks}>"
+
+
+def sizes_kernel(key: DType, threads: int) -> str:
+    """The kernel that counts the rows of buckets."""
+    return f"bucket_sizes<{_key(key)}, {threads}>"
+
+
+def starts_kernel() -> str:
+    """The kernel that says where buckets begin."""
+    return f"bucket_starts<{START_THREADS}>"
+
+
+def part_kernel(key: DType, dtype: DType, shape: PartShape) -> str:
+    """The kernel that puts rows into buckets, whatever the bits of their elements mean."""
+    return f"into_buckets<{_key(key)}, uint{_width(dtype)}, {shape.rows}, {shape.threads}, {shape.blocks}>"
+
+
+def sums_kernel(dtype: DType, levels: int, shape: PartShape) -> str:
+    """The kernel that adds up buckets."""
+    return f"bucket_sums<{dtype.name}, {levels}, {shape.rows}, {shape.threads}, {shape.blocks}>"
+
+
+def values_kernel(dtype: DType, result: DType, levels: int) -> str:
+    """The kernel that rounds."""
+    return f"group_values<{dtype.name}, {result.name}, {levels}>"
+
+
+def integers_kernel(dtype: DType, levels: int) -> str:
+    """The kernel that puts the sums of integers together."""
+    return f"group_integers<{dtype.name}, {levels}>"
+
+
+def zeros_kernel(key: DType, dtype: DType) -> str:
+    """The kernel that looks for elements other than −0."""
+    return f"other_than_zero<{_key(key)}, {dtype.name}>"
+
+
+def least_kernel(key: DType, dtype: DType) -> str:
+    """The kernel that finds the least element of each group."""
+    return f"least_orders<{_key(key)}, {dtype.name}, int{_width(dtype)}>"
+
+
+def listed_kernels(dtype: DType, levels: int) -> tuple[str, str]:
+    """The kernels that add listed elements to totals, and round these."""
+    return f"listed_sums<{LISTED_THREADS}>", f"listed_values<{dtype.name}, {levels}>"
+
+
+def families() -> Iterator[list[str]]:
+    """The kernels that may be launched, those of one kind together; first those of float32 by int32."""
+    keys = tuple(DTYPES[name] for name in ("int32", "int64"))
+    for name in VALUES:
+        dtype = DTYPES[name]
+        kinds = levels_of(dtype)
+        if name in ("float32", "float64", "int32"):
+            yield [sample_kernel(DTYPES[key], dtype) for key in SAMPLED_KEYS]
+        if name in ("float32", "float64"):
+            yield [part_kernel(key, dtype, SHAPES.part_of(key, dtype)) for key in keys]
+            yield [zeros_kernel(key, dtype) for key in keys]
+            yield [listed_kernels(dtype, levels)[1] for levels in kinds]
+        for key in keys:
+            yield [few_kernel(key, dtype, levels, SHAPES.few[levels - 1]) for levels in kinds]
+            yield [runs_kernel(key, dtype, levels, SHAPES.runs_of(key, levels)) for levels in kinds]
+        yield [sums_kernel(dtype, levels, SHAPES.sums[levels - 1]) for levels in kinds]
+        yield [least_kernel(key, dtype) for key in keys]
+        result = dtype if dtype.is_float else DTYPES["float64"]
+        yield [values_kernel(dtype, result, levels) for levels in kinds]
+        if not dtype.is_float:
+            yield [integers_kernel(dtype, levels) for levels in kinds]
+    listed = listed_kernels(DTYPES["float32"], 1)[0]
+    yield [starts_kernel(), listed, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
+
+
+def unit_of(name: str) -> Unit:
+    """The unit of one kernel: each is compiled when it is first used."""
+    return Unit(SOURCE, (name,))
+
+
+def keyed_units(*, whole: bool = True) -> tuple[Unit, ...]:
+    """The units for the compile matrix: all, or those of float32."""
+    kinds = [kind for kind in families() if whole or "float32" in kind[0] or "32>" in kind[0]]
+    return tuple(Unit(SOURCE, tuple(kind)) for kind in kinds)

@@ -1,0 +1,298 @@
+"""Exact sums and means of the rows of each key on a GPU, from a column of integer keys and a column of elements.
+
+A sample of the rows decides which kernels run (`shapes.py`): how far the keys reach, and which levels the elements
+need. What the sample did not show is noticed and costs another pass, never a bit of a result.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
+from warpfold.kernels.cuda.grouped.layouts import OffsetsLayout
+from warpfold.kernels.cuda.grouped.sums import GroupedSums
+from warpfold.kernels.cuda.keyed.adding import (
+    CODE,
+    LISTED,
+    MISSED,
+    NEGATIVE_ZEROS,
+    NOTES,
+    UNSORTED,
+    KeyedAdder,
+    KeyedState,
+    pattern,
+)
+from warpfold.kernels.cuda.keyed.sample import KeyedSample, Reach
+from warpfold.kernels.cuda.keyed.shapes import (
+    LISTED_THREADS,
+    MOST_LEVELS,
+    MOST_LISTED,
+    SHAPES,
+    WORDS,
+    KeyedShapes,
+    held_key,
+    held_value,
+    integers_kernel,
+    least_kernel,
+    listed_kernels,
+    unit_of,
+    values_kernel,
+    zeros_kernel,
+)
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.errors import OutOfMemory
+
+_SPARSE, _DENSE = 8, 1 << 22
+"""Keys may reach over so many times the rows, or over so many numbers."""
+
+MOST_ROWS = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """Groups in the order of their keys: CuPy arrays of the keys (int64, or uint64 of such keys) and of how many
+    elements each has (`counts`), and how many NaNs were left out of each, or None."""
+
+    keys: Any
+    counts: Any
+    omitted: Any | None
+
+
+class KeyedSums:
+    """The sums of `values`, a CuPy array of `dtype`, by `keys`, one of the integers or bools `key` of the same length.
+    With `omit_nan` elements that are NaN are left out. `reach` says how far the keys reach where that is known. To be
+    used while `gpu.active()`.
+
+    `strategy` names what was chosen and `levels` how many levels elements took, once `add` has run.
+    """
+
+    def __init__(
+        self,
+        gpu: Gpu,
+        keys: Any,
+        key: DType,
+        values: Any,
+        dtype: DType,
+        *,
+        omit_nan: bool = False,
+        shapes: KeyedShapes | None = None,
+        reach: Reach | None = None,
+    ) -> None:
+        if keys.size > MOST_ROWS:
+            raise OutOfMemory(f"a GPU groups at most {MOST_ROWS:,} rows at a time, and these are {keys.size:,}")
+        self._gpu, self._given = gpu, reach
+        held, elements = held_key(key), held_value(dtype)
+        self._rows = KeyedAdder(
+            gpu,
+            SHAPES if shapes is None else shapes,
+            _held(keys, key, held),
+            held,
+            _held(values, dtype, elements),
+            elements,
+            omit_nan,
+        )
+        self._state: KeyedState | None = None
+        self._notes: NDArray[np.uint32] = np.zeros(NOTES, np.uint32)
+        self._known: Any = None
+        self._runs: tuple[Any, Any, Any] | None = None
+        self._present: Any = None
+        self.strategy = ""
+        self.levels = 0
+
+    @property
+    def held(self) -> DType:
+        """What elements are held as."""
+        return self._rows.dtype
+
+    # How they are added up
+
+    def add(self) -> None:
+        """Add everything up; the sums stay on the GPU."""
+        rows = self._rows
+        if not rows.count:
+            self.strategy = "none"
+            return
+        sample = KeyedSample.of(self._gpu, rows.keys, rows.key, rows.values, rows.dtype)
+        rows.reach = sample.reach if self._given is None else replace(self._given, sorted=sample.reach.sorted)
+        levels = sample.levels(rows.dtype, rows.count)
+        for _ in range(4 + MOST_LEVELS):
+            if levels is None:
+                self._sort()
+                return
+            rows.levels, rows.unit = levels
+            if rows.reach.range > min(rows.most_range(), max(_DENSE, _SPARSE * rows.count)):
+                self._number()
+            self._state = KeyedState.of(rows.levels, rows.reach.range)
+            self.strategy = rows.add(self._state)
+            notes = self._state.notes.get()
+            if notes[MISSED]:
+                least, most = int(rows.keys.min()), int(rows.keys.max())
+                rows.reach = Reach(least, most - least + 1, rows.reach.sorted)
+            if notes[UNSORTED]:
+                rows.reach = replace(rows.reach, sorted=False)
+            if notes[LISTED] > MOST_LISTED:
+                levels = (rows.levels + 1, rows.unit) if rows.levels < MOST_LEVELS else None
+            elif not notes[MISSED] and not notes[UNSORTED]:
+                self._notes, self.levels = notes, rows.levels
+                return
+        raise AssertionError("keys reach no farther than the least and the most, and levels are few")
+
+    def _number(self) -> None:
+        """Have the keys replaced by their ranks, for they reach too far."""
+        import cupy
+
+        self._known, ranks = cupy.unique(self._rows.keys, return_inverse=True)
+        self._rows.keys, self._rows.key = ranks.reshape(-1).astype(np.uint32), CODE
+        self._rows.reach = Reach(0, int(self._known.size), self._rows.reach.sorted)
+
+    def _sort(self) -> None:
+        """Have the rows sorted, for the elements have too many exponents."""
+        import cupy
+
+        order = cupy.argsort(self._rows.keys)
+        keys, values = self._rows.keys[order], self._rows.values[order]
+        offsets = cupy.concatenate(
+            [
+                cupy.zeros(1, np.int64),
+                cupy.flatnonzero(keys[1:] != keys[:-1]) + 1,
+                cupy.full(1, self._rows.count, np.int64),
+            ]
+        )
+        self._runs = keys[offsets[:-1]], values, offsets
+        self._state = None
+        self.strategy = "sorted"
+
+    # What comes out
+
+    def groups(self) -> GroupedRows:
+        """The keys that there are, and their counts."""
+        import cupy
+
+        if self._runs is not None:
+            keys, _, offsets = self._runs
+            counts, omitted = cupy.diff(offsets), self._run_values(mean=False).omitted if self._rows.omit_nan else None
+            return GroupedRows(self._named(keys), counts if omitted is None else counts - omitted, omitted)
+        if self._state is None:
+            return GroupedRows(cupy.zeros(0, np.int64), cupy.zeros(0, np.int64), None)
+        state = self._state
+        there = state.counts if not self._rows.omit_nan else state.counts + state.absent
+        present = cupy.flatnonzero(there)
+        self._present = None if int(present.size) == state.range else present
+        keys = present.astype(np.uint64) + np.uint64(self._rows.reach.least % (1 << 64))
+        keys = keys if self._rows.key.kind is Kind.UINT and self._rows.key.itemsize == 8 else keys.view(np.int64)
+        omitted = self._compact(state.absent) if self._rows.omit_nan else None
+        return GroupedRows(self._named(keys), self._compact(state.counts), omitted)
+
+    def _named(self, keys: Any) -> Any:
+        if self._known is not None:
+            return self._known[keys]
+        return keys if keys.dtype == np.uint64 else keys.astype(np.int64)
+
+    def _compact(self, array: Any) -> Any:
+        return array if self._present is None else array[self._present]
+
+    def dense(self, *, mean: bool = False) -> Any:
+        """The values of all codes from the least key on, a CuPy array; 0 where there is no element. Of integers sums
+        are two arrays, of uint64 and of int64, the lower and the upper words."""
+        import cupy
+
+        state, rows = self._state, self._rows
+        assert state is not None, "rows that were sorted have no codes"
+        blocks = min(-(-state.range // 256), 32 * self._gpu.multiprocessors)
+        if not self._rows.dtype.is_float and not mean:
+            low, high = cupy.empty(state.range, np.uint64), cupy.empty(state.range, np.int64)
+            self._run(integers_kernel(self._rows.dtype, self._rows.levels), blocks, 256, (low, high, *state.args))
+            return low, high
+        result = self._rows.dtype if self._rows.dtype.is_float else DTYPES["float64"]
+        values = cupy.empty(state.range, dtype=result.numpy)
+        other: Any = np.uint64(0)
+        if self._notes[NEGATIVE_ZEROS]:
+            other = cupy.zeros(state.range, dtype=np.uint8)
+            self._run(
+                zeros_kernel(rows.key, rows.dtype), 8 * self._gpu.multiprocessors, 256,
+                (rows.keys, rows.values, np.uint64(rows.count), pattern(rows.reach.least), np.uint64(state.range),
+                 other),
+            )  # fmt: skip
+        name = values_kernel(self._rows.dtype, result, self._rows.levels)
+        self._run(name, blocks, 256, (np.int32(self._rows.unit), np.uint32(mean), other, values, *state.args))
+        if self._notes[LISTED]:
+            self._add_listed(state, values, mean=mean)
+        return values
+
+    def _add_listed(self, state: KeyedState, values: Any, *, mean: bool) -> None:
+        import cupy
+
+        count = int(self._notes[LISTED])
+        groups, places = np.unique(state.listed[:count].get(), return_inverse=True)
+        totals = cupy.zeros(groups.size * WORDS, dtype=np.uint64)
+        add, finish = listed_kernels(self._rows.dtype, self._rows.levels)
+        self._run(
+            add, -(-count // LISTED_THREADS), LISTED_THREADS,
+            (state.elements, cupy.asarray(places.reshape(-1).astype(np.uint32)), np.uint32(count), totals),
+        )  # fmt: skip
+        self._run(
+            finish, -(-groups.size // LISTED_THREADS), LISTED_THREADS,
+            (np.int32(self._rows.unit), np.uint32(mean), cupy.asarray(groups), np.uint32(groups.size), totals, values,
+             *state.args),
+        )  # fmt: skip
+
+    def values(self, *, mean: bool = False) -> Any:
+        """The values of the groups of `groups`, which must have been called: as `dense` has them."""
+        if not self._rows.count:
+            import cupy
+
+            paired = not self._rows.dtype.is_float and not mean
+            return (cupy.zeros(0, np.uint64), cupy.zeros(0, np.int64)) if paired else self._rows.values
+        if self._runs is not None:
+            return self._run_values(mean=mean).values
+        made = self.dense(mean=mean)
+        return tuple(map(self._compact, made)) if isinstance(made, tuple) else self._compact(made)
+
+    def orders(self, flip: int, of_nan: int, none: int) -> Any:
+        """The least order of the elements of each code from the least key on, or of each group of sorted rows. An order
+        is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`; of a NaN `of_nan`,
+        and of no elements `none`. Orders are int64, or int32 of elements of up to 32 bits."""
+        import cupy
+
+        rows = self._rows
+        keys, key, reach = rows.keys, rows.key, rows.reach
+        if self._runs is not None:
+            keys, key = cupy.searchsorted(self._runs[0], keys).astype(np.uint32), CODE
+            reach = Reach(0, int(self._runs[0].size))
+        orders = cupy.full(reach.range, none, dtype=np.int64 if rows.dtype.itemsize == 8 else np.int32)
+        sizes = (np.uint64(rows.count), pattern(reach.least), np.uint64(reach.range))
+        self._run(
+            least_kernel(key, rows.dtype), 8 * self._gpu.multiprocessors, 256,
+            (keys, rows.values, *sizes, np.int64(flip), np.int64(of_nan), np.uint32(rows.omit_nan), orders),
+        )  # fmt: skip
+        return orders
+
+    def least(self, flip: int, of_nan: int, none: int) -> Any:
+        """The orders of the groups of `groups`, which must have been called."""
+        orders = self.orders(flip, of_nan, none)
+        return orders if self._runs is not None else self._compact(orders)
+
+    def _run_values(self, *, mean: bool) -> GroupedSums:
+        assert self._runs is not None, "asked only of sorted rows"
+        _, values, offsets = self._runs
+        layout = OffsetsLayout(offsets, offsets.get())
+        sums = GroupedSums(
+            self._gpu, values, layout, self._rows.dtype, mean=mean, omit_nan=self._rows.omit_nan,
+            shapes=self._rows.shapes.sorted[self._rows.dtype.name],
+        )  # fmt: skip
+        sums.start()
+        sums.finish()
+        return sums
+
+    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
+        self._gpu.kernel(unit_of(name), name)(grid, block, args, shared)
+
+
+def _held(array: Any, dtype: DType, held: DType) -> Any:
+    """The array as `held`, at a boundary of 16 bytes."""
+    if dtype is not held:
+        return array.astype(held.numpy)
+    return array if int(array.data.ptr) % VECTOR_BYTES == 0 else array.copy()

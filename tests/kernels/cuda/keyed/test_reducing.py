@@ -1,0 +1,139 @@
+"""Group-by by the GPU's code on the host: every table has the keys, the counts and the bits of the CPU's own."""
+
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.support.gpu.adversarial import adversarial
+from tests.support.kernels import on_host
+from tests.support.kernels.grouped_on_host import host_array
+from tests.support.kernels.keyed_on_host import SMALL_KEYED, HostKeyedGpu, keyed_cupy
+from warpfold.kernels.backend import Stages
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cuda.keyed import reducing
+from warpfold.kernels.cuda.keyed.sums import KeyedSums
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
+from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.source import ArraySource
+
+OPS = ("sum", "mean", "min", "max")
+ROWS = 900
+
+
+class HostStager:
+    """Elements are where they are."""
+
+    def whole(self, source: ArraySource, progress: Any) -> Any:
+        return host_array(np.array(source.read(0, source.count)))
+
+    def stages(self, reduce_s: float) -> Stages:
+        return Stages(reduce_s=reduce_s)
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`group_by` of a source by a plan."""
+    if on_host.COMPILER is None or sys.platform != "linux":
+        pytest.skip("needs g++ to build the device code for the host")
+    libraries = on_host.build_keyed(), on_host.build_grouped()
+    monkeypatch.setitem(sys.modules, "cupy", keyed_cupy())
+    monkeypatch.setattr(reducing, "KeyedSums", partial(KeyedSums, shapes=SMALL_KEYED))
+    gpu, stager = HostKeyedGpu(*libraries), HostStager()
+    return lambda source, plan: reducing.group_by(gpu, stager, source, plan, None)  # type: ignore[arg-type]
+
+
+def same(made: GroupTable, wanted: GroupTable) -> None:
+    assert made.key_names == wanted.key_names
+    assert [array.to_pylist() for array in made.keys] == [array.to_pylist() for array in wanted.keys]
+    assert [array.type for array in made.keys] == [array.type for array in wanted.keys]
+    assert (made.sizes.tolist(), made.dropped) == (wanted.sizes.tolist(), wanted.dropped)
+    for mine, theirs in zip(made.columns, wanted.columns, strict=True):
+        assert (mine.name, mine.op, mine.dtype) == (theirs.name, theirs.op, theirs.dtype)
+        assert mine.counts.tolist() == theirs.counts.tolist(), mine.op
+        assert list(map(repr, mine.listed())) == list(map(repr, theirs.listed())), mine.op
+    assert made.kernel
+
+
+def plan_of(columns: int, **options: Any) -> GroupPlan:
+    asked = [Aggregation(op_named(op), column, f"{column}{op}") for column in range(columns) for op in OPS]
+    return GroupPlan(tuple(asked), **options)
+
+
+def frame_source(table: pa.Table, keys: list[str], columns: list[str]) -> KeyedSource:
+    return keyed_frame(
+        frame_of(table), [Wanted(name, name, "by.0") for name in keys], [Wanted(name, name, "x") for name in columns],
+        refuse_nulls=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", [NanPolicy.PROPAGATE, NanPolicy.OMIT])
+def test_arrays_by_integers(on_gpu: Any, policy: NanPolicy) -> None:
+    random = np.random.default_rng(1)
+    keys = ArraySource(random.integers(-9, 90, ROWS).astype(np.int32))
+    for dtype, data in (("float32", "special"), ("float64", "any finite"), ("int64", ""), ("bool", "")):
+        if data:
+            array = adversarial(data, DTYPES[dtype], ROWS, 1)
+        else:
+            array = random.integers(-(1 << 62), 1 << 62, ROWS) if dtype == "int64" else random.random(ROWS) < 0.5
+        source = keyed_arrays([("k", keys, "by.0")], [("x", ArraySource(array), "x")])
+        for sort, least in ((True, 0), (False, 9)):
+            plan = plan_of(1, nan_policy=policy, sort=sort, min_count=least)
+            same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
+
+
+@pytest.mark.parametrize("keep_nulls", [False, True])
+def test_tables_by_words_and_numbers_with_nulls(on_gpu: Any, keep_nulls: bool) -> None:
+    random = np.random.default_rng(2)
+    table = pa.table(
+        {
+            "word": pa.array([None if k == 3 else f"w{k}" for k in random.integers(0, 7, ROWS)]).dictionary_encode(),
+            "number": pa.array([None if k == 5 else int(k) for k in random.integers(0, 9, ROWS)], pa.int64()),
+            "x": pa.array(random.standard_normal(ROWS), mask=random.random(ROWS) < 0.1),
+            "n": pa.array(random.integers(-5, 99, ROWS).astype(np.int8)),
+        }
+    )
+    for keys in (["word"], ["word", "number"], ["number"]):
+        for sort in (True, False):
+            source = frame_source(table, keys, ["x", "n"])
+            plan = plan_of(2, keep_nulls=keep_nulls, sort=sort)
+            same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
+
+
+def test_what_a_gpu_does_not_compute_is_refused(on_gpu: Any) -> None:
+    array = ArraySource(np.ones(5, np.float32))
+    source = keyed_arrays([("k", ArraySource(np.arange(5, dtype=np.int32)), "by.0")], [("x", array, "x")])
+    plan = GroupPlan((Aggregation(op_named("var"), 0, "x"),))
+    with pytest.raises(InvalidInput, match=r"by key a GPU computes .* and not var of float32") as caught:
+        on_gpu(source, plan)
+    assert caught.value.field == "backend"
+
+
+def test_too_many_groups_and_nans_name_their_fields(on_gpu: Any) -> None:
+    array = np.ones(50, np.float32)
+    array[7] = np.nan
+    source = keyed_arrays([("k", ArraySource(np.arange(50, dtype=np.int32)), "by.0")], [("x", ArraySource(array), "x")])
+    table = frame_source(pa.table({"k": [str(k) for k in range(50)], "x": array}), ["k"], ["x"])
+    for rows in (source, table):
+        with pytest.raises(InvalidInput, match="more than 9 groups: 50 were reached") as caught:
+            on_gpu(rows, plan_of(1, max_groups=9))
+        assert caught.value.field == "max_groups"
+    with pytest.raises(InvalidInput, match="row 7 of 'x' is NaN, and nan_policy is raise"):
+        on_gpu(table, plan_of(1, nan_policy=NanPolicy.RAISE))
+
+
+def test_no_rows_make_no_groups(on_gpu: Any) -> None:
+    for source in (
+        keyed_arrays(
+            [("k", ArraySource(np.zeros(0, np.int32)), "by.0")], [("x", ArraySource(np.zeros(0, np.float32)), "x")]
+        ),
+        frame_source(pa.table({"k": pa.array([], pa.string()), "x": pa.array([], pa.float64())}), ["k"], ["x"]),
+        frame_source(pa.table({"k": pa.array([], pa.int8()), "x": pa.array([], pa.int64())}), ["k"], ["x"]),
+    ):
+        same(on_gpu(source, plan_of(1)), CpuBackend().group_by(source, plan_of(1)))

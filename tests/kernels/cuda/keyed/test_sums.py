@@ -1,0 +1,154 @@
+"""Exact sums by key on the host: launches and device code, against exact states, group by group."""
+
+import ctypes
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.gpu.adversarial import adversarial
+from tests.support.kernels import on_host
+from tests.support.kernels.grouped_on_host import host_array
+from tests.support.kernels.keyed_on_host import SMALL_KEYED, HostKeyedGpu, keyed_cupy
+from warpfold.kernels.cuda.keyed.sums import KeyedSums
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.ops import OPS, Terms
+
+Array = NDArray[Any]
+Add = Callable[..., KeyedSums]
+ROWS = 700
+
+# A GPU has all kinds (tests/gpu/test_keyed.py).
+DATA = ("normal", "any finite", "special", "cancelling", "negative zeros", "all largest", "as wide as a window")
+
+
+@pytest.fixture(scope="module")
+def libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
+    if on_host.COMPILER is None or sys.platform != "linux":
+        pytest.skip("needs g++ to build the device code for the host")
+    return on_host.build_keyed(), on_host.build_grouped()
+
+
+@pytest.fixture
+def add(libraries: tuple[ctypes.CDLL, ctypes.CDLL], monkeypatch: pytest.MonkeyPatch) -> Add:
+    """Sums of an array by keys."""
+    monkeypatch.setitem(sys.modules, "cupy", keyed_cupy())
+
+    def run(keys: Array, array: Array, *, omit_nan: bool = False) -> KeyedSums:
+        gpu: Any = HostKeyedGpu(*libraries)
+        key, dtype = DTYPES[keys.dtype.name], DTYPES[array.dtype.name]
+        made = KeyedSums(gpu, host_array(keys), key, host_array(array), dtype, omit_nan=omit_nan, shapes=SMALL_KEYED)
+        made.add()
+        return made
+
+    return run
+
+
+def check(made: KeyedSums, keys: Array, array: Array, *, omit_nan: bool = False) -> None:
+    """Compare all keys and counts, and the bits of some groups."""
+    found = made.groups()
+    known = np.unique(keys)
+    assert found.keys.get().tolist() == known.tolist()
+    missing = np.isnan(array) if omit_nan else np.zeros(array.size, bool)
+    assert found.counts.get().tolist() == [int(((keys == key) & ~missing).sum()) for key in known]
+    for mean in (False, True):
+        values = made.values(mean=mean).get()
+        for number in range(0, known.size, max(1, known.size // 4)):
+            members = array[(keys == known[number]) & ~missing]
+            if members.size:
+                state = ExactState.empty(Terms.VALUES).add(np.ascontiguousarray(members))
+                wanted = float(value_of(OPS["mean" if mean else "sum"], state, array.dtype.name))
+                assert float(values[number]).hex() == wanted.hex(), (made.strategy, made.levels, number)
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_strategy_rounds_once(add: Add, dtype: str, data: str) -> None:
+    random = np.random.default_rng(1)
+    array = adversarial(data, DTYPES[dtype], ROWS, 1)
+    strategies = set()
+    for groups in (1, 7, 900, 20_000):
+        keys = random.integers(-5, groups - 5, ROWS).astype(np.int32)
+        for omit_nan, of in ((False, keys), (True, np.sort(keys))):
+            made = add(of, array, omit_nan=omit_nan)
+            check(made, of, array, omit_nan=omit_nan)
+            strategies.add(re.sub(r"\d+_", "", made.strategy))
+    if data == "normal":
+        assert {"runs", "buckets", "by_buckets"} < strategies
+        assert any("shared" in name for name in strategies)
+    if data == "any finite":
+        assert strategies == {"sorted"}  # no levels hold them
+
+
+@pytest.mark.parametrize("key", ["int8", "uint32", "int64", "uint64", "bool"])
+def test_keys_reach_to_the_ends_of_their_dtype(add: Add, key: str) -> None:
+    array = adversarial("normal", DTYPES["float32"], ROWS, 1)
+    random = np.random.default_rng(2)
+    if key == "bool":
+        keys = random.random(ROWS) < 0.3
+        check(add(keys, array), keys, array)
+        return
+    dtype: Any = DTYPES[key].numpy
+    ends = np.iinfo(dtype)
+    near = random.integers(0, 9, ROWS)
+    apart = np.where(near % 2, dtype.type(ends.max), dtype.type(0))
+    for keys in (ends.max - near.astype(dtype), ends.min + near.astype(dtype), apart):
+        check(add(keys, array), keys, array)
+
+
+def test_keys_that_only_look_sorted_are_added_all_the_same(add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.kernels.cuda.keyed.sample.SAMPLES", 7)
+    array = adversarial("normal", DTYPES["float32"], ROWS, 1)
+    keys = np.sort(np.random.default_rng(2).integers(0, 40, ROWS)).astype(np.int32)
+    assert add(keys, array).strategy == "runs"
+    for edge in (256, 301, 302):  # where warps meet, and elsewhere
+        turned = np.concatenate([keys[edge:], keys[:edge]])
+        turned[0], turned[-1] = 0, 40
+        made = add(turned, array)
+        assert made.strategy != "runs"
+        check(made, turned, array)
+
+
+def test_what_a_sample_does_not_show_is_added_all_the_same(add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.kernels.cuda.keyed.sample.SAMPLES", 7)
+    array = adversarial("normal", DTYPES["float32"], ROWS, 1)
+    keys = np.zeros(ROWS, np.int32)
+    keys[1::2] = 3
+    keys[77], keys[78] = 4000, -50
+    made = add(keys, array)
+    check(made, keys, array)
+    array[101:103] = 1e38, 1e-40
+    made = add(keys % 3, array)
+    check(made, keys % 3, array)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint32", "uint64", "bool"])
+def test_integers_are_added_in_128_bits(add: Add, dtype: str) -> None:
+    random = np.random.default_rng(3)
+    held: Any = DTYPES[dtype].numpy
+    if dtype == "bool":
+        array = random.random(ROWS) < 0.5
+    else:
+        ends = np.iinfo(held)
+        array = random.integers(ends.min, ends.max, ROWS, held, endpoint=True)
+        array[:300] = ends.max
+    for groups in (1, 900):
+        keys = random.integers(0, groups, ROWS).astype(np.int32)
+        for of in (keys, np.sort(keys)):
+            made = add(of, array)
+            known = made.groups().keys.get()
+            low, high = made.values()
+            sums = [int(a) + (int(b) << 64) for a, b in zip(low.get(), high.get(), strict=True)]
+            assert sums == [sum(map(int, array[of == key].tolist())) for key in known]
+
+
+def test_no_rows_make_no_groups(add: Add) -> None:
+    made = add(np.zeros(0, np.int32), np.zeros(0, np.float32))
+    assert made.strategy == "none"
+    assert not made.groups().keys.size
