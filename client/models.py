@@ -1,5 +1,4 @@
-"""What the service answers. Fields that are not named here, because they are new or of no use to a program, are
-attributes all the same, and part of `model_dump()`."""
+"""What the service answers. Fields that are not named here are attributes all the same, and part of `model_dump()`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -26,8 +25,7 @@ class Progress(Answer):
 
 
 class Input(Answer):
-    """What a reduction read: `files` and `objects` each with their sizes, times or ETags, and the SHA-256 of each where
-    `fingerprint` was asked for; `fingerprint` is that of all of them together."""
+    """What a reduction read: sizes, times or ETags, and where it was asked for the SHA-256 of each and of all."""
 
     count: int
     bytes_read: int
@@ -37,8 +35,7 @@ class Input(Answer):
 
 
 class Placement(Answer):
-    """Where the service sent a job with the backend auto, why, how many bytes it counted for the job, and the seconds
-    that it predicted of each slot."""
+    """Where the service sent a job with the backend auto, why, the bytes it counted, and the seconds predicted."""
 
     backend: str
     slot: str
@@ -48,8 +45,7 @@ class Placement(Answer):
 
 
 class ReduceResult(Answer):
-    """The value of a reduction: a bool, an integer of any size or a float, whose exact value is in `hex` too. `state`
-    is the base64 of the exact accumulator, for `Client.merge`."""
+    """The value of a reduction, exactly in `hex` too; `state` is the exact accumulator in base64, for `Client.merge`."""
 
     value: JsonValue
     hex: str | None

@@ -87,3 +87,8 @@ class InputView(Frozen):
             ),
             fingerprint=fingerprint_of([*(file.sha256 for file in files), *hashes]) if whole else None,
         )
+
+
+InputField = Annotated[
+    InputView | None, Field(description="What was read from files, datasets and URLs; null if nothing was.")
+]

@@ -1,8 +1,8 @@
 """Where a reduction ends first: what it has to move, how fast slots are, and the time that both predict."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError
 from pydantic.config import JsonDict
@@ -66,6 +66,15 @@ class Work(Frozen):
     lies: Lies
     bytes: int | None
 
+    @classmethod
+    def over(cls, sources: Iterable[tuple[Lies, int | None]]) -> Self:
+        """The work of sources, each by where it lies and its bytes."""
+        parts = tuple(sources)
+        places = {lies for lies, _ in parts}
+        known = [size for _, size in parts if size is not None]
+        lies: Lies = "host" if "host" in places else "made" if "made" in places else "request"
+        return cls(lies=lies, bytes=sum(known) if len(known) == len(parts) else None)
+
     @property
     def assumed_bytes(self) -> int:
         """The bytes that predictions go by."""
@@ -124,3 +133,9 @@ class Placement(Frozen):
         """The placement of a job that is `small`, or for which no prediction was made."""
         why = "The job is small" if small else "The rates of the slots were not measured yet"
         return cls(backend=backend, slot=slot, reason=f"{why}, so it went to the slot with the most room.")
+
+
+PlacementField = Annotated[
+    Placement | None,
+    Field(description="Why the job was sent to this slot; null where its request named the backend."),
+]

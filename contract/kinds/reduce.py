@@ -21,12 +21,12 @@ from warpfold.contract.groupings import (
     serves_a_gpu,
     words_of,
 )
-from warpfold.contract.inputs import FingerprintField, InputView
+from warpfold.contract.inputs import FingerprintField, InputField
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY, DASK
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
-from warpfold.contract.placement import PLACEMENT_EXAMPLE, Placement, Work
+from warpfold.contract.placement import PLACEMENT_EXAMPLE, PlacementField, Work
 from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, DeviceView, Provenance
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
@@ -92,8 +92,7 @@ class ReduceSpec(Task):
     op: OpName = Field("sum", description="Op that reduces the elements. `/v1/ops` lists the ops.")
     strategy: StrategyName = Field(
         AUTO,
-        description="Strategy that computes the op; auto lets the service choose. `/v1/strategies` lists "
-        "the strategies.",
+        description="Strategy that computes the op; auto lets the service choose. `/v1/strategies` lists all of them.",
     )
     backend: ReduceBackendName = Field(
         "auto",
@@ -163,7 +162,7 @@ class ReduceSpec(Task):
         check_states(op)
         if self.backend == "cuda":
             raise InvalidInput(
-                "CPU slots alone give exact states of many values; give the backend cpu or auto", "states"
+                "only CPU slots give exact states of many values; give the backend cpu or auto", "states"
             )
 
     def grouping(self) -> Grouping | None:
@@ -245,21 +244,13 @@ class ReduceSpec(Task):
     def small(self) -> bool:
         counts = [source.known_count for _, source in self.sources()]
         grouping, shape = self.grouping(), self.source.known_shape
-        if self.states:
+        many = grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS
+        if self.states or self.backend == DASK or many:
             return False
-        if grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS:
-            return False
-        return self.backend != DASK and all(count is not None and count <= MOST_OF_SMALL for count in counts)
+        return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
     def work(self, folders: Folders | None = None) -> Work:
-        sources = [source for _, source in self.sources()]
-        sizes = [source.bytes_at_hand(folders) for source in sources]
-        known = [size for size in sizes if size is not None]
-        lies = {source.lies for source in sources}
-        return Work(
-            lies="host" if "host" in lies else "made" if "made" in lies else "request",
-            bytes=sum(known) if len(known) == len(sizes) else None,
-        )
+        return Work.over((source.lies, source.bytes_at_hand(folders)) for _, source in self.sources())
 
     def data_seed(self) -> int | None:
         return self.source.generator_seed
@@ -343,17 +334,13 @@ class ReduceResult(Frozen):
     dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
     count: int = Field(description="How many elements the value was computed from.")
     nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")
-    input: InputView | None = Field(
-        None, description="What was read from files, datasets and URLs; null if nothing was."
-    )
+    input: InputField = None
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
     correctly_rounded: bool = Field(description="Whether the value is the true one, rounded once.")
     backend: Literal["cpu", "cuda", "dask"]
     device: DeviceView
-    placement: Placement | None = Field(
-        None, description="Why the job was sent to this slot; null where its request named the backend."
-    )
+    placement: PlacementField = None
     timings: Timings
     provenance: Provenance
     partitions: SpreadField = None
@@ -405,9 +392,7 @@ class ReduceArrayResult(Frozen):
         "these are its part `states`.",
     )
     nulls: int = Field(0, description="How many nulls were left out: 0, because a null is an error here.")
-    input: InputView | None = Field(
-        None, description="What was read from files, datasets and URLs; null if nothing was."
-    )
+    input: InputField = None
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
     kernel: str = Field(
@@ -418,9 +403,7 @@ class ReduceArrayResult(Frozen):
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda", "dask"]
     device: DeviceView
-    placement: Placement | None = Field(
-        None, description="Why the job was sent to this slot; null where its request named the backend."
-    )
+    placement: PlacementField = None
     timings: Timings
     provenance: Provenance
     partitions: SpreadField = None
