@@ -90,6 +90,25 @@ def test_values_along_any_axes_are_those_of_each_value_alone(dtype: str, name: s
 
 
 @pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [2, 3, 33, 150, 1001])
+def test_rows_of_any_length_are_summed_wherever_they_begin(dtype: str, length: int) -> None:
+    import cupy
+
+    from warpfold.engines import gpu as exact
+
+    row = DTYPES[dtype]
+    for data in ("normal", "any finite"):
+        array = adversarial(data, row, 70 * length + 3)
+        for start in (0, 1, 3):
+            part = array[start : start + 70 * length].reshape(70, length)
+            wanted = np.array([expected("mean", row, values) for values in part])
+            x = cupy.asarray(array)[start : start + 70 * length].reshape(70, length)
+            for _ in range(2):
+                same(exact.mean(x, axis=1).get(), wanted)
+
+
+@pytest.mark.usefixtures("gpu")
 def test_arrays_with_gaps_are_reduced_as_they_are() -> None:
     import cupy
 

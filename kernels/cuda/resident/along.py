@@ -129,6 +129,7 @@ class _Recorder:
 
     def __init__(self, gpu: Gpu, array: tuple[int, int], values: tuple[int, int]) -> None:
         self._gpu, self._array, self._values = gpu, array, values
+        self.multiprocessors = gpu.multiprocessors
         self.launches: list[tuple[Any, tuple[int], tuple[int], tuple[tuple[_Base | None, Any], ...], int]] = []
 
     def kernel(self, unit: Unit, name: str) -> Any:
