@@ -35,7 +35,7 @@ class Input(Answer):
 
 
 class Placement(Answer):
-    """Where the service sent a job with the backend auto, why, the bytes it counted, and the seconds predicted."""
+    """Where the service sent a job with the backend auto, why, the bytes that it counted, and seconds predicted."""
 
     backend: str
     slot: str
@@ -45,7 +45,7 @@ class Placement(Answer):
 
 
 class ReduceResult(Answer):
-    """The value of a reduction, exactly in `hex` too; `state` is the exact accumulator in base64, for `Client.merge`."""
+    """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`."""
 
     value: JsonValue
     hex: str | None

@@ -11,6 +11,8 @@ from warpfold.contract.frozen import Frozen
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.operands import check_states
+from warpfold.kernels.ops import Op
 
 MOST_RESULTS = 10_000
 """Values that stand in a result. More are stored in files beside it."""
@@ -153,3 +155,12 @@ def serves_a_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None, made:
     if not isinstance(grouping, AlongAxes):
         return True
     return shape is not None and len(grouping.runs(shape)) <= 2
+
+
+def check_states_of(op: Op, grouping: Grouping | None, backend: str) -> None:
+    """Raise InvalidInput naming "states" unless exact states of the values can be made."""
+    if grouping is None:
+        raise InvalidInput("needs an axis or segments: a single value has its `state` in any case", "states")
+    check_states(op)
+    if backend == "cuda":
+        raise InvalidInput("CPU slots alone give exact states of many values; give the backend cpu or auto", "states")

@@ -17,6 +17,7 @@ from warpfold.contract.groupings import (
     SegmentsSpec,
     StatesField,
     check_results,
+    check_states_of,
     grouping_of,
     serves_a_gpu,
     words_of,
@@ -41,8 +42,8 @@ from warpfold.kernels.catalog import (
 )
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom, check_states
-from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
+from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
@@ -153,17 +154,8 @@ class ReduceSpec(Task):
         elif count:
             check_freedom(op, count, self.ddof)
         if self.states:
-            self._have_states(op, grouping)
+            check_states_of(op, grouping, self.backend)
         return self
-
-    def _have_states(self, op: Op, grouping: Grouping | None) -> None:
-        if grouping is None:
-            raise InvalidInput("needs an axis or segments: a single value has its `state` in any case", "states")
-        check_states(op)
-        if self.backend == "cuda":
-            raise InvalidInput(
-                "only CPU slots give exact states of many values; give the backend cpu or auto", "states"
-            )
 
     def grouping(self) -> Grouping | None:
         """Which elements make which value; None where all of them make one."""

@@ -1,10 +1,22 @@
 """Which elements of an array on a GPU make which value: rows, columns, or segments by offsets."""
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
+from warpfold.kernels.cuda.grouped.shapes import (
+    COLUMN_BITS,
+    LEVELS,
+    LEVELS_OF_PARTS,
+    ColumnsShape,
+    GroupedShapes,
+    lanes_of,
+)
+from warpfold.kernels.dtypes import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +63,45 @@ class OffsetsLayout:
 
 
 Layout = RowsLayout | ColumnsLayout | OffsetsLayout
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsLaunch:
+    """How the columns of one array are taken: see include/grouped_columns.cuh."""
+
+    shape: ColumnsShape
+    vectors: bool
+    together: bool
+    reads: int
+    period: int
+    tiles: int
+    periods: int
+    parts: int
+    shared: int
+
+    @classmethod
+    def of(
+        cls, array: Any, dtype: DType, width: int, height: int, shapes: GroupedShapes, *, first: bool
+    ) -> "ColumnsLaunch":
+        lanes, count = lanes_of(dtype), width * height
+        most = (shapes.narrow if first else shapes.of_parts).threads
+        vectors = count % lanes == 0 and int(array.data.ptr) % VECTOR_BYTES == 0
+        slots = lanes if vectors else 1
+        once = width // gcd(width, slots)
+        if vectors and width % lanes and once > most:
+            vectors, slots, once = False, 1, width
+        together = once * 2 <= most or bool(width % slots)
+        shape = shapes.of_parts if not first else shapes.narrow if together else shapes.columns
+        period = once * max(1, shape.threads // once) if together else once
+        reads = count // slots
+        tiles = -(-period // shape.threads)
+        in_all = -(-reads // period)
+        rows = period * slots // width
+        least = shape.least if first else 16 * shape.flight
+        parts = max(1, min(shape.blocks // tiles, in_all // least))
+        parts = max(parts, -(-(in_all * rows) // ((1 << COLUMN_BITS) - shape.flight * rows - 1)))
+        periods = -(-in_all // (parts * shape.flight)) * shape.flight
+        parts = -(-in_all // periods)
+        levels = LEVELS[dtype.name] if first else LEVELS_OF_PARTS
+        shared = (width + 1) // 2 * 8 + (levels + 1) * 8 * period * slots if together else 0
+        return cls(shape, vectors, together, reads, period, tiles, periods, parts, shared)

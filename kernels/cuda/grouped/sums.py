@@ -4,17 +4,14 @@ The shape chooses the kernels (`shapes.py`). What a launch leaves of a value in 
 is the part's, and the next launch adds those up by the same kernels.
 """
 
-from dataclasses import dataclass
-from math import gcd
 from typing import Any
 
 import numpy as np
 
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
-from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLaunch, ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import (
-    COLUMN_BITS,
     LEVELS,
     LEVELS_OF_PARTS,
     SHAPES,
@@ -23,7 +20,6 @@ from warpfold.kernels.cuda.grouped.shapes import (
     WIDE_PART,
     WIDE_THREADS,
     WORDS,
-    ColumnsShape,
     GroupedShapes,
     RowsShape,
     SpanShape,
@@ -308,7 +304,7 @@ class GroupedSums:
             return
         lost: Any = None
         for stage in range(8):
-            launch = _ColumnsLaunch.of(array, dtype, layout.width, height, self._shapes, first=stage == 0)
+            launch = ColumnsLaunch.of(array, dtype, layout.width, height, self._shapes, first=stage == 0)
             if stage == 0:
                 together = "_together" if launch.together else ""
                 self.kernel = f"columns{together}" if launch.parts == 1 else f"columns{together}_in_parts"
@@ -389,48 +385,6 @@ class GroupedSums:
 
     def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
         self._gpu.kernel(unit_of(name), name)(grid, block, args, shared)
-
-
-@dataclass(frozen=True, slots=True)
-class _ColumnsLaunch:
-    """How the columns of one array are taken: see include/grouped_columns.cuh."""
-
-    shape: ColumnsShape
-    vectors: bool
-    together: bool
-    reads: int
-    period: int
-    tiles: int
-    periods: int
-    parts: int
-    shared: int
-
-    @classmethod
-    def of(
-        cls, array: Any, dtype: DType, width: int, height: int, shapes: GroupedShapes, *, first: bool
-    ) -> "_ColumnsLaunch":
-        lanes, count = lanes_of(dtype), width * height
-        most = (shapes.narrow if first else shapes.of_parts).threads
-        vectors = count % lanes == 0 and int(array.data.ptr) % VECTOR_BYTES == 0
-        slots = lanes if vectors else 1
-        once = width // gcd(width, slots)
-        if vectors and width % lanes and once > most:
-            vectors, slots, once = False, 1, width
-        together = once * 2 <= most or bool(width % slots)
-        shape = shapes.of_parts if not first else shapes.narrow if together else shapes.columns
-        period = once * max(1, shape.threads // once) if together else once
-        reads = count // slots
-        tiles = -(-period // shape.threads)
-        in_all = -(-reads // period)
-        rows = period * slots // width
-        least = shape.least if first else 16 * shape.flight
-        parts = max(1, min(shape.blocks // tiles, in_all // least))
-        parts = max(parts, -(-(in_all * rows) // ((1 << COLUMN_BITS) - shape.flight * rows - 1)))
-        periods = -(-in_all // (parts * shape.flight)) * shape.flight
-        parts = -(-in_all // periods)
-        levels = LEVELS[dtype.name] if first else LEVELS_OF_PARTS
-        shared = (width + 1) // 2 * 8 + (levels + 1) * 8 * period * slots if together else 0
-        return cls(shape, vectors, together, reads, period, tiles, periods, parts, shared)
 
 
 def _words(lanes: int) -> str:
