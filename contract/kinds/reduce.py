@@ -353,9 +353,8 @@ _ARRAY_EXAMPLE: JsonDict = {
     "op": "sum",
     "strategy": "exact",
     "kernel": "turned_columns",
-    **{name: REDUCE_EXAMPLE[name] for name in ("correctly_rounded", "backend", "device")},
+    **{name: REDUCE_EXAMPLE[name] for name in ("correctly_rounded", "backend", "device", "timings", "provenance")},
     "placement": {**PLACEMENT_EXAMPLE, "reason": "Only CPU slots compute this reduction."},
-    **{name: REDUCE_EXAMPLE[name] for name in ("timings", "provenance")},
 }
 
 
