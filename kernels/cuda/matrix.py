@@ -63,7 +63,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     resident = resident_units()
-    others += resident if whole else [resident[ARCHITECTURES.index(arch) % len(resident)]]
+    others += resident if arch == WHOLE else [resident[(ARCHITECTURES.index(arch) + 2) % len(resident)]]
     for unit in others:
         yield Cell(unit, arch, f"{unit.source.stem} {_element_of(unit)}".strip())
 

@@ -206,6 +206,7 @@ def test_gradients_are_those_of_the_formulas(torch: Any) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's compiler warns of its own functions
 def test_the_ops_go_through_compile_and_opcheck(torch: Any) -> None:
     from warpfold.engines import torch as exact
 

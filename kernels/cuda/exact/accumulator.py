@@ -23,6 +23,7 @@ from warpfold.kernels.cuda.exact.shapes import (
     chosen_unit,
     exact_unit,
     kernel_name,
+    survey_unit,
 )
 from warpfold.kernels.cuda.exact.total import Limbs, states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -54,7 +55,7 @@ class Launches:
             shapes = (shape, ANYWHERE[kind].fitted(gpu.shared_per_block))
             names, unit = chosen_names(kind, gpu.shared_per_block), chosen_unit(kind, gpu.shared_per_block)
             self._chosen = tuple(_Launch.of(gpu, unit, *row) for row in zip(names, shapes, strict=True))
-            self._survey = gpu.kernel(unit, SURVEY)
+            self._survey = gpu.kernel(survey_unit(), SURVEY)
             self._wide = cupy.zeros(1, dtype=np.uint32)
 
     @property

@@ -126,10 +126,15 @@ def exact_unit(dtype: DType, shared_per_block: int = LARGEST_SHARED) -> Unit:
 
 
 def chosen_unit(kind: SumKind, shared_per_block: int = LARGEST_SHARED) -> Unit:
-    """The kernels of squares of float32 of which one is chosen, and the one that chooses."""
-    return Unit(SOURCE, (SURVEY, *chosen_names(kind, shared_per_block)))
+    """The kernels of squares of float32 of which one is chosen."""
+    return Unit(SOURCE, chosen_names(kind, shared_per_block))
+
+
+def survey_unit() -> Unit:
+    """The kernel that chooses."""
+    return Unit(SOURCE, (SURVEY,))
 
 
 def exact_units() -> tuple[Unit, ...]:
     """All units of the exact accumulator, for the compile matrix."""
-    return (*(exact_unit(DTYPES[name]) for name in SHAPES), *map(chosen_unit, ANYWHERE))
+    return (*(exact_unit(DTYPES[name]) for name in SHAPES), *map(chosen_unit, ANYWHERE), survey_unit())

@@ -189,7 +189,7 @@ __device__ inline Number spread(uint64 count, const Number& values, const Number
 // The value of `count` terms. `ends` are those of the limbs of each sum behind its DIGITS. `limbs` is a total, with BOTH that of values and behind it that of squares; `room` is as
 // FinishRoom says. Terms of a SIGNED sum may be −0.
 template <class Out, bool BOTH, bool PRODUCTS, bool SIGNED>
-__device__ __noinline__ void finish_total(Out& out, const int64* limbs, const Ends (&ends)[2], uint64 finish, uint64 count, uint64 ddof, uint32* room) {
+__device__ void finish_total(Out& out, const int64* limbs, const Ends (&ends)[2], uint64 finish, uint64 count, uint64 ddof, uint32* room) {
     using R = FinishRoom;
     const int64* const flags = limbs + Total::FLAGS;
     const bool positive = flags[1] != 0, below = flags[2] != 0;

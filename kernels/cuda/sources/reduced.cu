@@ -101,7 +101,7 @@ __device__ void add_strided(const T* data, uint64 stride, uint64 count, uint32 p
 // `marked`, only those that are marked in `out` (grouped_window.cuh), if *marked says that there are any. There is room for a
 // total of each block or of each value, whichever are fewer.
 template <class T, int TERMS, int THREADS, int BYTES>
-__global__ void __launch_bounds__(THREADS) reduced_each(const T* data, uint64 outer, uint64 stride, uint64 count, uint64 values,
+__global__ void __launch_bounds__(THREADS, 4) reduced_each(const T* data, uint64 outer, uint64 stride, uint64 count, uint64 values,
                                                         const uint32* marked, uint64* words, T* out, uint64 finish,
                                                         uint64 ddof) {
     using Of = AccountOf<TERMS>;
