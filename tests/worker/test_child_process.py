@@ -78,7 +78,8 @@ def unprepared_spare_of(slot: Slot) -> psutil.Process:
     """The process of a spare child that will never stand by."""
     before = {child.pid for child in processes.spawned(os.getpid())}
     slot.keep_spare()
-    (spare,) = (child for child in processes.spawned(os.getpid()) if child.pid not in before)
+    # A process is a child's by its command, which it has a moment after it begins.
+    (spare,) = until(lambda: [child for child in processes.spawned(os.getpid()) if child.pid not in before])
     assert slot.spare_pid is None
     return spare
 

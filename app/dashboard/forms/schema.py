@@ -133,7 +133,7 @@ def _shape(schema: Schema) -> tuple[Shape, Sequence[str]]:
             items = _resolved(schema.get("items", {}))
             if "enum" in items:
                 return Shape.MANY, tuple(items["enum"])
-            if any("$ref" in member for member in items.get("anyOf", ())):
+            if any("$ref" in member for member in (*items.get("anyOf", ()), *items.get("oneOf", ()))):
                 return Shape.JSON, ()
             several = {"integer": Shape.INTEGERS, "string": Shape.TEXTS, "object": Shape.JSON}
             return several.get(items.get("type", ""), Shape.NUMBERS if "properties" not in items else Shape.JSON), ()
