@@ -15,7 +15,7 @@ PORT   ?= 8080
 NAME   ?= here
 ARCH   ?= ci
 # Twice the cores of a small machine: many tests wait for processes, and the waits of one are the work of another.
-WORKERS ?= 6
+WORKERS ?= 4
 
 ifndef BIN
 BIN := .venv/bin/
