@@ -102,7 +102,7 @@ class KeyedSource:
     whole: WholeColumns | None = None
 
 
-PART_ROWS = 1 << 16
+PART_ROWS = 1 << 17
 """Rows at a time: their keys and a column stay in a second-level cache."""
 
 

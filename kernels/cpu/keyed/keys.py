@@ -104,11 +104,6 @@ class _Integers:
 class _Column(Protocol):
     """The numbers of the keys of one column. Without `keep_nulls` the number of a null is 0."""
 
-    @property
-    def count(self) -> int:
-        """How many keys have numbers."""
-        ...
-
     def number(self, keys: Any) -> Numbers: ...
 
     def keys(self, numbers: Numbers) -> Any:
@@ -127,10 +122,6 @@ class _Whole:
         self._numbers = _Integers()
         self._keep_nulls = keep_nulls
         self._null = 0
-
-    @property
-    def count(self) -> int:
-        return self._numbers.count
 
     def number(self, keys: Any) -> Numbers:
         if self._stored is not self._kind:
@@ -172,10 +163,6 @@ class _Words:
         self._words: list[Any] = []
         self._numbers = _Integers()
         self._last: tuple[Any, Numbers] | None = None
-
-    @property
-    def count(self) -> int:
-        return self._numbers.count
 
     def number(self, keys: Any) -> Numbers:
         pyarrow = required("pyarrow", "tables")
@@ -254,7 +241,7 @@ class KeyTable:
             else:
                 both.flags.writeable = False
                 ids = numbers.number(both)
-        self.count = self._pairs[-1].count if self._pairs else self._columns[0].count
+        self.count = max(self.count, int(ids.max(initial=0)))
         return ids
 
     def keys(self) -> list[Any]:

@@ -23,11 +23,6 @@ _MOST_LEVELS = 4
 _FEW = 64
 """Elements outside of the levels go to limbs where they are fewer than one in so many."""
 
-_SEVERAL = 32
-"""Elements outside of the levels around which a part is cut; with more of them it is copied."""
-
-_NOWHERE = np.zeros(0, np.int32)
-
 _LOWEST, _HIGHEST = -1074, 1010
 """Anchors are float64 numbers: levels lie above 2**_LOWEST, and elements below 2**_HIGHEST."""
 
@@ -106,25 +101,10 @@ class KeyedFloatSums:
         if negative_zeros and not self._squares:
             self._negative_zeros = grown(self._negative_zeros, self._state.shape[0])
             self._keyed.count_negative_zeros(words, ids, self._negative_zeros)
-        outside = _NOWHERE
         if most and not (self._decided and self._hold(least + 1, most)):
-            outside = self._left(words, least + 1, most)
-        if outside.size:
-            with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-                self._add_wild(readable(x[outside].astype(np.float64), np.dtype(np.int64)), ids[outside])
+            x = self._inside(x, words, ids)
         anchors = np.array([self._anchor_at(self._unit + self._apart * level) for level in range(self._levels)])
         add = self._keyed.add_two if self._levels == 2 else self._keyed.add_four
-        if not self._squares and outside.size <= _SEVERAL:
-            elements, start = readable(x, x.dtype), 0
-            for place in (*outside.tolist(), x.size):
-                add(elements[start:place], ids[start:place], self._state, anchors, 1)
-                start = place + 1
-            if outside.size:  # which count, and add nothing to the levels
-                add(readable(np.zeros(outside.size, x.dtype), x.dtype), ids[outside], self._state, anchors, 1)
-            return
-        if outside.size:
-            x = x.copy()
-            x[outside] = 0
         if not self._squares:
             add(readable(x, x.dtype), ids, self._state, anchors, 1)
         elif x.itemsize < 8:
@@ -148,23 +128,22 @@ class KeyedFloatSums:
         first, end = self._patterns()
         return first <= least and most < end
 
-    def _left(self, words: NDArray[Any], least: int, most: int) -> NDArray[np.int32]:
-        """The places of the elements that are outside of the levels. `least` and `most` are the patterns of the
-        smallest magnitude other than 0 and of the largest one. Where too many are outside, the levels are placed
-        anew, or become more."""
-        if not self._decided and most < self._infinity:
-            self._widen(*self._exponents(least, most))
-            if self._hold(least, most):
-                return _NOWHERE
-        outside = self._outside(words)
-        if self._decided and outside.size * _FEW <= words.size:
-            return outside
-        magnitudes = (words[outside] if self._decided else words) & np.iinfo(words.dtype).max
+    def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers) -> NDArray[Any]:
+        """`x` with 0 for every element outside of the levels, which is added to limbs. The levels are put, or made
+        more, where too many elements are outside."""
+        magnitudes = words & np.iinfo(words.dtype).max
         finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
-        if not finite.size:
-            return outside
-        self._widen(*self._exponents(int(finite.min()), int(finite.max())))
-        return self._outside(words)
+        outside = self._outside(words)
+        if finite.size and (not self._decided or outside.size * _FEW > x.size):
+            self._widen(*self._exponents(int(finite.min()), int(finite.max())))
+            outside = self._outside(words)
+        if not outside.size:
+            return x
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            self._add_wild(readable(x[outside].astype(np.float64), np.dtype(np.int64)), ids[outside])
+        kept = x.copy()
+        kept[outside] = 0
+        return kept
 
     def _outside(self, words: NDArray[Any]) -> NDArray[np.int32]:
         positions = np.empty(words.size + 1, np.int32)
