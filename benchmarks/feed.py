@@ -210,6 +210,7 @@ def _by_hand(array: Any) -> Way:
 def _by_kvikio(path: Path, array: Any) -> Way:
     import cupy
     import kvikio
+    import kvikio.defaults
 
     kvikio.defaults.set({"num_threads": usable_cores()})
 
