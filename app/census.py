@@ -214,7 +214,7 @@ def latest(connection: Connection) -> Mapping[tuple[str, str], int]:
 
 
 def few(statement: Select[Any], name: str) -> Subquery:
-    """The rows of a statement, and one more than `NEAR` of them at most."""
+    """The rows of a statement, at most one more than `NEAR`."""
     return statement.limit(NEAR + 1).subquery(name)
 
 

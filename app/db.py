@@ -54,7 +54,7 @@ KEPT_PLANS = " ".join(
         # A plan is kept as long as its connection, also one that was made while a table was empty or had no
         # statistics: then reading all of it looks cheap. Our statements are answered by indexes, each of them.
         "enable_seqscan=off",
-        "jit=off",  # what a wrong estimate would start costs more than the statement
+        "jit=off",  # compiling after a wrong estimate would cost more than the statement
     )
 )
 """Options of a session whose statements are planned once a connection."""

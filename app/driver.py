@@ -55,7 +55,7 @@ class Rows:
 
 @dataclass(slots=True)
 class _Prepared:
-    """A statement in the words of the driver. What its columns are called is known once it has run."""
+    """A statement in the driver's syntax. The names of its columns are known once it has run."""
 
     text: str
     compiled: SQLCompiler
@@ -159,8 +159,8 @@ class AsyncDriver:
         self._idle: list[psycopg.AsyncConnection[tuple[Any, ...]]] = []
 
     async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work`, and once more if the connection turns out to be dead: what it did before must do nothing the
-        second time. Raises what SQLAlchemy would raise."""
+        """Run `work`, and once more if the connection turns out to be dead: statements that were run before must change
+        nothing the second time. Raises what SQLAlchemy would raise."""
         async with self._room:
             if self._idle:
                 connection = self._idle.pop()

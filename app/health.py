@@ -27,7 +27,7 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """Everything that a job needs is there."""
+    """Everything that a job needs is running."""
 
     postgres: Literal["ok"]
     redis: Literal["ok"]
@@ -60,7 +60,7 @@ async def readyz(context: Using) -> Ready:
 
 
 async def _postgres(context: Context) -> tuple[str, int, bool]:
-    """Whether it answers, how many workers live, and whether a dispatcher leads."""
+    """Whether Postgres answers, how many workers live, and whether a dispatcher leads."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             workers = await context.database.read(live_workers)

@@ -1,7 +1,6 @@
-"""Writes lines of the log to standard error, whatever has become of it.
-
-The disk may be full, the pipe closed or never read. What a line reports must not fail for that: a line that cannot be
-written is dropped and counted. Before the next line that can be written, another line says how many were dropped.
+"""Writes lines of the log to standard error, even where its disk is full or its pipe is closed or never read. The work
+that a line reports must not fail for that: a line that cannot be written is dropped and counted. Before the next line
+that can be written, another line says how many were dropped.
 """
 
 import io

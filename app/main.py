@@ -62,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         notifications.start()
-        # What an api that was killed was taking in: its successor is the first to know.
+        # Uploads that a killed api left unfinished: its successor is the first to find them.
         await asyncio.to_thread(Store(settings.datasets_dir()).remove_abandoned, ABANDONED_S)
         yield
         chart_renderer.close()

@@ -1,7 +1,7 @@
 """One LISTEN connection a process, fanned out to all who wait for a job.
 
-A notification says "look again", or with the end of one job also what there is to see. Whoever waits looks again when
-told, and every second anyway, so that a lost notification costs a second and nothing else.
+A notification says "look again", or brings the outcome of one job that ended. A waiting request looks again at each
+notification, and every second anyway, so that a lost notification costs a second and nothing else.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class Notifications:
                     for channel in (JOB, OUTCOME, ENDED, ACCESS):
                         await connection.execute(f"listen {channel}")
                     backoff.reset()
-                    self._tell_all()  # of what was missed before
+                    self._tell_all()  # of notifications that were missed before
                     while True:
                         async for notification in connection.notifies(timeout=0):
                             self._tell(notification.channel, notification.payload)
@@ -100,7 +100,7 @@ class Notifications:
 
     def _tell(self, channel: str, payload: str) -> None:
         if channel == ACCESS:
-            self._tell_all()  # who is held may no longer be allowed to
+            self._tell_all()  # a held request may no longer be allowed
         if channel == OUTCOME:
             job_id, _, outcome = payload.partition(" ")
             for watch in self._watches.get(job_id, ()):

@@ -1,4 +1,5 @@
-"""What administrators do: each function is one request's work. Who may call them is decided before."""
+"""What administrators do: each function does the work of one request. The routes have checked before that the caller
+may do it."""
 
 from collections.abc import Sequence
 

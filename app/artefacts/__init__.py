@@ -1,1 +1,1 @@
-"""Stored results: their files, whose they are, and how they are downloaded."""
+"""Stored results: their files, their owners, and their downloads."""

@@ -1,4 +1,4 @@
-"""HTTP of stored results: they are downloaded, and deleted before their time."""
+"""HTTP of stored results: clients download them, and may delete them before they expire."""
 
 import base64
 import json
@@ -140,7 +140,7 @@ async def delete(job_id: UUID, user: User, context: Using) -> Response:
 
 
 async def _stored(context: Context, job_id: UUID) -> tuple[Artefact, Path]:
-    """What is stored of a job's result, and where. Raises NotFound, Conflict and Gone."""
+    """The stored result of a job and its folder. Raises NotFound, Conflict and Gone."""
     result = json.loads(await service.result(context, job_id))
     described = result.get("artefact")
     if described is None:
@@ -160,7 +160,7 @@ def _gone() -> Gone:
 
 
 def _part(artefact: Artefact, format: ArtefactFormat | None, part: PartName | None) -> ArtefactPart | None:
-    """The stored file that is asked for; None for a format that is made. Raises Invalid."""
+    """The stored file of the requested format; None for a format that is converted on the way. Raises Invalid."""
     if format is not None and format not in artefact.formats:
         raise Invalid.of("format", f"should be one of {', '.join(artefact.formats)}")
     if part is None:
@@ -181,7 +181,8 @@ def _maker(artefact: Artefact, format: str) -> Callable[[Artefact, Path], Iterat
 
 
 def _begun(make: Callable[[Artefact, Path], Iterator[bytes]], artefact: Artefact, folder: Path) -> Iterator[bytes]:
-    """The pieces of a file of which the first is made, so that what is wrong is said before the answer begins."""
+    """The pieces of a file. The first piece is made at once, so that an error becomes a problem before the answer
+    begins."""
     pieces = make(artefact, folder)
     try:
         first = next(pieces, b"")

@@ -1,4 +1,4 @@
-"""A stored result in another format than its own: made batch by batch, so that no result is ever in memory whole."""
+"""Converts a stored result to another format, batch by batch, so that no result is ever whole in memory."""
 
 import base64
 import csv
@@ -21,7 +21,7 @@ ROWS = 1 << 16
 STATE = "large_binary"
 """The type of a column of exact states."""
 
-_ROWS_OF_CSV = 1 << 12  # few, because Python writes each of them and other requests wait meanwhile
+_ROWS_OF_CSV = 1 << 12  # few rows, because Python writes each of them while other requests wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[StoredRows]
 
 
 class _Column:
-    """A stored .npy file, read from its beginning. It is not mapped, so that a damaged disk ends no process."""
+    """A stored .npy file, read from its beginning. It is read, not mapped: a fault of the disk behind a map would kill
+    the process."""
 
     def __init__(self, path: Path) -> None:
         self._file: BinaryIO = path.open("rb")
@@ -173,7 +174,7 @@ def record_batches(artefact: Artefact, folder: Path) -> "tuple[Any, Iterator[Any
 
 
 class _Sink(io.RawIOBase):
-    """Takes what a writer of files writes, and gives it away piece by piece."""
+    """A file object for a writer: it collects what is written, and the caller takes it piece by piece."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

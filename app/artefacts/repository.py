@@ -16,21 +16,22 @@ from warpfold.contract.states import Status
 
 
 class OverQuota(Exception):
-    """The owner would hold more than the quota allows; the message is a sentence for the owner."""
+    """The result would take the owner beyond the quota; the message is a sentence for the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A stored result: its name, and whose it is."""
+    """A stored result: its name and its owner."""
 
     name: ArtefactName
     owner_id: int
 
 
 def keep(connection: Connection, store: ArtefactStore, name: ArtefactName, nbytes: int, quota: int) -> None:
-    """Let the owner of a job hold the result that it wrote, and give that its place. Doing it again changes nothing.
+    """Record that the owner of a job holds the result that the job wrote, and move the result to its place. A
+    repetition changes nothing.
 
-    Raises OverQuota and OSError: the caller's transaction is to be rolled back then.
+    Raises OverQuota and OSError; the caller then rolls its transaction back.
     """
     owner_id = connection.execute(select(jobs.c.owner_id).where(jobs.c.id == name.job_id)).scalar_one()
     lock_holdings(connection, owner_id)
@@ -51,7 +52,7 @@ def keep(connection: Connection, store: ArtefactStore, name: ArtefactName, nbyte
 
 
 def get(connection: Connection, job_id: UUID) -> Kept | None:
-    """The stored result of a job; None if there is none, or none any more."""
+    """The stored result of a job; None if the job stored none, or if it was removed."""
     row = connection.execute(
         select(artefacts.c.attempt, artefacts.c.owner_id).where(artefacts.c.job_id == job_id)
     ).one_or_none()
@@ -59,12 +60,12 @@ def get(connection: Connection, job_id: UUID) -> Kept | None:
 
 
 def release(connection: Connection, job_id: UUID) -> bool:
-    """Let go of the stored result of a job. False if there was none."""
+    """Remove the row of a job's stored result. False if there was none."""
     return bool(connection.execute(delete(artefacts).where(artefacts.c.job_id == job_id)).rowcount)
 
 
 def release_old(connection: Connection, older_than: timedelta) -> int:
-    """Let go of all results that were stored so long ago; how many."""
+    """Remove the rows of all results that were stored longer ago than `older_than`; returns how many there were."""
     old = artefacts.c.created_at < func.now() - older_than
     return connection.execute(delete(artefacts).where(old)).rowcount
 
@@ -78,7 +79,7 @@ def is_needed(connection: Connection, name: ArtefactName) -> bool:
 
 
 def tidy(database: BlockingDatabase, store: ArtefactStore, older_than: timedelta) -> int:
-    """Let go of what is past its time, and remove all files that are of no use; returns how many results were
+    """Remove expired results, and all files that no row and no running attempt needs; returns how many results were
     removed."""
     database.run(release_old, older_than)
     gone = [name for name in store.names() if not database.run(is_needed, name)]

@@ -1,7 +1,7 @@
-"""The folder of stored results: a folder for each, named after the job and the attempt that made it.
+"""The folder of stored results. Each result has a folder of its own, named after the job and the attempt that made it.
 
-The child of a slot writes it in `incoming/`, and the worker gives it its place within the transaction that ends the
-job. Whether a folder is of use thus follows from its name and the tables alone, whenever a process died.
+The child of a slot writes the folder in `incoming/`, and the worker moves it to its place within the transaction that
+ends the job. Its name and the tables tell whether a folder is still needed, whenever a process died.
 """
 
 import os
@@ -22,7 +22,7 @@ class ArtefactName(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "ArtefactName | None":
-        """The name that a folder has; None of one that is no stored result."""
+        """The result that a folder's name stands for; None for a folder that is no stored result."""
         job_id, _, attempt = text.rpartition("-")
         try:
             return cls(UUID(job_id), int(attempt))
@@ -54,16 +54,17 @@ class ArtefactStore:
             _flush(folder)
 
     def remove(self, name: ArtefactName) -> None:
-        """Remove a result, written in part or placed. Who has a file of it open reads that to the end."""
+        """Remove a result, whether it is complete or not. A reader that has one of its files open can read that file to
+        the end."""
         for folder in (self.path(name), incoming_artefact(self._folder, *name)):
             shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self, name: ArtefactName) -> None:
-        """Remove what an attempt wrote that came to nothing. It costs one look where it wrote nothing."""
+        """Remove what a failed attempt wrote. An attempt that wrote nothing costs one look at the folder."""
         shutil.rmtree(incoming_artefact(self._folder, *name), ignore_errors=True)
 
     def names(self) -> Iterator[ArtefactName]:
-        """All results that are there, and those that are being written or were left so."""
+        """All results in the folder, and those that are being written or were left unfinished."""
         for pattern in ("[0-9a-f][0-9a-f]/*", "incoming/*"):
             for path in self._folder.glob(pattern):
                 name = ArtefactName.of(path.name)
@@ -72,7 +73,7 @@ class ArtefactStore:
 
 
 def _flush(folder: Path) -> None:
-    """Make the names in `folder` survive the machine."""
+    """Flush the names in `folder` to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -44,8 +44,8 @@ class Access:
         return await self._find(secret, sessions.PREFIX, sessions.principal_of_session)
 
     def seen(self, secret: str) -> Principal | None:
-        """The user whom `secret` belonged to when it was last looked up, within minutes: good to count by, not to
-        let in."""
+        """The user whom `secret` belonged to when it was last looked up, some minutes ago at most. This serves to count
+        requests, not to grant access."""
         known = self._kept.get(secret)
         return known[0] if known is not None and known[1] + _SEEN_S > time.monotonic() else None
 
@@ -57,7 +57,8 @@ class Access:
     async def _find(
         self, secret: str, prefix: str, look_up: Callable[[Connection, bytes], Principal | None]
     ) -> Principal | None:
-        # Tokens and sessions must not be mixed up: each has its prefix, which is checked before what is remembered.
+        # A token must not pass as a session, nor a session as a token: each has its prefix, which is checked before the
+        # cache is asked.
         if not secret.startswith(prefix):
             return None
         known = self._kept.get(secret)

@@ -1,4 +1,5 @@
-"""Users as an administrator sees them, and what their names may be: names stand in lists, logs, terminals and paths."""
+"""Users as an administrator sees them, and the rules for their names, because names stand in lists, logs, terminals and
+paths."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ _LONGEST = 64
 
 
 def checked_name(name: str) -> str:
-    """`name` as it is. Raises ValueError for one that cannot be seen, told from another, or put into a path."""
+    """Returns `name` unchanged. Raises ValueError for a name that is invisible, looks like another name, or cannot
+    stand in a path."""
     whole = 1 <= len(name) <= _LONGEST and name.isprintable() and name == name.strip()
     if not whole or "/" in name or name in (".", ".."):
         raise ValueError(
@@ -27,7 +29,7 @@ def checked_name(name: str) -> str:
 
 
 def checked_label(label: str) -> str:
-    """`label` as it is. Raises ValueError for one too long, or that cannot be seen."""
+    """Returns `label` unchanged. Raises ValueError for a label that is too long or invisible."""
     if len(label) > _LONGEST or not label.isprintable():
         raise ValueError(f"a label has at most {_LONGEST} printable characters")
     return label

@@ -109,8 +109,8 @@ _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.batch_id).where(
 
 
 def replayed(connection: Connection, owner_id: int, key: Key) -> AcceptedBatch | None:
-    """The batch that came with the same key and body before; None if the key is new. Raises Invalid if another body
-    came with it."""
+    """The batch of an earlier request with the same key and body; None if the key is new. Raises Invalid if the key
+    came with another body."""
     row = connection.execute(_KEY, {"owner_id": owner_id, "key": key.name}).one_or_none()
     if row is None:
         return None

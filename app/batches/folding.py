@@ -82,8 +82,8 @@ class FoldedPage:
 
 @dataclass(frozen=True, slots=True)
 class _Questions:
-    """What is asked of a batch: that it has a job which fits the filter; or, if its name has all `words` of the filter,
-    a job which fits the rest. None asks nothing."""
+    """The condition on a batch: it has a job that fits the filter or, if its name has all `words` of the filter, a job
+    that fits the rest. None stands for no condition."""
 
     fits: ColumnElement[bool] | None
     fits_rest: ColumnElement[bool] | None
@@ -173,7 +173,7 @@ def _of_few(connection: Connection, chosen: Filter) -> dict[int, UUID] | None:
 def _newest_that_fit(
     connection: Connection, chosen: Filter, limit: int, before: int, *, names_only: bool
 ) -> tuple[dict[int, UUID], int | None]:
-    """The same as `_batches`, one batch after the other. With `names_only` no batch is asked but for its name."""
+    """The same as `_batches`, one batch after the other. With `names_only` only the names of batches are looked at."""
     newest = _newest(chosen)
     questions = _questions(connection, chosen, newest, before, names_only=names_only)
     if questions is None:
@@ -216,14 +216,14 @@ def _newest(chosen: Filter) -> Subquery:
 
 
 def _of_a_job(chosen: Filter) -> Filter:
-    """What of a filter two jobs of one batch may answer differently."""
+    """The part of a filter that two jobs of one batch may answer differently."""
     return replace(chosen, owners=(), parent=None, batch=None, since=None, until=None)
 
 
 def _questions(
     connection: Connection, chosen: Filter, newest: Subquery, before: int, *, names_only: bool
 ) -> _Questions | None:
-    """What is asked of a batch; None where none can fit."""
+    """The condition on a batch; None where no batch can fit."""
     of_a_job = _of_a_job(chosen)
     rest = replace(of_a_job, text=None)
     search = None if names_only else listing.search_for(connection, of_a_job)
@@ -234,7 +234,7 @@ def _questions(
     if not chosen.text:
         return _Questions(fits_rest, None, (), probes)
     words = [word.lower() for word in words_of(chosen.text)]
-    if search is None:  # but a batch may be called so
+    if search is None:  # but the name of a batch may have the word
         return _Questions(false(), fits_rest, words, probes)
     fits, more = _has_job(connection, of_a_job, search, newest, before)
     return _Questions(fits, fits_rest, words, probes + more)
@@ -249,7 +249,7 @@ def _has_job(
         return None, 1
     source = listing.rarest(connection, search, before)
     if source.everything:
-        # No index answers the filter: each job of the batch is asked.
+        # No index answers the filter: it is applied to each job of the batch.
         candidate = text("select seq from jobs where batch_id = newest.id").columns(column("seq", BigInteger))
         probes = _UNINDEXED
     else:

@@ -51,7 +51,7 @@ class UnreadBatch:
 
 
 class _Unchecked(BatchOptions):
-    """A `BatchSpec` before anybody has looked at its specs."""
+    """A `BatchSpec` whose specs are not checked yet."""
 
     specs: list[Any] | None = None
     sweep: Sweep | None = None
@@ -152,7 +152,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose jobs they are, and what they carry of their request."""
+    """The owner of the jobs, and what the jobs carry of their request."""
 
     owner: Principal
     request_id: str | None
@@ -161,7 +161,8 @@ class Origin:
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """What is made within stays, or goes by itself: to look for garbage meanwhile would take longer than the work."""
+    """Pauses the garbage collector: nothing made in the block forms a cycle, and collections would take longer than the
+    work."""
     gc.disable()
     try:
         yield

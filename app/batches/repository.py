@@ -146,7 +146,7 @@ _BATCHES = (
     .join(_live, true())
 )
 _GET = _BATCHES.where(batches.c.id == bindparam("batch_id", type_=Uuid))
-# First which they are, and then how their jobs stand: no plan may count the jobs of other pages.
+# The batches of the page are found first and their jobs counted afterwards: no plan may count the jobs of other pages.
 _PAGE = select(batches.c.id).order_by(batches.c.seq.desc())
 _LISTED = _BATCHES.where(batches.c.id == func.any(bindparam("listed", type_=ARRAY(Uuid)))).order_by(
     batches.c.seq.desc()

@@ -66,7 +66,7 @@ class BatchResultView(BaseModel):
 
 
 async def outcomes(database: Database, batch_id: UUID) -> AsyncIterator[JobOutcome]:
-    """What became of the jobs of a batch, in their order. Large results are read one by one."""
+    """The outcomes of a batch's jobs, in their order. Large results are read one by one."""
     after = -1
     while True:
         rows = await database.read(repository.outcomes, batch_id, after, _AT_A_TIME)
@@ -126,7 +126,7 @@ async def parquet(database: Database, batch_id: UUID) -> AsyncIterator[bytes]:
 
 
 class _ParquetTable:
-    """A Parquet file under way: what is written goes out at once."""
+    """A Parquet file that is sent while it is written."""
 
     def __init__(self) -> None:
         import pyarrow
@@ -161,7 +161,7 @@ class _ParquetTable:
 
 
 class _Forward:
-    """A file that can only be written to, so that nobody seeks in what went out already."""
+    """A file object that only writes: bytes that were sent cannot be sought again."""
 
     def __init__(self, sink: io.BytesIO) -> None:
         self._sink = sink

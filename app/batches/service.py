@@ -109,7 +109,7 @@ async def hold(
 
 
 async def _news(watch: Watch, batch: Batch, left: float) -> None:
-    """Wait for news of a batch, and then a little longer, so that the news of many jobs are one."""
+    """Wait for news of a batch, and then a moment longer, so that the ends of many jobs make one event."""
     started = time.monotonic()
     await watch.wait(left)
     pause = min(_LONGEST_PAUSE_S, _PAUSE_S + _PAUSE_OF_A_JOB_S * batch.count)

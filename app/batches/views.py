@@ -1,4 +1,4 @@
-"""What the api says of batches."""
+"""Answers about batches."""
 
 import hashlib
 from datetime import datetime

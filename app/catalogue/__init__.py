@@ -1,1 +1,1 @@
-"""What can be asked for (ops, dtypes, distributions, strategies), and who is there to do it (workers, devices)."""
+"""The names that a spec may use (ops, dtypes, distributions, strategies), and the workers and devices that run jobs."""

@@ -1,4 +1,4 @@
-"""What can be asked for, and who is there to do it."""
+"""Answers of the catalogue: ops, dtypes, distributions, strategies, workers and devices."""
 
 from datetime import datetime
 from uuid import UUID

@@ -47,7 +47,7 @@ def _config(page: str, ink: str, quiet: str, grid: str, colours: Sequence[str]) 
     return MappingProxyType(
         {
             "background": page,
-            "aria": False,  # the picture as a whole has a text: reading out each dot helps nobody
+            "aria": False,  # the picture as a whole has a description: screen readers need not read out each dot
             "font": "sans-serif",
             "view": {"stroke": None},
             "axis": {

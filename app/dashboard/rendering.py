@@ -78,7 +78,8 @@ def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
 
 
 def etag(*facts: object) -> str:
-    """A strong tag for a part that shows `facts`, which differ in their `repr`. New templates give a new tag."""
+    """A strong tag for a part that shows `facts`; facts that differ must differ in their `repr`. New templates give a
+    new tag."""
     stamp = repr((_looks(), facts))
     return f'"{hashlib.sha256(stamp.encode()).hexdigest()[:24]}"'
 

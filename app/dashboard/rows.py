@@ -121,7 +121,7 @@ def row_of(listed: Job | Batch, visitor: Principal) -> JobRow | BatchRow:
 
 
 def stamp_of(listed: Job | Batch) -> object:
-    """All that can change about a row, for entity tags."""
+    """Everything in a row that can change, for entity tags."""
     return listed if isinstance(listed, Batch) else (listed.id, listed.version, listed.queue_position)
 
 

@@ -49,8 +49,8 @@ async def own_form(request: Request) -> None:
     """Raise Forbidden for a request that changes something and does not come from one of our pages.
 
     Browsers say where a request comes from in headers that no page can forge: `Sec-Fetch-Site` (to https and to
-    localhost), and `Origin` with every POST. The cookie is SameSite=Strict besides. A request with neither header
-    comes from no browser of the last years, and is refused.
+    localhost), and `Origin` with every POST. The cookie is SameSite=Strict as well. A request with neither header does
+    not come from a browser of recent years, and is refused.
     """
     if request.method in ("GET", "HEAD"):
         return
@@ -80,7 +80,7 @@ def _path_of(url: str) -> str:
 
 
 def safe_path(path: str) -> str:
-    """`path` if it is a path of this server, else "/": nobody is sent elsewhere after signing in."""
+    """`path` if it is a path of this server, else "/", so that signing in never leads to another server."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
 
 

@@ -1,1 +1,1 @@
-"""Uploaded arrays: kept once each by what they hold, in a folder that all processes of the service share."""
+"""Uploaded arrays: each content is kept once, in a folder that all processes of the service share."""

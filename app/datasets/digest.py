@@ -12,8 +12,9 @@ _FLUSH_EVERY = 128 << 20
 
 
 class FollowingDigest:
-    """Reads what was written from the page cache, so that it begins anywhere: behind a writer of now, or before a part
-    that an earlier request left. Meanwhile it flushes the file, so that the last flush has little left to do."""
+    """Hashes a growing file by reading it back from the page cache, so that it can follow the present writer or take up
+    a part that an earlier request left. It flushes the file as it goes, so that the last flush has little left to
+    do."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -39,7 +40,7 @@ class FollowingDigest:
             self._changed.notify_all()
 
     def hexdigest(self) -> str:
-        """The digest of all bytes that there are, once all of them are read, and on the disk. Raises OSError."""
+        """Waits until all bytes are hashed and on the disk; returns their digest. Raises OSError."""
         self._end_threads(finished=True)
         try:
             while self._done < self._end and self._error is None:

@@ -1,6 +1,5 @@
-"""Takes an upload in, piece by piece: checks it, writes it, has it hashed behind.
-
-Of a .npy file the head is judged as it comes. A file of another format is known by its first bytes, or as text by its
+"""Receives an upload piece by piece: each piece is checked, written, and hashed by a thread behind. The head of a .npy
+file is judged as soon as it has come. A file of another format is recognised by its first bytes, or as text by its
 name, and judged by the job that reads it: the libraries that decode such files run in the child of a slot, never here.
 """
 
@@ -59,8 +58,8 @@ class Intake:
         return self._written - self._added
 
     def begin(self, first: Piece) -> int:
-        """Look at the first bytes, FIRST_BYTES of them if there are so many, and write none: how many bytes the file is
-        to have. They are fed afterwards."""
+        """Look at the first bytes, at most FIRST_BYTES, without writing them; returns how many bytes the file is to
+        have. The caller feeds these bytes afterwards."""
         if self._head is None and self._format is None:
             if not first:
                 raise Invalid.of("", "the body is empty")
@@ -75,7 +74,7 @@ class Intake:
         self._look()
 
     def finish(self) -> Contents:
-        """What came in, all of it on the disk."""
+        """The received file, once all of it is on the disk."""
         self._look(whole=True)
         promised = self._promised()
         if self._written < promised:
@@ -86,11 +85,12 @@ class Intake:
         return Contents(self._digest.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
 
     def close(self) -> None:
-        """End the threads of an upload that is not finished now."""
+        """End the threads of an upload that this request does not finish."""
         self._digest.close()
 
     def _look(self, *, whole: bool = False) -> None:
-        """Judge the head, once the file has enough of it or is `whole`, and what else shows by now."""
+        """Judge the head once enough of it has come or the file is `whole`, and check whatever else is known by
+        then."""
         enough = FIRST_BYTES if self._declared is None else min(FIRST_BYTES, self._declared)
         if self._head is None and self._format is None and (whole or self._written >= enough):
             self.begin(os.pread(self._descriptor, min(FIRST_BYTES, self._written), 0))
@@ -146,7 +146,7 @@ class Intake:
         return named
 
     def _promised(self) -> int:
-        """How many bytes the file is to have; to be asked when its first bytes were looked at."""
+        """How many bytes the file is to have; known once its first bytes were looked at."""
         if self._head is None:
             assert self._declared is not None, "a file of another format has a declared length"
             return self._declared

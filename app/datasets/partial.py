@@ -1,8 +1,9 @@
 """Uploads that may be resumed: for each a file with what has come, as long as it is to become, and a note beside it.
 
 The note says how much has come. It is written after every piece, so all that reached the file before its process was
-killed counts. What a machine had not yet put on the disk when it stopped is lost, though the file may seem to have it:
-so the note names the run of the machine that wrote it, and another run goes on from what was flushed.
+killed counts. If the machine itself stops, what it had not put on the disk is lost, although the file may seem to have
+it. The note therefore names the run of the machine that wrote it, and after a restart of the machine the upload goes on
+from what was flushed.
 """
 
 import fcntl
@@ -98,8 +99,8 @@ class PartialUpload:
 
     @contextmanager
     def writing(self) -> Iterator["Writing"]:
-        """Write it for the time of the block, instead of whoever does now. Raises Busy, and FileNotFoundError if it has
-        gone."""
+        """Take over as the writer of the upload for the time of the block. Raises Busy, and FileNotFoundError if the
+        upload was removed."""
         me = secrets.token_hex(_WRITER // 2)
         with self._note.open("r+b", buffering=0) as note, self.path.open("r+b", buffering=0) as file:
             os.pwrite(note.fileno(), me.encode(), _NUMBERS + 1)
@@ -130,7 +131,8 @@ class Writing:
         self._flushed = _state(note).flushed
 
     def is_wanted(self) -> bool:
-        """Whether no later request wants to write it: the sender of this one has gone, though we may not know yet."""
+        """Whether no later request wants to write the upload. Where one does, the sender of this request has gone, even
+        if its connection still seems open."""
         return _state(self._note).writer == self._me
 
     def note(self, offset: int, *, flushed: bool) -> None:
@@ -186,7 +188,7 @@ def _valid_offset(state: _State) -> int:
 
 @cache
 def _boot() -> str:
-    """A name of this run of this machine: what its page cache holds is there until it stops."""
+    """The name of this run of this machine: its page cache lasts as long."""
     try:
         return _BOOT_ID.read_text().strip()[:_BOOT]
     except OSError:  # no Linux: only what was flushed survives this process

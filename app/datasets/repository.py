@@ -19,7 +19,7 @@ class Contents:
     """What an uploaded file holds. `id` is the SHA-256 of the file in hexadecimal digits."""
 
     id: str
-    dtype: str  # of a file that is no .npy file the name of its format
+    dtype: str  # the name of the format, of a file that is no .npy file
     shape: tuple[int, ...]
     bytes: int
 
@@ -85,7 +85,7 @@ def holdings(connection: Connection, owner_id: int, length: int) -> Holdings:
 
 
 def get(connection: Connection, dataset_id: str, owner_id: int) -> Dataset | None:
-    """The owner's hold on an array, or else the oldest of the others'."""
+    """The owner's hold on an array, or else the oldest hold of another owner."""
     own_first = (datasets.c.owner_id != owner_id, datasets.c.seq)
     row = connection.execute(_ROWS.where(datasets.c.id == dataset_id).order_by(*own_first).limit(1)).one_or_none()
     return None if row is None else _dataset(row)

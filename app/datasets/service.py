@@ -30,8 +30,8 @@ _RETRY_AFTER_DISK_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What a request says of its body. `raw` is the dtype of bare elements, None for a file; `text` says that a file of
-    no known format is a table of text."""
+    """The description of a body by its request. `raw` is the dtype of bare elements, None for a file; with `text` a
+    file of no known format is taken for a table of text."""
 
     name: str
     raw: DType | None
@@ -49,9 +49,8 @@ class Holder:
 
 
 async def upload(context: Context, user: Principal, upload_request: Upload, body: Body) -> tuple[Dataset, bool]:
-    """Keep the array that `body` brings; returns it and whether it is new to the user.
-
-    Raises Invalid, TooLarge, NoRoom and Unavailable. Nothing is kept of what does not come whole.
+    """Keep the array that `body` brings; returns it and whether it is new to the user. Nothing is kept of a body that
+    does not come whole. Raises Invalid, TooLarge, NoRoom and Unavailable.
     """
     settings = context.settings
     store = Store(settings.datasets_dir())
@@ -99,10 +98,10 @@ async def reserve(context: Context, store: Store, file: IO[bytes], length: int, 
 
 
 def _reserve(store: Store, file: IO[bytes], length: int, held: Holdings, holder: Holder) -> None:
-    """Make the file as long as it is to become, and only then count: of uploads that race, none is overlooked."""
+    """Give the file its final length first and count afterwards, so that of racing uploads each sees the others."""
     os.ftruncate(file.fileno(), length)
     owned = store.arriving(holder.user_id).owned
-    # It may be what the user holds already, and would take no more: that only its last byte tells.
+    # The user may hold this very array already, which would take no more room: only its last byte tells.
     again = held.as_long and owned == length
     if held.bytes + owned > holder.quota and not again:
         raise _not_taken(

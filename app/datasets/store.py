@@ -1,8 +1,8 @@
 """The folder of uploaded arrays: whole files under their SHA-256, and those that are still coming in.
 
 A file gets its name only once all of it is on the disk, in one step; before, it lies in `incoming/` under its owner's
-id, where nobody looks for arrays, as long as it is to become, and locked by the process that writes it. So the folder
-itself tells every api process what is on its way, whose it is, and what a crash left there: that has no lock any more.
+id, has its final length, and is locked by the process that writes it. So the folder itself tells every api process what
+is on its way and whose it is. A file that a crash left there has no lock.
 """
 
 import fcntl
@@ -19,13 +19,13 @@ from warpfold.contract.folders import dataset_file
 
 _SUFFIX = ".npy"
 _LONG_S = 3600.0
-_BLOCK = 512  # of st_blocks, whatever the disk's own are
+_BLOCK = 512  # the unit of st_blocks, whatever the blocks of the disk are
 
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """What is on its way: bytes of one owner's uploads, arrived or not, and what all uploads are yet to take of the
-    disk."""
+    """Uploads on their way: `owned`, the bytes of one owner's uploads, received or not, and the bytes that all uploads
+    have yet to take of the disk."""
 
     owned: int
     unwritten: int
@@ -65,7 +65,7 @@ class Store:
         return Arriving(owned, unwritten)
 
     def free_bytes(self) -> int:
-        """What the disk has left for who is not root. Raises OSError."""
+        """The bytes that the disk has left for processes without root's reserve. Raises OSError."""
         disk = os.statvfs(self._incoming)
         return disk.f_bavail * disk.f_frsize
 
@@ -79,7 +79,7 @@ class Store:
         _flush_folder(target.parent)
 
     def remove(self, dataset_id: str) -> None:
-        """Forget an array. Who has it open reads it to the end."""
+        """Remove an array. A reader that has it open can read it to the end."""
         self.path(dataset_id).unlink(missing_ok=True)
 
     def ids(self, older_than_s: float) -> Iterator[str]:
@@ -89,8 +89,8 @@ class Store:
                 yield path.name.removesuffix(_SUFFIX)
 
     def remove_abandoned(self, older_than_s: float) -> int:
-        """Remove what was coming in when its process died, and what was not written to for so long; how many files.
-        What may be resumed stays as long as its note says."""
+        """Remove uploads whose process died, and those that were not written to for so long; returns how many files. An
+        upload that may be resumed stays as long as its note says."""
         self.partial.remove_expired()
         kept = self.partial.names()
         return sum(_removed(path, older_than_s) for path in self._incoming.glob("*") if path.name not in kept)

@@ -1,1 +1,1 @@
-"""No user and no address takes the api from the others: how often each may ask, and whose turn it is."""
+"""Fair shares of the api: how often each user and address may ask, and whose turn it is."""

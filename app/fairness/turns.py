@@ -30,8 +30,8 @@ class Turn:
         self.release()
 
     def release(self) -> None:
-        """Let the next request of the key begin: what is left of this request is waiting, or sending. This may be
-        repeated."""
+        """Let the next request of the key begin, because this request only waits or sends from now on. A repetition
+        changes nothing."""
         if self._held:
             self._held = False
             self._turns._leave(self._key)
@@ -80,7 +80,7 @@ class Turns:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._leave(key)  # it was this one's turn already
+                self._leave(key)  # its turn had come already
             else:
                 line.waiting.remove(place)
             raise

@@ -1,2 +1,2 @@
-"""What all routes share: who asks, what a request may carry, how an error is answered, and what an api process
-works with."""
+"""What all routes share: authentication, the limits of a request, the answers to errors, and the context of an api
+process."""

@@ -64,7 +64,7 @@ User = Annotated[Principal, Depends(authenticate)]
 
 
 async def still_allowed(request: Request) -> bool:
-    """Whether the token or session of a request that was let in is still good: asked again while it is held."""
+    """Whether the token or session of a request is still valid; asked again while the request is held."""
     secret = presented(request)
     access = (await context_of(request)).access
     return await access.principal(secret) is not None or await access.of_session(secret) is not None

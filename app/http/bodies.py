@@ -1,7 +1,7 @@
 """The body of an upload, taken by threads: straight from its socket where the server offers that, else as it comes.
 
-On the usual way every byte is copied six times and passes the event loop in pieces of 64 KiB, which costs more than to
-write it. A thread that reads the socket itself copies each byte once, and meanwhile the loop serves others.
+Through ASGI every byte is copied six times and passes the event loop in pieces of 64 KiB, which costs more than writing
+it to the disk. A thread that reads the socket itself copies each byte once, while the loop serves others.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Page cursors: opaque to clients, a list's name and a key to us."""
+"""Page cursors: opaque to clients; inside, the name of a list and a key."""
 
 import base64
 import binascii

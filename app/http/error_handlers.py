@@ -52,7 +52,7 @@ def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
     for error in errors:
         field = _field(error)
         if error["type"] == "too_short" and any(problem.field.startswith(f"{field}.") for problem in problems):
-            continue  # all that it lacks is what was found wrong
+            continue  # the error is that the field is missing
         problems.append(FieldProblem(field=field, message=_message(error)))
         if len(problems) == _MOST_ERRORS:
             break
@@ -167,8 +167,8 @@ async def _database_error(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    # The traceback goes to the log by itself; the caller learns nothing of our insides. This answer passes by the
-    # middleware that names the request, and uvicorn closes the connection after it.
+    # The traceback goes to the log alone; the caller sees nothing of it. This answer does not pass the middleware that
+    # names the request, and uvicorn closes the connection after it.
     request_id = request.state.request_id
     detail = f"Something went wrong in the service; its log has the details, under request {request_id}."
     return problem_response(ApiError(detail, headers={REQUEST_ID: request_id, "Connection": "close"}))

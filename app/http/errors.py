@@ -156,7 +156,7 @@ class UploadMoved(Conflict):
 
 
 class Gone(ApiError):
-    """It is no longer here."""
+    """The resource was here and has been removed."""
 
     status = 410
     type = "gone"

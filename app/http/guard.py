@@ -1,4 +1,5 @@
-"""Guards all routes: a client that asks too often gets a 429, and a client that asks much waits for its turn."""
+"""Guards all routes: a client that asks too often gets a 429, and a client with many requests at once waits for its
+turn."""
 
 import asyncio
 import math
@@ -26,7 +27,7 @@ class Guard:
     """ASGI middleware. A request counts for its user, or where it shows no token that was seen before, for its address.
 
     Health checks have a bucket of their own: a noisy neighbour behind the same address does not make the service look
-    ill.
+    unhealthy.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, access: Access) -> None:

@@ -1,4 +1,5 @@
-"""Headers that say how a request wants its answer: `Accept` and `If-None-Match` (RFC 9110), `Prefer` (RFC 7240)."""
+"""Headers by which a request asks for a form of answer: `Accept` and `If-None-Match` (RFC 9110), `Prefer` (RFC
+7240)."""
 
 import re
 from collections.abc import Sequence

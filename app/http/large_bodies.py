@@ -27,7 +27,7 @@ Reader = Callable[[bytes, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The parameter of an endpoint that takes the body, by names: the helper knows no other process's objects."""
+    """The parameter of an endpoint that takes the body, by names: objects of this process are unknown to the helper."""
 
     module: str
     endpoint: str

@@ -1,4 +1,4 @@
-"""What every request passes: an id, HEAD and OPTIONS on every path, and headers that tell caches what to keep."""
+"""Middleware for every request: an id, HEAD and OPTIONS on every path, and headers that tell caches what to keep."""
 
 import asyncio
 import re
@@ -80,7 +80,7 @@ class RequestIds:
 
 
 def _facts(scope: Scope, started: float) -> dict[str, str | float]:
-    # The path of an unknown route is not ours to repeat.
+    # The path of an unknown route is not logged, because anybody may put anything there.
     route = getattr(scope.get("route"), "path", "none")
     return {"method": scope["method"][:16], "route": route, "ms": round((time.perf_counter() - started) * 1000, 1)}
 
@@ -131,7 +131,7 @@ class Methods:
         async def sending(message: Message) -> None:
             nonlocal ended
             if ended:
-                return  # the body, or what a stream goes on to say
+                return  # the body, or later pieces of a stream
             scope.update({key: as_get[key] for key in ("route", "endpoint", "path_params") if key in as_get})
             await send(message)
             if message["type"] == "http.response.start":
@@ -142,7 +142,7 @@ class Methods:
 
 
 class ResponseHeaders:
-    """ASGI middleware: no answer is taken for another type than it says, nor kept by a cache that others share or shown
+    """ASGI middleware: browsers take no answer for another type than it names, and caches neither share it nor show it
     again without asking, unless its route says otherwise."""
 
     def __init__(self, app: ASGIApp) -> None:

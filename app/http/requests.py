@@ -1,4 +1,4 @@
-"""What a request may carry: a body of limited size, as JSON, and parameters that the route knows."""
+"""Limits of a request: a body of limited size, as JSON, and only parameters that the route knows."""
 
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -96,7 +96,7 @@ def _refuse_unknown(request: Request) -> None:
 
 
 def _names(alias: str, annotation: object) -> Sequence[str]:
-    """The parameters of a route that a field of it stands for: a model stands for all of its fields."""
+    """The query parameters that a parameter of the endpoint stands for: a model stands for all of its fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return list(annotation.model_fields)
     return [alias]

@@ -1,8 +1,8 @@
 """The process that looks into files: it imports what reads them, and forks a child for each look.
 
-A file may be made to break its parser. So a look has a process of its own, with a deadline that the kernel holds and
-limits of memory, of processor time and of what it may write (nothing); a look that goes wrong takes nobody else's
-along. Forking takes milliseconds, where importing the parsers takes a second. This process itself never opens a file.
+A hostile file may crash its parser. So each look has a process of its own, with a deadline that the kernel holds and
+with limits of memory and of processor time, and it may write nothing. A look that crashes disturbs no other look.
+Forking takes milliseconds, where importing the parsers takes a second. This process itself never opens a file.
 
 `python -m warpfold.app.inspection.looker DESCRIPTOR PARENT` takes sockets from the socket DESCRIPTOR, one a look, until
 its PARENT ends.
@@ -45,7 +45,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why there is no answer: a sentence, the field that it is about, and whether a package is missing."""
+    """The reason for a refusal: a sentence, the field that it is about, and whether a package is missing."""
 
     message: str
     field: str | None
@@ -60,7 +60,7 @@ def main(descriptor: int, parent: int) -> None:
             import_module(module)
         except ImportError:
             continue  # a look that needs it says so
-    # Ended children are nobody's to wait for.
+    # The kernel reaps ended children.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     own = os.getpid()

@@ -1,4 +1,4 @@
-"""Looks as the api has them done: by a process beside it, a few at a time."""
+"""Looks into files for the api: a process beside it does them, a few at a time."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ _START_S = 60.0
 
 
 class TooManyLooks(Exception):
-    """The user has as many looks under way as a user may have."""
+    """The user has too many looks under way."""
 
 
 class Looks:
@@ -92,10 +92,10 @@ class Looks:
         )
 
     async def _exchanged(self, look: Look) -> tuple[bytes, float]:
-        """All that the process says of `look`, and how long that took from its beginning."""
+        """The answer of the process to `look`, and how long the look took."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        with theirs, suppress(OSError):  # nothing is answered then
+        with theirs, suppress(OSError):  # the process has ended: no answer will come
             assert self._requests is not None, "it was started"
             socket.send_fds(self._requests, [b"?"], [theirs.fileno()])
         reader, writer = await asyncio.open_connection(sock=ours)
@@ -109,7 +109,7 @@ class Looks:
                     answer = await reader.read(1)
                     began = time.monotonic()
                     answer += await reader.read()
-        except TimeoutError:  # it is stopped, or a look does not end by itself: a new process serves those who follow
+        except TimeoutError:  # the process is stopped, or a look does not end: a new process serves later looks
             self.close()
         finally:
             writer.close()
@@ -127,8 +127,8 @@ class Looks:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    # Nothing of the api's own environment, which may hold passwords; and no threads, for a fork takes
-                    # none along.
+                    # The environment of the api is left out, because it may hold passwords; and libraries start no
+                    # threads, because a fork keeps none.
                     env={"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
                 )
         return self._process

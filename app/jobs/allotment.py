@@ -133,7 +133,7 @@ class _Lanes:
         return None
 
     def pass_by(self) -> None:
-        """Leave the candidate that is next to the slots of another backend. Its lane stays next."""
+        """Pass over the next candidate, which slots of another backend will take. Its lane stays next."""
         _, _, _, owner = self._heap[0]
         self._lanes[-self._heap[0][0], owner].popleft()
 

@@ -40,7 +40,7 @@ class OpenSlot:
 
     def takes_small(self, depth: Depth) -> bool:
         """Whether it has room for one more small job. Beside a long job a small one takes as much room as a long one:
-        nobody knows how long it would wait there, and who comes meanwhile is to have a turn."""
+        it might wait there for long, and jobs that arrive meanwhile shall have their turn."""
         return self.small < depth.small if self.long == 0 else self.small + self.long < depth.long
 
     def wants_small(self, depth: Depth) -> bool:
@@ -48,16 +48,16 @@ class OpenSlot:
         return self.takes_small(depth) and (self.long > 0 or self.small <= depth.small // 2)
 
     def places(self, depth: Depth) -> int:
-        """How many more jobs it may have room for, long or small."""
+        """The largest number of further jobs, long or small, that it may have room for."""
         small = depth.small if self.long == 0 else depth.long - self.long
         return max(0, depth.long - self.long) + (small - self.small if self.wants_small(depth) else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job that may be next; those of a backend come in the order of rank, turn and age. Of its owner's jobs of its
-    rank all were read, or the first `read` of them. `anywhere` tells that a CPU and a GPU can run it, and `work` what
-    it has to move; None of what nobody can predict."""
+    """A job that may be next; those of a backend come in the order of rank, turn and age. All of its owner's jobs of
+    its rank were read, or the first `read` of them. `anywhere` tells that a CPU and a GPU can run it. `work` is the
+    work that it has to do, None where no time can be predicted from it."""
 
     job_id: UUID
     owner_id: int

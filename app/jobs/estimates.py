@@ -38,7 +38,7 @@ _PACES = (
     .where(_latest.c.status == Status.SUCCEEDED.value)
     .group_by(_latest.c.kind, workers.c.backend)
 )
-# Open slots, each with what it runs, if anything.
+# Open slots, each with the job that it runs, if any.
 _SLOTS = (
     select(
         workers.c.backend,

@@ -1,4 +1,4 @@
-"""The events of a job: what happened to it and how far it is, read from Postgres and sent as server-sent events."""
+"""The events of a job: its history and its progress, read from Postgres and sent as server-sent events."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

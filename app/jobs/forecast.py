@@ -1,7 +1,7 @@
 """Which slot ends a job first, by the rates that slots have measured and by what is in their hands.
 
-Of the candidates of a pass each is thought of as sent where it ends first, also where there is no room: so the next one
-finds a longer queue there, and the slots that are slower for them get the jobs that they end first.
+Each candidate of a pass is booked on the slot that ends it first, even if that slot has no room now. The next candidate
+then finds a longer queue there, and slower slots get the jobs that they end first.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class Forecast:
         ends = []
         for slot in self._now.slots:
             if slot.backend == "cpu" or (slot.backend == "cuda" and not no_gpu):
-                if slot.rates is None:  # nobody knows what is lost by passing it by
+                if slot.rates is None:  # without rates, the cost of passing it over is unknown
                     return None
                 run, wait_s = job.work.predicted(slot.rates), self._busy_s[slot.worker]
                 ends.append((wait_s + run.seconds, slot, wait_s, run))
@@ -130,5 +130,5 @@ def _words(end: tuple[float, OpenSlot, float, Prediction]) -> str:
 
 
 def _rounded(seconds: float) -> float:
-    """Seconds to three digits: a prediction has no more."""
+    """Seconds, rounded to three digits: a prediction is no more precise."""
     return float(f"{seconds:.3g}")

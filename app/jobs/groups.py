@@ -1,8 +1,8 @@
 """Small jobs in groups: one statement claims, renews or ends many attempts, each with a lease of its own.
 
 What is written to a job's row, and recorded of it as an event, is what `app.jobs.leases` writes for a job alone, under
-the same guard. So a group may be in any state: of its attempts some run, some have ended, some were cancelled or taken
-back; a statement changes those that are still held, and says which.
+the same guard. The attempts of a group may be in different states: some run, some have ended, some were cancelled or
+taken back. A statement changes those whose leases are still held, and returns which they are.
 """
 
 import json
@@ -80,7 +80,7 @@ def _held(asked: TableValuedAlias, *also: ColumnElement[Any]) -> CTE:
 _EXPIRY = func.now() + bindparam("lease", type_=Interval)
 
 _claimable = _asked(id=Uuid, attempt=Integer, token=Uuid)
-# What is to run alone has its turn before those that were sent after it.
+# A job that is to run alone comes before those that were sent after it.
 _alone = select(func.min(_claimable.c.place)).where(
     _AMONG, jobs.c.id == _claimable.c.id, jobs.c.attempt == _claimable.c.attempt, still_waits(), ~in_groups()
 )
@@ -131,7 +131,7 @@ _outcomes = (
     .table_valued(column("id", Uuid), column("attempt", Integer), column("token", Uuid), column("outcome", JSON))
     .render_derived("asked", with_types=True)
 )
-# A column that a point leaves out has the same default there as here.
+# A column that a point leaves out has the default of the table.
 _COLUMNS = ", ".join(f'"{each.name}"' for each in FIELDS)
 _MEASURED: TextClause = text(f"""
     insert into measurements (job_id, {_COLUMNS})

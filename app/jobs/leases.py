@@ -103,8 +103,8 @@ LEASED = (
     jobs.c.traceparent,
     in_groups().label("small"),
     cast(jobs.c.placement, Text).label("placement"),
-    # A crash of Postgres may undo a claim of its last moments. Then the job is claimed again, and the lease that is
-    # lost with the claim ends nothing.
+    # The claim need not wait for the disk. If a crash of Postgres undoes it, the job is claimed again, and the lost
+    # lease can end nothing.
     func.set_config("synchronous_commit", "off", literal_column("true")).label("without_waiting_for_the_disk"),
 )
 """What a claim returns of a job, besides what every change does."""
@@ -143,7 +143,7 @@ _PROGRESS = (
     .returning(jobs.c.cancel_requested_at, func.pg_notify(JOB, cast(jobs.c.id, Text)))
 )
 _SUCCEED = Change(
-    # The last progress may not have been stored; what succeeded is done.
+    # The last progress may not have been stored; a job that succeeded has done all of it.
     _ending(Status.SUCCEEDED, result=bindparam("outcome", type_=JSON), progress_done=jobs.c.progress_total),
     EventType.SUCCEEDED,
     frees_slot=True,
@@ -158,8 +158,8 @@ _ENDED_BY = select(jobs.c.id).where(
     jobs.c.status == bindparam("ending"),
     jobs.c.lease_token == bindparam("the_token"),
 )
-# Inline: the new row's id is of no use here, and to be given it back a worker would need the right to read
-# measurements.
+# Inline: RETURNING the new row's id, which is not needed, would take the right to read measurements, which workers
+# lack.
 _MEASURED = insert(measurements).inline()
 
 
@@ -273,8 +273,9 @@ def take_back_silent(
 def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
     """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
     losses = jobs.c.losses + (1 if why.counts else 0)
-    # Locked before anything is decided: a cancel that is asked for meanwhile waits, and finds what became of the job.
-    # In the order of their ids, for all alike, but not by the index of ids: that has the whole history.
+    # The rows are locked before anything is decided: a cancel that comes meanwhile waits, and then finds the new state
+    # of the job. They are locked in the order of their ids, as everywhere, but not found by the index of ids, which
+    # holds the whole history.
     matching = select(jobs.c.id).where(in_hand(), still(Status.RUNNING), which).order_by(cast(jobs.c.id, Text))
     lost = connection.execute(matching.with_for_update(key_share=True)).scalars().all()
     if not lost:
@@ -322,8 +323,8 @@ def lost(connection: Connection, lease: Lease, max_losses: int, why: Loss = Loss
 
 
 def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequence[UUID]:
-    """Take back what a worker's forerunner ran: the worker starts and holds its slot's lock, so the forerunner is
-    dead."""
+    """Take back the jobs that a worker's predecessor ran: a worker that starts holds its slot's lock, so its
+    predecessor is dead."""
     taken = take_back(connection, jobs.c.worker == worker, max_losses, Loss.WORKER_DIED)
     if taken:
         wake_dispatcher(connection)

@@ -1,9 +1,9 @@
-"""Lists of jobs: what a filter leaves, newest first, cut by key, never by offset, and counted where that is cheap.
-
-What one filter leaves is read in the order of the list from an index: of states, kinds and owners from `jobs`, of tags
-and words from `job_tags`. Where several filters meet, the rarer is read and each of its jobs held to the others. Such a
-search looks at a few thousand jobs a page at most: a page may end early, or be empty, and still name the next one. So
-the work of a page is bounded, whatever the filters are and however many jobs are on record.
+"""Lists of jobs: the jobs that a filter leaves, newest first, paged by key, never by offset, and counted where that is
+cheap. An index has the jobs of each filter in the order of the list: those of states, kinds and owners on `jobs`, those
+of tags and words on `job_tags`. Where several filters meet, the jobs of the rarer one are read, and each of them is
+checked against the others. Such a search looks at a few thousand jobs a page at most: a page may end early, or be
+empty, and still name the next one. So the work of a page is bounded, whatever the filters are and however many jobs are
+on record.
 """
 
 import re
@@ -156,8 +156,8 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
     "most": BigInteger(),
 }
 
-# Every job that was accepted at a time or later has at least the lowest number of those accepted soon after the first.
-# `offset 0`: else the smallest number would be looked for in the order of the numbers, through all jobs before.
+# Every job that was accepted at a time or later has at least the lowest number of the jobs accepted soon after it.
+# Without `offset 0` Postgres would look for the smallest number in the order of the numbers, through all earlier jobs.
 _LOWEST: TextClause = text("""
     with first as (select created_at from jobs where created_at >= :since order by created_at limit 1)
     select min(seq) from (
@@ -183,8 +183,8 @@ _NEWEST = select(func.max(jobs.c.seq)).scalar_subquery()
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list of jobs that an index has in order: the SQL of its newest, what that names, how many lists of the index it
-    merges and how, and what is true of each of its jobs."""
+    """A list of jobs that an index has in order: the SQL of its newest jobs, the parameters of that SQL, how many lists
+    of the index it merges and how, and the condition that each of its jobs meets."""
 
     sql: str
     names: Mapping[str, object]
@@ -198,8 +198,8 @@ class _List:
         return self._bound(self.sql + self.merged, {"most": most, "low": low, "before": before}, mark)
 
     def within(self, first: str, last: str) -> TextualSelect:
-        """Its jobs from `first` to `last`, two columns of the query around this one, in no order: whoever asks whether
-        there is one does not wait for all of them."""
+        """Its jobs from `first` to `last`, two columns of the query around this one, in no order, so that a query for
+        any one of them need not wait for all."""
         sql = self.sql.replace(":low", first).replace(":before", f"{last} + 1")
         return self._bound(sql, {"most": _LARGEST})
 
@@ -229,7 +229,7 @@ class Search:
     high: int
 
     def beside(self, source: _List) -> Sequence[ColumnElement[bool]]:
-        """What is to be asked of each job of `source`, which is one of the lists."""
+        """The conditions to check on each job of `source`, which is one of the lists."""
         others = (other.ensures for other in self.lists if other is not source)
         return [*self.conditions, *chain.from_iterable(others)]
 
@@ -311,7 +311,7 @@ def _of_states(connection: Connection, chosen: Filter) -> _List | None:
 
 
 def _of_tag(connection: Connection, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
-    """The tags that fit, None where they are too many, and what they ask of a job."""
+    """The tags that fit, None where they are too many, and the condition that they put on a job."""
     if value is None:
         return tags.tags_named(connection, name), jobs.c.tags.has_key(name)
     return [tags.tag_id(name, value)], jobs.c.tags.contains({name: value})
@@ -348,7 +348,7 @@ def look(
         most = source.at_once(max(chunk, limit))
         candidate = source.newest(most, search.low, before).cte("candidate")
         looked = select(func.min(candidate.c.seq).label("lowest"), func.count().label("looked_at")).subquery("looked")
-        # A probe for each: whoever joins these few to all jobs may take all jobs for the smaller side.
+        # A probe of the index for each: in a join of these few with all jobs the plan might read all jobs.
         probe = select(jobs.c.seq).where(jobs.c.seq == candidate.c.seq, *conditions).offset(0)
         each = probe.correlate(candidate).lateral("each")
         newest = select(each.c.seq).select_from(candidate.join(each, true())).order_by(each.c.seq.desc())
@@ -363,7 +363,7 @@ def look(
 
 
 def rarest(connection: Connection, search: Search, before: int) -> _List:
-    """The list of which the fewest jobs are between those that are wanted: few in all, or few lately."""
+    """The list with the fewest jobs to pass over: a list of few jobs, or of few recent ones."""
     if len(search.lists) == 1:
         return search.lists[0]
     probes = []
@@ -379,7 +379,7 @@ def rarest(connection: Connection, search: Search, before: int) -> _List:
 
 
 def listed(connection: Connection, seqs: Sequence[int]) -> Sequence[Job]:
-    """The jobs of these numbers, with what those that wait wait for."""
+    """The jobs of these numbers; waiting jobs have the reason why they wait."""
     rows = connection.execute(_ROWS, {"found": seqs}).mappings().all() if seqs else ()
     waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED]
     positions = positions_of(connection, waiting) if waiting else {}

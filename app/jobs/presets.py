@@ -1,7 +1,7 @@
 """Presets: jobs that never go to a slot, because their children do.
 
-A preset's row only says how its children stand. The dispatcher brings it up to date from the children's rows, with
-guards that hold once: whatever process dies on the way, the next look does what is left to do.
+A preset's row only says how its children stand. The dispatcher brings it up to date from the children's rows, by
+guarded statements that are safe to repeat: if any process dies on the way, the next pass does the rest.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Family:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the preset's row does not say all this yet."""
+        """Whether the preset's row lags behind its children."""
         return self.ended > self.done or (self.started > 0 and self.status is Status.QUEUED)
 
     @property
@@ -255,7 +255,7 @@ def cancel(connection: Connection, preset: UUID) -> None:
     """Cancel the children that wait, leave the running ones a note, and end the preset if that was all."""
     this = {"the_preset": preset}
     _CANCEL.run(connection, this)
-    connection.execute(_LOCK_CHILDREN, this)  # or one could go back to the queue in between, and be run
+    connection.execute(_LOCK_CHILDREN, this)  # so that none goes back to the queue in between, and runs
     _CANCEL_QUEUED.run(connection, this)
     _CANCEL_RUNNING.run(connection, this)
     settle(connection, [_family(row) for row in connection.execute(_FAMILIES.where(jobs.c.id == preset))])

@@ -1,7 +1,7 @@
 """SQL of the queue as the dispatcher sees it: which slots suit a job, and what becomes of jobs that were handed over.
 
-`app.jobs.turns` chooses who is next. Here stand the hand-overs that are read back: what never arrived is withdrawn,
-what waits behind a long job goes to an idle slot, and what no slot here can run fails.
+`app.jobs.turns` chooses who is next. This module corrects hand-overs: jobs whose message never arrived are withdrawn,
+jobs behind a long job go to an idle slot, and jobs that no slot here can run fail.
 """
 
 from collections.abc import Collection, Sequence

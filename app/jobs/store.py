@@ -214,7 +214,7 @@ COLUMNS = (
     jobs.c.dispatched_at,
     cast(jobs.c.result, Text).label("result"),
 )
-# From the job to its owner, and not the other way: an index in the order of the owners has the whole history.
+# The plan goes from the job to its owner: the other way it would use an index of owners, which holds the whole history.
 OWNED = jobs.join(users, users.c.id == jobs.c.owner_id + literal_column("0"))
 
 _POSITION = case((waits(), place_of("jobs.rank", "jobs.seq"))).label("queue_position")

@@ -2,8 +2,9 @@
 
 A tag is known by a hash of its name and value, and the name of a job of a preset counts as the value of a tag without a
 name. `job_tags` lists the jobs of each tag in the order of all lists, so that a page reads the newest of them and no
-more. `tag_words` finds the tags of a name, and those with a word that begins in a certain way. Whoever searches holds
-each job to the question again: a row too many in either table, or two tags with one hash, changes no answer.
+more. `tag_words` finds the tags of a name, and those with a word that begins in a certain way. A search checks each job
+that it finds against the filter again: so neither a superfluous row of either table nor two tags with one hash changes
+an answer.
 """
 
 import hashlib
@@ -64,7 +65,7 @@ BEGINNING = ("", -(1 << 63))
 """Before the first row of `tag_words`."""
 
 _OF = (bindparam("ids", type_=ARRAY(Uuid)), bindparam("batch_id", None, type_=Uuid))
-# In one order, so that two submissions with new words do not wait for each other in a circle.
+# In one order, so that two submissions with new words cannot deadlock.
 _NOTE: TextClause = text(
     _TAGS_OF  # noqa: S608 - both halves stand here
     + r"""
@@ -91,7 +92,8 @@ _FORGET: TextClause = text(
 _NAMED: TextClause = text("select tag_id from tag_words where word = :word limit :most").bindparams(
     bindparam("most", type_=Integer)
 )
-# Words in the order of their bytes ("C"): what begins with a word lies between the word and the last character.
+# Words are in the order of their bytes ("C"): those that begin with a prefix lie between the prefix and the prefix with
+# the last character behind it.
 _WITH_WORD: TextClause = text(r"""
     select tag_id from tag_words where word >= lower(:word) and word < lower(:word) || U&'\+10FFFF' limit :most
 """).bindparams(bindparam("word", type_=Text), bindparam("most", type_=Integer))

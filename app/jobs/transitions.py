@@ -1,7 +1,7 @@
 """How a job's row changes: version, event and notification go together, in one statement (`Change`).
 
-Beside it stand the changes that belong to no attempt: a job is cancelled, what has waited long goes up in rank, and
-what is past its time is removed, a small portion at a time.
+Beside it stand the changes that belong to no attempt: a job is cancelled, jobs that have waited long go up in rank, and
+expired jobs are removed, a small portion at a time.
 """
 
 from collections.abc import Callable, Mapping, Sequence

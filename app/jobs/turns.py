@@ -79,7 +79,7 @@ _WORKERS = select(
     _SECONDS.label("busy_s"),
     workers.c.rates,
 ).where(lives(), workers.c.state != "stopped", ~workers.c.draining)
-# First these few, and then their owners: an index in the order of the owners has the whole history.
+# These few rows are found first and their owners afterwards: an index of owners holds the whole history.
 _ran_s = cast(func.extract("epoch", func.now() - jobs.c.started_at), Double)
 _expected_s = func.coalesce(jobs.c.expected_s, literal_column(str(UNKNOWN_S), Double))
 # A job that has run for longer than it was predicted to is thought to run as long again.
@@ -237,7 +237,7 @@ def hand_over_some(
     if places == 0:
         return Handed()
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
-    # So that as many are found as there are places who have nothing in hand, if there are.
+    # So that owners with nothing in hand are found, as many as there are places.
     owners = places + len(now.in_hand)
     asked = {"locked": list(locked), "places": places, "most": owners}
     waiting = {backend: _next(connection, now, backend, asked) for backend in backends}

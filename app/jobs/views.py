@@ -1,8 +1,6 @@
-"""What the api says of jobs.
-
-The models document the answers and tests hold the answers against them; the answers themselves are assembled around
-the stored JSON of spec and result, which is not read on the way: that is fast, and −0.0 or an integer of any size
-arrives as it was stored.
+"""Answers about jobs. The models document the answers, and tests check the answers against them. The answers themselves
+are assembled around the stored JSON of spec and result, which is not parsed on the way: that is fast, and −0.0 or an
+integer of any size arrives as it was stored.
 """
 
 import json

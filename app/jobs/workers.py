@@ -137,12 +137,12 @@ def places(connection: Connection) -> tuple[Place, ...]:
 
 
 def waiting_for(needs: str, slots: Sequence[Place]) -> Waiting | None:
-    """What keeps a job that `needs` so from starting; None where a slot takes such jobs."""
+    """The reason why a job with these `needs` cannot start; None where a slot takes such jobs."""
     if needs == NONE:
         return None
     backends = ("cuda", "cpu") if needs == ANY else ORDERS.get(needs, (needs,))
     able = [place for place in slots if place.backend in backends]
-    if needs in ORDERS:  # it goes to the best that is there, and waits until that has started
+    if needs in ORDERS:  # it goes to the best slot that lives, and waits until that slot has started
         best = min((backends.index(place.backend) for place in able if not place.draining), default=None)
         able = able if best is None else [place for place in able if place.backend == backends[best]]
     if any(place.open for place in able):
@@ -159,5 +159,5 @@ def waiting_for(needs: str, slots: Sequence[Place]) -> Waiting | None:
 
 
 def fingerprint(slots: Sequence[Place]) -> str:
-    """A text that changes with what `waiting_for` says of any job."""
+    """A text that changes whenever `waiting_for` would give another answer for any job."""
     return ",".join(f"{place.worker}{'-' if place.draining else '~' if place.starting else '+'}" for place in slots)

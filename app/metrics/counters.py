@@ -1,8 +1,8 @@
 """Counters in Postgres: what only ever grows and must outlive every process.
 
 Whoever ends a job leaves its id; the dispatcher counts these jobs, each once. The rows of jobs cannot be counted when
-somebody asks: they go when their time is over, and a counter must not shrink. To count where a job ends would have all
-workers wait for the same few rows.
+somebody asks: they go when their time is over, and a counter must not shrink. If each end were counted at once, all
+workers would wait for the same few rows.
 """
 
 from bisect import bisect_left
@@ -65,7 +65,7 @@ def add(connection: Connection, amounts: Mapping[tuple[Name, Labels], float]) ->
         return
     rows = [
         {"name": name.value, "labels": dict(labels), "value": amount}
-        for (name, labels), amount in sorted(amounts.items())  # in one order for all, so that none waits in a circle
+        for (name, labels), amount in sorted(amounts.items())  # in one order for all, so that they cannot deadlock
     ]
     added = upsert(counters).values(rows)
     connection.execute(

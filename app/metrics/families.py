@@ -55,7 +55,7 @@ def ended_families(counts: Sequence[Count]) -> Iterator[Metric]:
     yield from _of_batches(by_name[Name.BATCHES_ENDED], by_name[BATCHES_OPEN])
     lost = CounterMetricFamily("warpfold_attempts_lost", "Attempts whose worker was lost", labels=("cause",))
     causes = {count.labels["cause"]: count.value for count in by_name[Name.ATTEMPTS_LOST]}
-    for cause in Loss:  # all of them from the beginning: an increase from nothing is none to Prometheus
+    for cause in Loss:  # all of them from the beginning: Prometheus sees no increase from a missing value to 1
         lost.add_metric((cause.name.lower(),), causes.get(cause.name.lower(), 0.0))
     yield lost
     dropped = CounterMetricFamily(

@@ -1,4 +1,4 @@
-"""Everything at `/metrics`: what this process counts by itself, and what Postgres answers for all processes."""
+"""Everything at `/metrics`: the counts of this process, and the state of the service that Postgres holds."""
 
 import asyncio
 import time

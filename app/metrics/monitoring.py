@@ -131,7 +131,7 @@ _WEBHOOKS_DUE = (
 
 _MOST_OWNERS = 200
 _lanes = waiting_by_owner()
-# What was handed over is few.
+# Few jobs are handed over at a time.
 _jobs_in_hand = select(jobs.c.owner_id, jobs.c.status, jobs.c.seq).where(in_hand()).offset(0).subquery("jobs_in_hand")
 _handed = (
     select(
@@ -188,7 +188,7 @@ def queue_state(connection: Connection) -> QueueState:
     cut = {topic for topic in (PRIORITY, REASON) if sum(n for (of, _), n in counts.items() if of == topic) > NEAR}
     if cut or max(counts.values(), default=0) > NEAR:
         for (topic, label), number in census.latest(connection).items():
-            # What was counted and is few is not as the census has it.
+            # Numbers that were just counted replace those of the census.
             if topic in cut or (topic == STATUS and counts.get((topic, label), 0) > NEAR):
                 counts[topic, label] = max(number, counts.get((topic, label), 0))
     depth = {name: counts.get((PRIORITY, str(rank)), 0) for name, rank in PRIORITIES.items()}

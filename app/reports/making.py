@@ -105,7 +105,7 @@ def _patterns(source: Source) -> tuple[DType, list[int]]:
 
 
 def _same(expected: Value | None, measured: Value) -> bool:
-    # repr tells −0.0 from 0.0, is equal for two NaN, and two floats have it in common only if they are one.
+    # repr distinguishes −0.0 from 0.0, is equal for two NaN, and differs for any two different floats.
     return type(expected) is type(measured) and repr(expected) == repr(measured)
 
 

@@ -70,7 +70,7 @@ def title(report: Report) -> str:
 
 
 def balance(part: Part) -> str:
-    """How many of the published figures agree, and what is with the others."""
+    """How many of the published figures agree, and why the others do not."""
     counts = Counter(row.verdict for row in part.compared)
     several = {Verdict.AGREES: "agree", Verdict.DIFFERS: "differ"}
     counted = ", ".join(

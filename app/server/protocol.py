@@ -79,7 +79,7 @@ class Guarded(HttpToolsProtocol):
         self._unread = 0
         self._unread_since = 0.0
         self._handed: SocketBody | None = None  # reads the socket instead of us
-        self._to_drop = 0  # what it left of its body, which the parser does not know of
+        self._to_drop = 0  # the rest of the body, which the parser does not know of
 
     # What the transport says.
 
@@ -123,7 +123,7 @@ class Guarded(HttpToolsProtocol):
                 return
             self._unframed = 0 if self._body > framed else self._unframed + len(piece)
             if self.phase in (Phase.HEAD, Phase.BODY) and self._unframed > MOST_BYTES_OF_A_HEAD:
-                # A line without end, or what stands between two pieces of a body and is none of it.
+                # A line without end, or bytes between two pieces of a body that belong to neither.
                 self._refuse(_HEAD_TOO_LARGE, Ending.HEAD_TOO_LARGE)
                 return
 
@@ -255,7 +255,7 @@ class Guarded(HttpToolsProtocol):
             self._begun += now - max(self._since, self._begun)
             self._since = now
         elif self._handed is None and self.phase is Phase.BODY and self.flow.read_paused:
-            self._begun += now - max(self._since, self._begun)  # it is we who do not read
+            self._begun += now - max(self._since, self._begun)  # this server does not read at the moment
             self._since = now
         elif self.phase is Phase.BODY:
             lasted = now - self._begun
@@ -315,7 +315,7 @@ class Guarded(HttpToolsProtocol):
             self._gate.note(why, self.address)
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
-            if self.phase is Phase.HEAD:  # of a later request
+            if self.phase is Phase.HEAD:  # bytes of a later request
                 self._last_cycle_closes()
                 self._turn(Phase.ANSWER)
                 return

@@ -48,7 +48,8 @@ jobs = Table(
     Column("kind", String(32), nullable=False),
     Column("status", String(16), nullable=False, server_default="queued"),
     Column("priority", SmallInteger, nullable=False),  # as it was asked for
-    # As what it waits, larger first: its priority, less a high one beyond the owner's budget; waiting raises it.
+    # The rank in the queue, larger first: its priority, lowered for a high job beyond the owner's budget; waiting
+    # raises it.
     Column("rank", SmallInteger, nullable=False, server_default=text("1")),
     Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
     # A small job takes about a millisecond. A slot holds many of them (docs/decisions/0021-small-jobs-in-groups.md).
@@ -65,7 +66,7 @@ jobs = Table(
     Column("traceparent", String(64)),  # of the span that accepted it (W3C Trace Context)
     Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
     Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
-    Column("work", JSON(none_as_null=True)),  # what it has to move, a Work; null of what nobody can predict
+    Column("work", JSON(none_as_null=True)),  # a Work; null where it predicts no time
     Column("slot", String(128)),  # where the dispatcher sent it
     Column("dispatched_at", DateTime(timezone=True)),
     Column("placement", JSON(none_as_null=True)),  # why it was sent there, a Placement, where the service chose
@@ -158,7 +159,7 @@ idempotency_keys = Table(
     Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
     Column("key", String(255), primary_key=True),
     Column("body_hash", LargeBinary(32), nullable=False),
-    # What came with the key: a job or a batch.
+    # The job or the batch that came with the key.
     Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), index=True),
     Column("batch_id", ForeignKey("batches.id", ondelete="CASCADE"), index=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW, index=True),
@@ -199,7 +200,7 @@ def is_(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
     """Whether a row has a status, as `table.status = 'queued'` with the status a constant in the text of the
     statement.
 
-    As a parameter it would hide from a prepared plan that the partial indexes above serve the statement.
+    With a parameter in its place, a prepared plan could not use the partial indexes above.
     """
     return table.c.status == literal_column(f"'{status.value}'", String)
 
@@ -217,7 +218,8 @@ def lives(table: FromClause = workers) -> ColumnElement[bool]:
 def in_hand(table: FromClause = jobs) -> ColumnElement[bool]:
     """Whether a job runs, or was handed to a slot and may run at any moment. A preset has no slot: its children
     count."""
-    # In the words of the one index that holds these rows: were the status asked for, a plan could take another.
+    # The condition of the one index that holds these rows: a condition on the status would allow plans by other
+    # indexes.
     return table.c.slot.is_not(None) & table.c.finished_at.is_(None)
 
 
@@ -228,8 +230,8 @@ def still(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
 
 
 def in_groups(table: FromClause = jobs) -> ColumnElement[bool]:
-    """Whether a job may run in a group: it is small, and no worker was lost with it. What a worker was lost with runs
-    alone, so that no other job is blamed for it."""
+    """Whether a job may run in a group: it is small, and no worker was lost with it. A job with which a worker was lost
+    runs alone, so that no other job is blamed for it."""
     return table.c.small & (table.c.losses == literal_column("0", Integer))
 
 

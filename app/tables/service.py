@@ -27,7 +27,7 @@ lead = Table(
     Column("holder", String(64)),  # the application name of the leader's sessions; null: the leader gave the lead back
     Column("pid", Integer, nullable=False),  # of the session that renews, in Postgres
     Column("session_started_at", DateTime(timezone=True), nullable=False),  # tells it from a later one of that pid
-    Column("renewals", BigInteger, nullable=False),  # what the others watch: it does not depend on a clock
+    Column("renewals", BigInteger, nullable=False),  # the others watch it: it needs no clock
     Column("renewed_at", DateTime(timezone=True), nullable=False),
     Column("lasts_s", Double, nullable=False),
 )

@@ -64,7 +64,7 @@ quotas = Table(
     "quotas",
     metadata,
     Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
-    # Null: what the settings say for everybody.
+    # Null: the limit that the settings give everybody.
     Column("running", Integer),
     Column("queued", Integer),
     Column("gpu_seconds_per_day", Double),
@@ -75,7 +75,7 @@ quotas = Table(
     CheckConstraint("high_per_hour >= 0", name="high_per_hour"),
 )
 
-# Written by the dispatcher, read by the api, which so can say why a job waits without working it out for each poll.
+# The dispatcher writes it and the api reads it, so that polls learn why a job waits without a search of the queue.
 quota_holds = Table(
     "quota_holds",
     metadata,

@@ -51,7 +51,7 @@ class Tracing(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what is left, for a second at most."""
+        """Send the remaining spans, for a second at most."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""What a receiver gets: the same bytes and the same id in every attempt, signed by the Standard Webhooks scheme."""
+"""The message to a receiver: the same bytes and the same id in every attempt, signed by the Standard Webhooks
+scheme."""
 
 import base64
 import json
@@ -25,7 +26,7 @@ def new_secret() -> str:
 
 
 def body_of(ended: Ended | EndedBatch) -> str:
-    """The message: `type`, `timestamp` and `data`. It is thin: the result is where the id leads."""
+    """The message: `type`, `timestamp` and `data`. It is short: the receiver reads the result by the id."""
     what, data = ("batch", _batch(ended)) if isinstance(ended, EndedBatch) else ("job", _job(ended))
     data |= {
         "created_at": ended.created_at.isoformat(),

@@ -29,7 +29,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a message says of a job: this never changes once the job has ended."""
+    """The part of a job that its message holds: it never changes once the job has ended."""
 
     id: UUID
     kind: str
@@ -46,7 +46,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class EndedBatch:
-    """What a message says of a batch: this never changes once the counts of the batch are kept."""
+    """The part of a batch that its message holds: it never changes once the counts of the batch are kept."""
 
     id: UUID
     name: str

@@ -1,8 +1,8 @@
 """A form for a new batch that was sent: what was typed, and the same as the body of `POST /v1/batches`.
 
 The specs are JSON lines, as a file has them, or a sweep, as the api takes it. `read_batch` reads a form whole; it may
-run in another process. It checks no spec: whoever accepts the batch does that. What was typed goes on as it is, so that
-numbers stay what they are.
+run in another process. It checks no spec: whoever accepts the batch does that. The typed texts are passed on unchanged,
+so that no number loses digits.
 """
 
 import json
@@ -18,7 +18,7 @@ _SPEC_OF = "specs["
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """The texts that were typed. `body` is None where `problems` say what is wrong with them. `lines` are the numbers
+    """The texts that were typed. Where they are wrong, `body` is None and `problems` say why. `lines` are the numbers
     of the lines that the specs stand on, from 1; empty for a sweep."""
 
     name: str

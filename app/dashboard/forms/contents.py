@@ -1,4 +1,5 @@
-"""The columns or arrays of a file as choices of a form: what a look into the file found takes the place of a text."""
+"""The columns or arrays of a file as choices of a form: after a look into the file, a list takes the place of a text
+field."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -29,10 +29,10 @@ class Field:
     shape: Shape
     help: str = ""
     options: Sequence[str] = ()
-    labels: Sequence[str] = ()  # what the options are called, if not as they are
+    labels: Sequence[str] = ()  # the labels of the options, where they differ from the values
     required: bool = False
     default: object = None
-    reshapes: bool = False  # a change of it changes which fields there are
+    reshapes: bool = False  # a change of this field changes which fields the form has
 
     @property
     def label(self) -> str:

@@ -27,8 +27,8 @@ def form_for(kind: str, typed: Typed) -> Form:
 
 
 def carried_over(kind: str, typed: Typed) -> dict[str, list[str]]:
-    """What of the typed texts stays when the object of a union was chosen anew: all but those of fields that mean
-    something else now, as their help says. (The dtype of values is not that by which a table's text is read.)"""
+    """The typed texts that stay when another object of a union is chosen: all but those of fields that now mean
+    something else, as their help says. (The dtype of values is not that by which a table's text is read.)"""
     before = {name.removeprefix(_WAS): texts for name, texts in typed.items() if name.startswith(_WAS)}
     old = {field.name: field for field in form_for(kind, {**typed, **_tags(before)}).flat()}
     new = {field.name: field for field in form_for(kind, typed).flat()}

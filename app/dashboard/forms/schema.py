@@ -14,7 +14,7 @@ Schema = Mapping[str, Any]
 Chosen = Mapping[str, str]
 """The present choices, by name, in the fields that decide which other fields the form has."""
 
-# Of every kind, and of measuring: most people leave them as they are.
+# Fields of every kind, and those of measuring: most people leave them unchanged.
 _MORE = frozenset({*JobOptions.model_fields, "seed", "target_rse", "min_samples", "max_samples", "nan_policy"})
 
 

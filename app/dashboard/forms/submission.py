@@ -33,7 +33,7 @@ Typed = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class SentForm:
-    """The texts that were typed into a form. `spec` is None where `problems` say what is wrong with them. `digest` is
+    """The texts that were typed into a form. Where they are wrong, `spec` is None and `problems` say why. `digest` is
     the digest of the spec's JSON. `curl` and `python` submit the same spec to the api."""
 
     typed: Typed

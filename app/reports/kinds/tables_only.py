@@ -32,7 +32,7 @@ _MOST_SHOWN = 1000
 
 
 def array(result: ReduceArrayResult) -> tuple[Table, ...]:
-    """A row for each value, with its index; of values that are stored, the first ones."""
+    """A row for each value, with its index; of a stored result, the first values."""
     shape = " × ".join(map(str, result.shape)) or "one value"
     title = f"{result.op} by {result.kernel} ({result.strategy}), {result.dtype}, {shape}"
     if result.values is None or result.counts is None:

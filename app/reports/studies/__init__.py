@@ -1,1 +1,1 @@
-"""What each document's figures are compared with, table by table, and what there is to say about it."""
+"""The comparison of each document's figures with ours, table by table, and the findings."""

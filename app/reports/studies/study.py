@@ -1,4 +1,4 @@
-"""A preset that was run, and what comes of comparing it with its document."""
+"""A preset that was run, and the comparison of its results with its document."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Study:
     left_out: Mapping[str, str]
 
     def result(self, name: str, kind: type[R]) -> R | None:
-        """What a job came to; None if it was left out, failed, or is of another kind than the preset's own."""
+        """The result of a job; None if the job was left out, failed, or is of another kind than the preset's own."""
         job = self.jobs.get(name)
         return job.result if job is not None and isinstance(job.result, kind) else None
 
@@ -52,11 +52,11 @@ class Published:
     text: str
 
     def missing(self, why: str) -> Compared:
-        """There is nothing to put beside it."""
+        """The comparison of a figure that has no counterpart."""
         return self.beside(None, None, Verdict.MISSING, why)
 
     def beside(self, measured: str | None, machine: str | None, verdict: Verdict, why: str | None = None) -> Compared:
-        """With what was measured."""
+        """The comparison with a measured figure."""
         return Compared(
             case=self.case,
             quantity=self.quantity,
@@ -71,7 +71,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class StudyOutcome:
-    """Every published figure beside ours, what they show, and pictures of it."""
+    """Every published figure beside ours, the findings, and charts."""
 
     compared: tuple[Compared, ...]
     findings: tuple[Finding, ...] = ()
