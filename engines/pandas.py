@@ -1,0 +1,245 @@
+"""Exact reductions of pandas: of a Series, a DataFrame and their groups, each value rounded once.
+
+`exact.sum(frame.groupby("k"))` numbers the rows by their group and adds them up in one pass. The same function serves
+`frame.groupby("k").agg(exact.sum)`, where pandas calls it once a group, which takes some tens of microseconds each.
+An import adds the accessor `exact` to Series and DataFrames.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from warpfold.engines import numbered
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.keyed import Cells, GroupColumn
+from warpfold.kernels.ops import INTEGER
+
+Data = Any
+"""A Series, a DataFrame, or what `groupby` of these gives."""
+
+
+def sum(x: Data, *, skipna: bool = True, min_count: int = 0) -> Any:
+    """Σ x, correctly rounded to the dtype of the column; of integers exact, as int64 or uint64.
+
+    The answer has the shape of that of `x.sum()`: a number for a Series, a Series for a DataFrame or groups of one, a
+    DataFrame for groups of several columns. Of fewer than `min_count` elements it is missing. Missing elements are left
+    out; with `skipna=False` they make their value missing. Raises InvalidInput for a column that holds no numbers, or a
+    sum of integers that 64 bits do not hold.
+    """
+    return _reduced(x, "sum", skipna, min_count)
+
+
+def mean(x: Data, *, skipna: bool = True) -> Any:
+    """Σ x / n, rounded once; missing where there are no elements."""
+    return _reduced(x, "mean", skipna)
+
+
+def var(x: Data, *, skipna: bool = True, ddof: int = 1) -> Any:
+    """Σ (x − mean)² / (n − ddof) of the exact mean, rounded once; missing where n ≤ ddof."""
+    return _reduced(x, "var", skipna, ddof=ddof)
+
+
+def std(x: Data, *, skipna: bool = True, ddof: int = 1) -> Any:
+    """The root of `var`, rounded once."""
+    return _reduced(x, "std", skipna, ddof=ddof)
+
+
+def norm1(x: Data, *, skipna: bool = True) -> Any:
+    """Σ |x|, correctly rounded."""
+    return _reduced(x, "norm1", skipna)
+
+
+def norm2(x: Data, *, skipna: bool = True) -> Any:
+    """√ Σ x², rounded once."""
+    return _reduced(x, "norm2", skipna)
+
+
+def sum_squares(x: Data, *, skipna: bool = True) -> Any:
+    """Σ x², correctly rounded."""
+    return _reduced(x, "sum_squares", skipna)
+
+
+def state(x: Data) -> Any:
+    """The bytes of the exact states of the elements that are not missing, in the shape that `sum` has."""
+
+    def of_column(column: Any) -> bytes:
+        return numbered.state_of(_cells(column, skipna=True)).to_bytes()
+
+    def of_groups(column: Any, numbers: Index, groups: int) -> list[bytes]:
+        made = numbered.reduce_groups(_cells(column, skipna=True), numbers, groups, "sum", states=True)
+        return _listed(made.states[0])
+
+    return _shaped(x, of_column, of_groups)
+
+
+def merge(x: Data) -> Any:
+    """The bytes of the merged states of a column of states, in the shape that `sum` has; missing ones are left out.
+    Raises InvalidInput where bytes are no state."""
+    import pyarrow
+
+    def of_column(column: Any) -> bytes:
+        return numbered.merge_all(pyarrow.array(column, pyarrow.large_binary(), from_pandas=True)).to_bytes()
+
+    def of_groups(column: Any, numbers: Index, groups: int) -> list[bytes]:
+        states = pyarrow.array(column, pyarrow.large_binary(), from_pandas=True)
+        return _listed(numbered.merge_groups(states, numbers, groups))
+
+    return _shaped(x, of_column, of_groups)
+
+
+def state_sum(states: "pd.Series[Any]") -> "pd.Series[Any]":
+    """The sum of each state of a Series, rounded once to a float64."""
+    return _values(states, mean=False)
+
+
+def state_mean(states: "pd.Series[Any]") -> "pd.Series[Any]":
+    """The sum ÷ the count of each state of a Series, rounded once to a float64."""
+    return _values(states, mean=True)
+
+
+def _values(states: Any, *, mean: bool) -> Any:
+    import pyarrow
+
+    column = pyarrow.array(states, pyarrow.large_binary(), from_pandas=True)
+    values, missing = numbered.values_of_states(column, mean=mean)
+    return pd.Series(np.where(missing, np.nan, values), index=states.index, name=states.name)
+
+
+def _reduced(x: Data, op: str, skipna: bool, min_count: int = 0, *, ddof: int = 0) -> Any:
+    def of_column(column: Any) -> Any:
+        cells = _cells(column, skipna=skipna)
+        if cells.missing is not None and not skipna and cells.missing.any():
+            return np.nan
+        value = numbered.reduce_all(cells, op, ddof=ddof, min_count=min_count)
+        if value is None:
+            return np.nan
+        name = numbered.result_of(cells, op)
+        return _integer(value) if name == INTEGER else DTYPES[name].numpy.type(value)
+
+    def of_groups(column: Any, numbers: Index, groups: int) -> Any:
+        cells = _cells(column, skipna=skipna)
+        made = numbered.reduce_groups(cells, numbers, groups, op, ddof=ddof, min_count=min_count)
+        missing = made.missing
+        if not skipna and cells.missing is not None:
+            missing = missing | (np.bincount(numbers[cells.missing & (numbers >= 0)], minlength=groups) > 0)
+        return _array(made, missing)
+
+    return _shaped(x, of_column, of_groups)
+
+
+def _shaped(x: Data, of_column: Callable[[Any], Any], of_groups: Callable[[Any, Index, int], Any]) -> Any:
+    """What the functions make of the columns of `x`, with the index that pandas gives it."""
+    if isinstance(x, pd.Series):
+        return of_column(x)
+    if isinstance(x, pd.DataFrame):
+        return pd.Series({name: of_column(column) for name, column in x.items()})
+    if not isinstance(x, pd.api.typing.SeriesGroupBy | pd.api.typing.DataFrameGroupBy):
+        raise TypeError(f"a Series, a DataFrame or groups of these are reduced, not {type(x).__name__}")
+    sizes = x.size()
+    if isinstance(x, pd.api.typing.SeriesGroupBy):
+        columns = x.obj.to_frame() if x.obj.name is not None else x.obj.to_frame(0)
+    else:
+        columns = x._obj_with_exclusions  # the columns that are selected, without those of the keys
+    keys = sizes.drop(columns="size") if isinstance(sizes, pd.DataFrame) else pd.DataFrame(index=sizes.index)
+    counts = (sizes["size"] if isinstance(sizes, pd.DataFrame) else sizes).to_numpy()
+    numbers = _numbers(x, counts)
+    made = {name: of_groups(column, numbers, counts.size) for name, column in columns.items()}
+    frame = pd.concat([keys, pd.DataFrame(made, index=keys.index, columns=columns.columns)], axis=1)
+    if isinstance(x, pd.api.typing.SeriesGroupBy) and not isinstance(sizes, pd.DataFrame):
+        return frame[columns.columns[0]].rename(x.obj.name)
+    return frame
+
+
+def _numbers(groups: Any, counts: NDArray[Any]) -> Index:
+    """The place of each row's group in the index of the result; −1 where the key is missing. pandas numbers the groups
+    that have rows, and the index of categories has others, too."""
+    numbers = groups.ngroup()
+    if numbers.dtype.kind != "i":
+        numbers = numbers.fillna(-1)
+    places = np.append(np.flatnonzero(counts), -1)
+    return np.asarray(places[numbers.to_numpy().astype(np.int64)], np.int32)
+
+
+def _cells(column: Any, *, skipna: bool) -> Cells:
+    """The elements of a Series. A NaN of a NumPy dtype is missing where missing elements are skipped, else a number."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        elements = column.to_numpy()
+        numbered.checked(elements.dtype, column.name)
+        missing = np.isnan(elements) if skipna and dtype.kind == "f" else None
+        return Cells(elements, missing if missing is not None and missing.any() else None)
+    stored = getattr(dtype, "numpy_dtype", None)
+    if stored is None:
+        raise InvalidInput(f"the column {column.name!r} holds {dtype}, and no numbers", "column")
+    numbered.checked(stored, column.name)
+    missing = column.isna().to_numpy()
+    return Cells(column.to_numpy(dtype=stored, na_value=stored.type(0)), missing if missing.any() else None)
+
+
+def _integer(value: Any) -> Any:
+    if value < -(1 << 63) or value >= 1 << 64:
+        raise InvalidInput(f"the sum {value} does not fit 64 bits")
+    return np.int64(value) if value < 1 << 63 else np.uint64(value)
+
+
+def _array(made: GroupColumn, missing: NDArray[np.bool_]) -> Any:
+    """The values as a column: floats of their dtype; integers as int64 or uint64, nullable where one is missing."""
+    if made.dtype != INTEGER:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(missing, np.nan, made.values).astype(DTYPES[made.dtype].numpy)
+    if made.values.dtype == object:
+        raise InvalidInput("a sum does not fit 64 bits")
+    return pd.arrays.IntegerArray(made.values, missing) if missing.any() else made.values
+
+
+def _listed(states: StateColumn) -> list[bytes]:
+    return [states[at] for at in range(len(states))]
+
+
+class _Accessor:
+    """The exact reductions of a Series or a DataFrame, such as `frame.price.exact.sum()`."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def sum(self, *, skipna: bool = True, min_count: int = 0) -> Any:
+        """As `warpfold.pandas.sum`."""
+        return sum(self._data, skipna=skipna, min_count=min_count)
+
+    def mean(self, *, skipna: bool = True) -> Any:
+        """As `warpfold.pandas.mean`."""
+        return mean(self._data, skipna=skipna)
+
+    def var(self, *, skipna: bool = True, ddof: int = 1) -> Any:
+        """As `warpfold.pandas.var`."""
+        return var(self._data, skipna=skipna, ddof=ddof)
+
+    def std(self, *, skipna: bool = True, ddof: int = 1) -> Any:
+        """As `warpfold.pandas.std`."""
+        return std(self._data, skipna=skipna, ddof=ddof)
+
+    def norm1(self, *, skipna: bool = True) -> Any:
+        """As `warpfold.pandas.norm1`."""
+        return norm1(self._data, skipna=skipna)
+
+    def norm2(self, *, skipna: bool = True) -> Any:
+        """As `warpfold.pandas.norm2`."""
+        return norm2(self._data, skipna=skipna)
+
+    def sum_squares(self, *, skipna: bool = True) -> Any:
+        """As `warpfold.pandas.sum_squares`."""
+        return sum_squares(self._data, skipna=skipna)
+
+    def state(self) -> Any:
+        """As `warpfold.pandas.state`."""
+        return state(self._data)
+
+
+pd.api.extensions.register_series_accessor("exact")(_Accessor)
+pd.api.extensions.register_dataframe_accessor("exact")(_Accessor)

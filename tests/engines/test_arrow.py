@@ -1,0 +1,66 @@
+"""Whatever hands out batches of Arrow is reduced by key, batch by batch, to one and the same table."""
+
+from typing import Any
+
+import datafusion
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from tests.support.hard_sums import COLUMNS, by_rows, same, true_mean, true_sum
+from warpfold.engines import arrow
+from warpfold.kernels.errors import InvalidInput
+
+GROUPS = [column for column in COLUMNS.values() if column]
+KEYS, ELEMENTS = by_rows(GROUPS)
+TABLE = pa.table({"k": KEYS, "x": pa.array(ELEMENTS, pa.float64()), "word": ["a"] * len(KEYS)})
+VALUES = {"total": ("sum", "x"), "usual": ("mean", "x")}
+
+
+def handed_out(how: str) -> Any:
+    match how:
+        case "duckdb":
+            return duckdb.connect().from_arrow(TABLE)
+        case "datafusion":
+            return datafusion.SessionContext().from_arrow(TABLE)
+        case "polars":
+            return pl.from_arrow(TABLE)
+        case "lazy":
+            return pl.DataFrame(TABLE).lazy().with_columns(pl.col("x") * 1.0)
+        case "dataset":
+            return ds.dataset(TABLE)
+        case _:
+            return TABLE.to_reader(50)
+
+
+@pytest.mark.parametrize("how", ["duckdb", "datafusion", "polars", "lazy", "dataset", "reader"])
+def test_every_engine_gives_the_values_of_rationals(how: str) -> None:
+    made = arrow.group_by(handed_out(how), "k", VALUES).to_pylist()
+    for row in made:
+        column = GROUPS[row["k"]]
+        assert same(row["total"], true_sum(column))
+        assert same(row["usual"], true_mean(column))
+    assert len(made) == len(GROUPS)
+
+
+def test_states_come_as_a_table_of_states() -> None:
+    made = arrow.group_by(TABLE, ["k", "word"], {"total": ("sum", "x")}, states=True)
+    assert made.column_names == ["k", "word", "total", "rows", "total_state"]
+    assert b"warpfold.states" in made.schema.metadata
+
+
+def test_what_cannot_be_taken_is_refused_by_name() -> None:
+    for values, said in (
+        ({"a": ("sum", "absent")}, "no column 'absent'"),
+        ({"a": ("sum", "word")}, "'word' as string"),
+        ({"a": ("median", "x")}, "unknown op 'median'"),
+        ({"a": ("prod", "x")}, "prod of floats rounds"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            arrow.group_by(TABLE, "k", values)
+    with pytest.raises(InvalidInput, match="max_groups"):
+        arrow.group_by(TABLE, "k", VALUES, max_groups=2)
+    with pytest.raises(TypeError, match="no batches of Arrow"):
+        arrow.group_by([1.0], "k", VALUES)

@@ -1,0 +1,125 @@
+"""Series, frames and groups of pandas have the values of rationals, in the shapes that pandas gives them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.support.hard_sums import COLUMNS, by_rows, random_columns, same, true_mean, true_sum
+from warpfold.engines import pandas as exact
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState
+
+GROUPS = [column for column in [*COLUMNS.values(), *random_columns(5, 40)] if column]
+KEYS, ELEMENTS = by_rows(GROUPS)
+FRAME = pd.DataFrame({"k": KEYS, "x": pd.array(ELEMENTS, pd.Float64Dtype())})
+SALES = pd.DataFrame(
+    {
+        "region": pd.Categorical(["b", "a", None, "b"], categories=["c", "b", "a"]),
+        "year": [1, 1, 2, 2],
+        "price": [1.5, 2.0, 3.0, np.nan],
+        "sold": [3, 1, 2, 2**62],
+    }
+)
+
+
+def test_groups_have_the_sums_and_means_of_rationals() -> None:
+    # An array of pandas that is made of NaN and None has nulls for both, so that groups with a NaN are left out.
+    sums, means = exact.sum(FRAME.groupby("k").x), exact.mean(FRAME.groupby("k").x)
+    for number, column in enumerate(GROUPS):
+        if any(element is not None and math.isnan(element) for element in column):
+            continue
+        assert same(float(sums[number]), true_sum(column)), column
+        mean = true_mean(column)
+        assert pd.isna(means[number]) if mean is None else same(float(means[number]), mean), column
+
+
+def test_the_same_function_serves_agg() -> None:
+    fast, by_group = exact.sum(FRAME.groupby("k").x), FRAME.groupby("k").x.agg(exact.sum)
+    assert fast.astype(float).equals(by_group.astype(float))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"by": "region", "observed": False},
+        {"by": "region", "observed": True, "sort": False, "dropna": False},
+        {"by": ["region", "year"], "observed": True, "as_index": False},
+        {"by": ["year", "region"], "observed": False},
+        {"by": [0, 1, 0, 1], "observed": True},
+    ],
+)
+def test_the_result_has_the_index_and_the_columns_of_pandas(options: dict[str, Any]) -> None:
+    numbers = SALES.drop(columns="region") if options["by"] == [0, 1, 0, 1] else SALES
+    for made, expected in (
+        (numbers.groupby(**options), numbers.groupby(**options).sum()),
+        (numbers.groupby(**options)[["sold"]], numbers.groupby(**options)[["sold"]].sum()),
+        (numbers.groupby(**options).sold, numbers.groupby(**options).sold.sum()),
+    ):
+        assert exact.sum(made).equals(expected)
+        assert exact.sum(made).index.equals(expected.index)
+
+
+def test_missing_elements_are_left_out_unless_they_count() -> None:
+    prices = SALES.groupby("year").price
+    assert exact.sum(prices).tolist() == [3.5, 3.0]
+    assert exact.sum(prices, skipna=False).isna().tolist() == [False, True]
+    assert exact.sum(prices, min_count=2).isna().tolist() == [False, True]
+    assert np.isnan(exact.sum(SALES.price, skipna=False))
+    nullable = SALES.assign(price=SALES.price.astype("Float64"))
+    assert exact.sum(nullable.groupby("year").price, skipna=False).isna().tolist() == [False, True]
+    assert np.isnan(exact.sum(nullable.price, skipna=False))
+    assert exact.sum(SALES.groupby("year").sold, min_count=3).isna().all()
+
+
+def test_columns_keep_their_dtypes() -> None:
+    x = pd.Series([1, 0, 1])
+    kinds = {"float32": "float32", "int8": "int64", "uint16": "uint64", "bool": "uint64", "Int32": "int64"}
+    for dtype, summed in kinds.items():
+        column = x.astype(dtype)
+        assert exact.sum(column) == 2
+        made = exact.sum(column.groupby([0, 0, 1]))
+        assert (made.tolist(), made.dtype == "int64" if summed != "float32" else made.dtype == "float32") == (
+            [1, 1],
+            True,
+        )
+    arrow = pd.Series([1.5, None], dtype="float64[pyarrow]")
+    assert exact.sum(arrow) == 1.5
+
+
+def test_a_frame_gives_a_value_for_each_column() -> None:
+    numbers = SALES[["price", "sold"]]
+    assert numbers.exact.sum().tolist() == [6.5, 2.0**62 + 6]
+    assert SALES.price.exact.var() == pytest.approx(SALES.price.var())
+    assert SALES.price.exact.std(ddof=0) == pytest.approx(SALES.price.std(ddof=0))
+    assert SALES.price.exact.norm2() == pytest.approx(np.sqrt(15.25))
+    assert (SALES.price.exact.norm1(), SALES.price.exact.sum_squares(), SALES.price.exact.mean()) == (
+        6.5,
+        15.25,
+        6.5 / 3,
+    )
+
+
+def test_states_are_columns_that_merge() -> None:
+    states = [exact.state(part.groupby("k").x) for part in (FRAME[:100], FRAME[100:])]
+    merged = exact.merge(pd.concat(states).groupby(level=0))
+    sums = exact.state_sum(merged)
+    assert sums.equals(exact.sum(FRAME.groupby("k").x).astype(float))
+    assert exact.state_mean(merged)[0] == exact.mean(FRAME.groupby("k").x)[0]
+    assert exact.merge(merged) == exact.state(FRAME.x)
+    assert ExactState.from_bytes(SALES.price.exact.state()).count == 3
+
+
+def test_columns_that_hold_no_numbers_and_sums_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="'region' holds category"):
+        exact.sum(SALES.groupby("year"))
+    with pytest.raises(InvalidInput, match="'t' holds datetime64"):
+        exact.sum(pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])}))
+    with pytest.raises(InvalidInput, match="does not fit 64 bits"):
+        exact.sum(pd.Series([2**63 - 1] * 4))
+    with pytest.raises(InvalidInput, match="does not fit 64 bits"):
+        exact.sum(pd.Series([2**63 - 1] * 4).groupby([0, 0, 0, 0]))
+    with pytest.raises(TypeError, match="groups of these"):
+        exact.sum([1.0])

@@ -1,0 +1,88 @@
+"""The namespace `exact` of Polars has the values of rationals, eager and lazy, in every context."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.support.hard_sums import COLUMNS, by_rows, present, random_columns, same, true_mean, true_sum
+from warpfold.engines import polars  # noqa: F401 - registers the namespace
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState
+
+GROUPS = [column for column in [*COLUMNS.values(), *random_columns(7, 40)] if column]
+KEYS, ELEMENTS = by_rows(GROUPS)
+FRAME: Any = pl.DataFrame({"k": KEYS, "x": pl.Series(ELEMENTS, dtype=pl.Float64)})
+X: Any = pl.col("x")
+
+
+@pytest.mark.parametrize("engine", [None, "in-memory", "streaming"])
+def test_groups_have_the_sums_and_means_of_rationals(engine: str | None) -> None:
+    values = [X.exact.sum().alias("sum"), X.exact.mean().alias("mean")]
+    if engine is None:
+        grouped = FRAME.group_by("k").agg(values)
+    else:
+        grouped = FRAME.lazy().group_by("k").agg(values).collect(engine=engine)
+    assert len(grouped) == len(GROUPS)
+    for number, value, mean in grouped.iter_rows():
+        assert same(value, true_sum(GROUPS[number])), GROUPS[number]
+        assert same(mean, true_mean(GROUPS[number])), GROUPS[number]
+
+
+def test_a_whole_column_has_its_value_in_every_context() -> None:
+    finite = FRAME.filter(X.is_finite() | X.is_null())
+    expected = true_sum(finite["x"].to_list())
+    assert same(finite.select(X.exact.sum()).item(), expected)
+    assert same(finite["x"].exact.sum(), expected)
+    assert same(finite.lazy().select(X.exact.sum()).collect(engine="streaming").item(), expected)
+    over = FRAME.with_columns(X.exact.sum().over("k").alias("y"))
+    assert all(same(row["y"], true_sum(GROUPS[row["k"]])) for row in over.iter_rows(named=True))
+
+
+def test_no_rows_have_the_sum_0_and_no_mean() -> None:
+    empty = FRAME.head(0)
+    assert empty.select(X.exact.sum()).item() == 0.0
+    assert empty.select(X.exact.mean()).item() is None
+    assert empty.group_by("k").agg(X.exact.sum()).is_empty()
+
+
+def test_a_lazy_frame_knows_its_dtypes_and_keeps_them() -> None:
+    frame = pl.DataFrame({"k": [1, 1, 2], "x": [1, 0, 1]})
+    kinds = {pl.Float32: pl.Float32, pl.Int8: pl.Int64, pl.UInt16: pl.UInt64, pl.Boolean: pl.UInt64}
+    for dtype, summed in kinds.items():
+        lazy = frame.lazy().with_columns(X.cast(dtype)).group_by("k").agg(X.exact.sum(), X.exact.mean().alias("mean"))
+        computed = lazy.collect()
+        assert lazy.collect_schema() == computed.schema
+        assert computed.schema["x"] == summed
+        assert computed.sort("k")["x"].to_list() == [1, 1]
+
+
+def test_other_ops_are_those_of_a_series() -> None:
+    column: Any = pl.Series([1.0, 2.0, 4.0, None])
+    assert column.exact.var() == pytest.approx(column.var())
+    assert column.exact.std(0) == pytest.approx(column.std(0))
+    assert (column.exact.norm1(), column.exact.sum_squares()) == (7.0, 21.0)
+    assert column.exact.norm2() == 21.0**0.5
+    with pytest.raises(AttributeError, match="known: sum, mean"):
+        column.exact.median()
+
+
+def test_states_are_columns_that_merge() -> None:
+    states = [part.group_by("k").agg(X.exact.state()) for part in (FRAME[:100], FRAME[100:])]
+    merged = pl.concat(states).group_by("k").agg(X.exact.merge())
+    values = merged.select("k", X.exact.state_sum(), X.exact.state_mean().alias("mean"))
+    for number, value, mean in values.iter_rows():
+        assert same(value, true_sum(GROUPS[number]))
+        assert same(mean, true_mean(GROUPS[number]))
+    whole = merged.select(X.exact.merge()).item()
+    assert whole == FRAME["x"].exact.state()
+    assert ExactState.from_bytes(whole).count == len(present(ELEMENTS))
+
+
+def test_sums_that_do_not_fit_columns_of_words_and_damaged_states_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="does not fit Int64"):
+        pl.DataFrame({"x": [2**62, 2**62]}).select(X.exact.sum())
+    with pytest.raises(pl.exceptions.InvalidOperationError, match="infer the output type"):  # by a trial that failed
+        pl.DataFrame({"x": ["a"]}).select(X.exact.sum())
+    with pytest.raises(InvalidInput, match="magic"):
+        pl.DataFrame({"x": [b"no state"]}).select(X.exact.merge())
