@@ -58,14 +58,14 @@ class _Prepared:
     """A statement in the driver's syntax. The names of its columns are known once it has run."""
 
     text: str
-    compiled: SQLCompiler
+    literals: Mapping[str, object]
     places: Sequence[str]
     writers: Mapping[str, Callable[[Any], Any]]
     names: Sequence[str] = ()
     make: Callable[..., Any] = tuple
 
     def values(self, parameters: Mapping[str, object]) -> Sequence[object]:
-        bound = self.compiled.construct_params(dict(parameters))
+        bound = {**self.literals, **parameters}
         return [self.writers[name](bound[name]) if name in self.writers else bound[name] for name in self.places]
 
 
@@ -89,7 +89,12 @@ class Statements:
             for bind, name in compiled.bind_names.items()
             if (writer := bind.type.dialect_impl(self._dialect).bind_processor(self._dialect)) is not None
         }
-        return _Prepared(compiled.string, compiled, compiled.positiontup or (), writers)
+        literals = {
+            name: value
+            for name, value in compiled.construct_params(_check=False).items()
+            if not compiled.binds[name].required
+        }
+        return _Prepared(compiled.string, literals, compiled.positiontup or (), writers)
 
 
 class DriverConnection:

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from uuid import UUID
 
 import psycopg
@@ -12,13 +13,21 @@ from psycopg import sql
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import NOTICES_LOSS, conninfo
-from warpfold.app.jobs.direct import LISTEN, attempt_of
+from warpfold.app.jobs.attempt import Ahead
+from warpfold.app.jobs.direct import LISTEN, SpecPiece, attempt_of
 from warpfold.contract.backoff import Backoff
 
 log: FilteringBoundLogger = structlog.get_logger()
 
-Attempt = tuple[UUID, int]
-"""A job's id, and the number of the attempt."""
+
+@dataclass(frozen=True, slots=True)
+class DirectMessage:
+    """An attempt that was handed over directly, and what may begin `ahead` of its claim; None where its spec did not
+    come with it."""
+
+    job_id: UUID
+    attempt: int
+    ahead: Ahead | None = None
 
 
 class DirectMessages:
@@ -30,7 +39,9 @@ class DirectMessages:
         self._worker = worker
         self._clock = clock
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._came: deque[Attempt] = deque()
+        self._channel_of_specs = ""
+        self._came: deque[DirectMessage] = deque()
+        self._pieces: list[SpecPiece] = []  # of the one job that is told of next
         self._pause = Backoff()
         self._again = 0.0
 
@@ -50,14 +61,30 @@ class DirectMessages:
         else:
             self._pause.reset()
 
-    def take(self) -> Attempt | None:
+    def take(self) -> DirectMessage | None:
         """The oldest message that has come; None if none has."""
         if not self._came and self._connection is not None:
             try:
-                self._came.extend(attempt_of(news.payload) for news in self._connection.notifies(timeout=0))
+                for news in self._connection.notifies(timeout=0):
+                    self._take_in(news)
             except psycopg.Error as error:
                 self._lost(error)
         return self._came.popleft() if self._came else None
+
+    def _take_in(self, news: psycopg.Notify) -> None:
+        if news.channel == self._channel_of_specs:
+            piece = SpecPiece.of(news.payload)
+            if piece.number == 1:
+                self._pieces.clear()
+            self._pieces.append(piece)
+            return
+        job_id, attempt = attempt_of(news.payload)
+        pieces, self._pieces = self._pieces, []
+        if pieces and all(piece.job_id == job_id for piece in pieces):
+            spec = "".join(piece.text for piece in pieces)
+            self._came.append(DirectMessage(job_id, attempt, Ahead(job_id, attempt, spec, pieces[0].request_id)))
+        else:
+            self._came.append(DirectMessage(job_id, attempt))
 
     def close(self) -> None:
         """Stop listening: nothing more is handed over directly."""
@@ -65,6 +92,7 @@ class DirectMessages:
             with suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
+            self._pieces.clear()
 
     def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
         connection = psycopg.connect(
@@ -78,7 +106,9 @@ class DirectMessages:
         try:
             row = connection.execute(LISTEN, {"worker": self._worker}).fetchone()
             assert row is not None, "a select without a table has a row"
-            connection.execute(sql.SQL("listen {}").format(sql.Identifier(str(row[1]))))
+            for channel in row[1:]:
+                connection.execute(sql.SQL("listen {}").format(sql.Identifier(str(channel))))
+            self._channel_of_specs = str(row[2])
         except BaseException:
             connection.close()
             raise

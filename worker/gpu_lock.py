@@ -45,6 +45,11 @@ class GpuTurn:
         self._turnstiles = [_lock(directory / f"gpu-{index}.next.lock") for index in indices]
         self._gpus = [_lock(directory / f"gpu-{index}.lock") for index in indices]
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other slots use these GPUs, too, so that work on them has to wait for the turn."""
+        return bool(self._gpus)
+
     @contextmanager
     def hold(self, give_up: Callable[[], bool]) -> Iterator[None]:
         """Wait until no other slot uses any of the GPUs, and hold them all.

@@ -25,8 +25,9 @@ from rq.utils import as_text, now
 from rq.worker.base import WorkerStatus
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.jobs.attempt import Ahead
 from warpfold.app.jobs.queue import HandOver
-from warpfold.worker.direct import Attempt, DirectMessages
+from warpfold.worker.direct import DirectMessage, DirectMessages
 from warpfold.worker.group import Behind, NothingBehind
 from warpfold.worker.stop import Stop, StopRequested
 
@@ -143,13 +144,14 @@ class AttemptQueues:
 class Consumer(SimpleWorker):
     """The worker's side of its queue: takes attempts and has them run, one at a time, without forking. `run` runs one
     attempt, or a group of attempts that begins with it, and raises only if the first could not be claimed. It gets the
-    consumer itself as the `Behind` of a group, and of an attempt that was handed over directly an empty queue."""
+    consumer itself as the `Behind` of a group, and of an attempt that was handed over directly an empty queue and, if
+    its spec came with it, what may begin ahead of the claim."""
 
     def __init__(
         self,
         worker: str,
         redis: Redis,
-        run: Callable[[UUID, int, Behind], None],
+        run: Callable[[UUID, int, Behind, Ahead | None], None],
         stop: Stop,
         direct: DirectMessages | None = None,
     ) -> None:
@@ -179,7 +181,7 @@ class Consumer(SimpleWorker):
             pass
         self._asking = _Asking(self.connection, queue)
 
-    def take(self) -> Job | Attempt | None:
+    def take(self) -> Job | DirectMessage | None:
         """Wait for the next attempt: a message of RQ, or one that was handed over directly; None if none came for a
         while. Raises StopRequested."""
         self._beat()
@@ -189,15 +191,15 @@ class Consumer(SimpleWorker):
         waited_for = [self._asking.begin(), self._stop.fileno()]
         if self._direct is not None:
             self._direct.listen()
-            if (attempt := self._direct.take()) is not None:
-                return attempt
+            if (message := self._direct.take()) is not None:
+                return message
             if (notices := self._direct.fileno()) is not None:
                 waited_for.append(notices)
         readable, _, _ = select(waited_for, [], [], _LOOK_UP_EVERY_S)
         if self._stop.requested:
             raise StopRequested
-        if self._direct is not None and (attempt := self._direct.take()) is not None:
-            return attempt
+        if self._direct is not None and (message := self._direct.take()) is not None:
+            return message
         return self._message(self._asking.answer(is_here=waited_for[0] in readable))
 
     def _message(self, name: str | None) -> Job | None:
@@ -212,12 +214,13 @@ class Consumer(SimpleWorker):
             name = None if following is None else str(as_text(following))
         return None
 
-    def execute(self, taken: Job | Attempt) -> None:
+    def execute(self, taken: Job | DirectMessage) -> None:
         """Run what was taken."""
         if isinstance(taken, Job):
             self.execute_job(taken, self.queues[0])
         else:
-            self._run(*taken, NothingBehind())  # nothing waited when it was handed over
+            # Nothing waited when it was handed over.
+            self._run(taken.job_id, taken.attempt, NothingBehind(), taken.ahead)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the attempt that `job` names, and remove it from Redis, whatever became of it.
@@ -229,7 +232,7 @@ class Consumer(SimpleWorker):
         except Exception as error:
             log.error("unreadable message", message=job.id, error=repr(error))
         else:
-            self._run(job_id, attempt, self)
+            self._run(job_id, attempt, self, None)
         with self.connection.pipeline() as pipeline:
             pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
             pipeline.delete(job.key)

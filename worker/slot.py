@@ -10,7 +10,7 @@ from enum import Enum, auto
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
+from warpfold.app.jobs.attempt import Ahead, Answer, Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
@@ -97,6 +97,7 @@ class Slot:
         self._silent_s = silent_s
         self._child: Child | None = None
         self._rates: Mapping[str, object] | None = None
+        self._ahead: Ahead | None = None
         self._spare_does = spare
         self._spare: Child | None = None
         self._spare_pause = Backoff(_SPARE_AGAIN_S, _SPARE_AGAIN_AT_LAST_S)
@@ -135,6 +136,25 @@ class Slot:
             self._child = self._promoted(give_up) or self._started(give_up)
         return self._child.device
 
+    def begin(self, ahead: Ahead) -> None:
+        """Have the child run an attempt that is not claimed yet; does nothing where no child lives. `keep` or `forget`
+        is to follow."""
+        if self._child is not None and not self._child.is_dead():
+            self._ahead = ahead
+            with suppress(OSError):  # the child is gone, which `ready` finds out
+                self._child.pipe.send(ahead.lease())
+
+    def keep(self, lease: Lease) -> None:
+        """The attempt that was begun is claimed by now: its answer counts if it is just what `lease` asks for."""
+        if self._ahead is not None and not lease.is_of(self._ahead):
+            self.forget()
+
+    def forget(self) -> None:
+        """End the child if it runs an attempt that is not claimed: its answer must not be taken for another one."""
+        if self._ahead is not None:
+            log.info("child ended: what it had begun was not claimed")
+            self._end_child()
+
     @property
     def spare_pid(self) -> int | None:
         """The process id of the spare child, None while none stands by."""
@@ -171,7 +191,8 @@ class Slot:
         """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
         left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
-        talk = Talk(self._child, self._listen, _Quiet(self._child, self._silent_s), self._silent_s)
+        talk = Talk(self._child, self._listen, _Quiet(self._child, self._silent_s), self._silent_s, self._ahead)
+        self._ahead = None
         try:
             yield talk
         finally:
@@ -187,6 +208,7 @@ class Slot:
         if self._child is not None:
             self._child.end()
             self._child = None
+        self._ahead = None
 
     def _end_spare(self) -> None:
         if self._spare is not None:
@@ -196,6 +218,7 @@ class Slot:
     def _watch(self, lease: Lease, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
         child = self._child
         assert child is not None, "ready() comes first"
+        assert self._ahead is None, "what runs ahead is small, and comes to a talk"
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
@@ -314,12 +337,16 @@ class Talk:
         listen: Callable[[Child, float], News | Pulse | Ending | None],
         quiet: "_Quiet",
         silent_s: float,
+        ahead: Ahead | None = None,
     ) -> None:
+        """The child runs `ahead` already, the first lease that it is sent."""
         self._child = child
         self._listen = listen
         self._quiet = quiet
         self._silent_s = silent_s
-        self._unanswered = 0
+        self._ahead = ahead
+        self._waited_ms: float | None = None  # of the lease that runs ahead
+        self._unanswered = 0 if ahead is None else 1
         self._broken = False
 
     @property
@@ -329,6 +356,10 @@ class Talk:
 
     def send(self, lease: Lease) -> None:
         """Send the child one more lease. If the child is gone, `hear` says so."""
+        if self._ahead is not None:
+            assert lease.is_of(self._ahead), "what else was begun is forgotten before a talk"
+            self._ahead, self._waited_ms = None, lease.queued_ms
+            return
         self._unanswered += 1
         with suppress(OSError):
             self._child.pipe.send(lease)
@@ -343,6 +374,9 @@ class Talk:
             heard = Hung(self._silent_s)
         if isinstance(heard, Success | Failure):
             self._unanswered -= 1
+            if self._waited_ms is not None and isinstance(heard, Success):
+                heard = heard.after(self._waited_ms)
+            self._waited_ms = None
         if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
             self._broken = True
         return heard

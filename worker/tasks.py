@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.attempt import Lease
+from warpfold.app.jobs.attempt import Ahead, Lease
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.endings import Place, store
 from warpfold.worker.group import Behind, Group, NothingBehind
@@ -24,14 +24,14 @@ log: FilteringBoundLogger = structlog.get_logger()
 _NOTHING = NothingBehind()
 
 
-def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING) -> None:
+def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING, ahead: Ahead | None = None) -> None:
     """Run one attempt of a job from claim to end, and those of small jobs `behind` a small one with it; does nothing if
-    the attempt is not to be had.
+    the attempt is not to be had. The child runs the attempt `ahead` of its claim where it may.
 
     Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened, or the answer
     was lost on its way, and the attempt is taken back when its lease expires.
     """
-    lease = place.database.quickly(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
+    lease = _claimed(place, job_id, attempt, ahead)
     if lease is None:
         log.info("dropped", job=str(job_id), attempt=attempt)
         return
@@ -41,7 +41,22 @@ def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING)
         else:
             _run_alone(place, lease)
     finally:
+        place.slot.forget()  # what was begun and not run to its end, because the worker stops
         place.show(None)
+
+
+def _claimed(place: Place, job_id: UUID, attempt: int, ahead: Ahead | None) -> Lease | None:
+    lease = None
+    if ahead is not None and not place.turn.is_shared:
+        place.slot.begin(ahead)
+    try:
+        lease = place.database.quickly(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
+    finally:
+        if lease is None:
+            place.slot.forget()
+        else:
+            place.slot.keep(lease)
+    return lease
 
 
 def _run_group(place: Place, lease: Lease, behind: Behind) -> None:
@@ -72,6 +87,8 @@ def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Endin
 
     try:
         with place.turn.hold(pulse.give_up):
+            if place.slot.pid is None:  # its child had begun what the claim did not confirm
+                place.slot.ready(pulse.give_up)
             span.begun()
             deadline = time.monotonic() + lease.timeout_s
             while True:

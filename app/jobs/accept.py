@@ -86,6 +86,7 @@ def job_of(
         priority=PRIORITIES[spec.priority],
         needs=spec.needs() if isinstance(spec, Task) and not spec.parts() else NONE,
         small=isinstance(spec, Task) and not spec.parts() and spec.small(),
+        ahead=isinstance(spec, Task) and not spec.parts() and spec.ahead(),
         work=_work(spec, folders),
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(exclude={"webhook"}),
@@ -201,7 +202,8 @@ def submit_at_once(connection: Connection, new: Job, key: Key | None, limits: Li
     before, or this was done before and its answer was lost: `submit` knows why. A preset takes no place itself: its
     children do."""
     row = _row_of(new) | {"limit": _queued(limits), "places": places}
-    row |= {"directly": new.small and limits.running is None}
+    directly = new.small and limits.running is None
+    row |= {"directly": directly, "pieces": direct.pieces_of(new.spec) if directly and new.ahead else 0}
     if key is None:
         accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
     else:
@@ -333,12 +335,15 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
     position = case((bindparam("needs", type_=String) != NONE, place_of("accepted.rank", "accepted.seq")))
+    waits = accepted.c.slot.is_(None)
+    spec_sent, told = direct.tell(accepted.c.slot, accepted.c.id)
     return select(
         accepted.c.seq,
         accepted.c.created_at,
         accepted.c.slot,
         position.label("queue_position"),
-        case((accepted.c.slot.is_(None), func.pg_notify(QUEUE, "")), else_=direct.tell(accepted.c.slot, accepted.c.id)),
+        case((~waits, spec_sent)),
+        case((waits, func.pg_notify(QUEUE, "")), else_=told),
     ).add_cte(taken, submitted)
 
 
@@ -357,7 +362,7 @@ def accept(connection: Connection, new: Job) -> Job:
 
 def _row_of(new: Job) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(new, name) for name in _STORED}
-    return row | {"takes": 0 if new.needs == NONE else 1}
+    return row | {"takes": 0 if new.needs == NONE else 1, "pieces": 0}
 
 
 def _accepted(new: Job, row: Row[*tuple[Any, ...]]) -> Job:

@@ -2,7 +2,7 @@
 that comes back. This module imports no database, because the child of a slot needs none."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from warpfold.contract.measurement import Measurement
@@ -34,10 +34,36 @@ class Lease:
     placement: str | None = None
     done: tuple[Measurement, ...] = ()
 
+    def is_of(self, ahead: "Ahead") -> bool:
+        """Whether a child that runs `ahead` computes just what this lease asks for."""
+        return self.small and not self.done and self.placement is None and ahead == Ahead.of(self)
+
     @property
     def facts(self) -> dict[str, str | int | None]:
         """The names that the log has for the attempt."""
         return {"job": str(self.job_id), "attempt": self.attempt, "request_id": self.request_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """An attempt that a child runs while its worker claims the attempt: by the spec that came with the hand-over, which
+    is only a hint. The answer counts if the claim succeeds and brings the same spec."""
+
+    job_id: UUID
+    attempt: int
+    spec: str
+    request_id: str | None
+
+    @classmethod
+    def of(cls, lease: Lease) -> "Ahead":
+        return cls(lease.job_id, lease.attempt, lease.spec, lease.request_id)
+
+    def lease(self) -> Lease:
+        """For the child, which uses nothing of a lease that only the claim knows but `queued_ms` (`Success.after`)."""
+        return Lease(self.job_id, self.attempt, _NO_TOKEN, self.spec, 0.0, 0.0, request_id=self.request_id, small=True)
+
+
+_NO_TOKEN = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +83,14 @@ class Success:
     result: Mapping[str, object]
     points: tuple[Measurement, ...] = ()
     stored: StoredResult | None = None
+
+    def after(self, queued_ms: float) -> "Success":
+        """The same success of a job that waited for `queued_ms`: a child that computed ahead of the claim knew no
+        better."""
+        timings = self.result.get("timings")
+        if not isinstance(timings, Mapping):
+            return self
+        return replace(self, result={**self.result, "timings": {**timings, "queued_ms": queued_ms}})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,13 @@
 The dispatcher would decide the same a few milliseconds later. The worker hears of the job by a notification, as soon as
 the acceptance is committed. Like a message in Redis, that notification is a hint: where it is lost, the job was handed
 over and not claimed, and the dispatcher withdraws it (docs/decisions/0029-the-short-way-of-a-lone-job.md).
+
+Before that notification others bring the spec, in pieces, if it is short: then the child of the worker computes while
+the worker claims the attempt (docs/decisions/0047-a-child-computes-while-its-attempt-is-claimed.md).
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +18,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     ColumnElement,
+    Integer,
     String,
     Text,
     bindparam,
@@ -31,9 +37,13 @@ from warpfold.contract.needs import ALL, ANY, DASK, ONE_DEVICE
 
 LISTEN = """
     select pg_advisory_lock(hashtextextended('warpfold listens ' || %(worker)s, 0)),
-           'warpfold_slot_' || md5(%(worker)s) as channel
+           'warpfold_slot_' || md5(%(worker)s) as channel, 'warpfold_spec_' || md5(%(worker)s) as channel_of_specs
 """
-"""For psycopg: take the lock that shows that `worker` listens, for as long as the session lasts; gives its channel."""
+"""For psycopg: take the lock that shows that `worker` listens, for as long as the session lasts; gives its channels."""
+
+_PIECE = 7_900
+"""How many characters of a spec one notification carries; Postgres refuses a message of 8,000 bytes."""
+_MOST_PIECES = 4
 
 
 def idle_slot() -> CTE:
@@ -72,10 +82,45 @@ def idle_slot() -> CTE:
     )
 
 
-def tell(slot: ColumnElement[Any], job_id: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Notify the worker of `slot`, when this transaction commits, of the first attempt of a job."""
-    channel = literal_column("'warpfold_slot_'", Text) + func.md5(slot)
-    return func.pg_notify(channel, cast(job_id, Text) + literal_column("' 1'", Text))
+def pieces_of(spec: str) -> int:
+    """How many notifications bring a spec to its worker; 0 for a spec that only the claim brings, because it is long or
+    has characters of several bytes."""
+    pieces = -(-len(spec) // _PIECE)
+    return pieces if pieces <= _MOST_PIECES and spec.isascii() else 0
+
+
+def tell(slot: ColumnElement[Any], job_id: ColumnElement[Any]) -> Sequence[ColumnElement[Any]]:
+    """Notify the worker of `slot`, when this transaction commits, of the first attempt of a job, and before that of its
+    `spec` in so many `pieces`: parameters of the statement, as is the `request_id`."""
+    of_slot = func.md5(slot)
+    one, length = (literal_column(written, Integer) for written in ("1", str(_PIECE)))
+    number = func.generate_series(one, bindparam("pieces", type_=Integer)).column_valued("n")
+    spec, request_id = bindparam("spec", type_=Text), bindparam("request_id", type_=String)
+    part = func.substr(spec, (number - one) * length + one, length)
+    # Postgres sends equal messages of a transaction once, so each has its number.
+    message = func.concat_ws(
+        literal_column("' '"), job_id, number, func.coalesce(request_id, literal_column("'-'")), part
+    )
+    specs = literal_column("'warpfold_spec_'", Text) + of_slot
+    sent = select(func.count(func.pg_notify(specs, message))).scalar_subquery()
+    first_attempt = cast(job_id, Text) + literal_column("' 1'", Text)
+    return sent, func.pg_notify(literal_column("'warpfold_slot_'", Text) + of_slot, first_attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecPiece:
+    """A part of the spec of a job that is being handed over, and the request that brought the job, if it is known."""
+
+    job_id: UUID
+    number: int
+    request_id: str | None
+    text: str
+
+    @classmethod
+    def of(cls, payload: str) -> "SpecPiece":
+        """The piece that a notification brings."""
+        job_id, number, request_id, text = payload.split(" ", 3)
+        return cls(UUID(job_id), int(number), None if request_id == "-" else request_id, text)
 
 
 def attempt_of(payload: str) -> tuple[UUID, int]:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.bearer import User, still_allowed
-from warpfold.app.http.context import Context, Using
+from warpfold.app.http.context import Context, Using, context_of
 from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.http.errors import (
     BadRequest,
@@ -46,11 +47,12 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LISTING = "jobs"
 _JSON = "application/json"
 _MOST_OWNERS = 16
+_LONGEST_PREFER = 256
 _MOST_WORDS = 8
 _OWNERS = f"Should be the name of a user, or of up to {_MOST_OWNERS} users, each by a parameter of its own"
 _WAIT = "`wait=30` holds the request for up to that many seconds; 60 is the most."
 
-Prefer = Annotated[str | None, Header(description=_WAIT, max_length=256)]
+Prefer = Annotated[str | None, Header(description=_WAIT, max_length=_LONGEST_PREFER)]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -75,8 +77,27 @@ class JobRequest(JsonRequest):
         return value
 
 
+_SPEC: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
+
+
 class JobRoute(JsonRoute):
+    """A route of jobs. A plain submission of a lone job is read here: to solve the dependencies of its route takes
+    FastAPI longer than to check a spec."""
+
     request_class = JobRequest
+
+    async def at_once(self, request: JsonRequest, principal: Principal) -> Response | None:
+        prefer = request.headers.get("prefer")
+        is_plain = not request.scope["query_string"] and "idempotency-key" not in request.headers
+        if self.endpoint is not create or not is_plain or len(prefer or "") > _LONGEST_PREFER:
+            return None
+        if request.checked is not None or not await request.body():
+            return None
+        try:
+            spec = _SPEC.validate_python(await request.json())
+        except ValidationError:
+            return None
+        return await submitted(request, principal, await context_of(request), spec, prefer=prefer)
 
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JobRoute)

@@ -87,6 +87,7 @@ class Job:
     children: tuple[Child, ...] | None = None
     needs: str = NONE
     small: bool = False
+    ahead: bool = False
     work: Mapping[str, object] | None = None
     slot: str | None = None
     dispatched_at: datetime | None = None
@@ -114,6 +115,7 @@ class Job:
         spec: str,
         spec_brief: str | None = None,
         small: bool = False,
+        ahead: bool = False,
         work: Mapping[str, object] | None = None,
         tags: Mapping[str, str] | None = None,
         parent_id: UUID | None = None,
@@ -152,6 +154,7 @@ class Job:
             name=name,
             needs=needs,
             small=small,
+            ahead=ahead,
             work=work,
             timeout_s=timeout_s,
             spec_brief=spec_brief,

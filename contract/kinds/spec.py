@@ -88,6 +88,10 @@ class Task(Spec):
         jobs at a time and end several of them in one transaction."""
         return False
 
+    def ahead(self) -> bool:
+        """Whether a child may compute a small job before the job is claimed: to forget its answer undoes all of it."""
+        return False
+
     def work(self, folders: Folders | None = None) -> Work | None:
         """What the job has to move, so far as that is known without opening files; None where that does not tell how
         long it takes. With `folders`, the sizes of files are looked at."""

@@ -1,7 +1,8 @@
 """Jobs as a test submits them and looks at them afterwards, straight in Postgres."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -102,6 +103,13 @@ class Ledger:
 
     def cancel(self, job_id: UUID) -> None:
         self.database.run(transitions.request_cancel, job_id)
+
+    @contextmanager
+    def locked(self, job_id: UUID) -> Iterator[None]:
+        """Keep everybody from changing a job within the block."""
+        with self.database._engine.begin() as connection:
+            connection.execute(select(jobs.c.id).where(jobs.c.id == job_id).with_for_update())
+            yield
 
     def lose(self, job_id: UUID, max_losses: int = 3) -> None:
         """What the dispatcher does with a running job when its worker has fallen silent."""

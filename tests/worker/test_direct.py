@@ -9,7 +9,8 @@ import pytest
 from tests.support.clock import HandClock
 from tests.support.waiting import until
 from warpfold.app.db import conninfo
-from warpfold.worker.direct import DirectMessages
+from warpfold.app.jobs.attempt import Ahead
+from warpfold.worker.direct import DirectMessage, DirectMessages
 
 WORKER = "here:cpu"
 
@@ -31,12 +32,17 @@ def send(connection: psycopg.Connection, job_id: UUID, attempt: int) -> None:
     connection.execute("select pg_notify('warpfold_slot_' || md5(%s), %s)", (WORKER, f"{job_id} {attempt}"))
 
 
-def taken(messages: DirectMessages, count: int) -> list[tuple[UUID, int]]:
-    came: list[tuple[UUID, int]] = []
+def send_spec(connection: psycopg.Connection, job_id: UUID, number: int, text: str, request_id: str = "-") -> None:
+    message = f"{job_id} {number} {request_id} {text}"
+    connection.execute("select pg_notify('warpfold_spec_' || md5(%s), %s)", (WORKER, message))
+
+
+def taken(messages: DirectMessages, count: int) -> list[DirectMessage]:
+    came: list[DirectMessage] = []
 
     def look() -> bool:
-        if (attempt := messages.take()) is not None:
-            came.append(attempt)
+        if (message := messages.take()) is not None:
+            came.append(message)
         return len(came) == count
 
     until(look)
@@ -48,7 +54,7 @@ def test_messages_come_in_their_order(messages: DirectMessages, other: psycopg.C
     sent = [(uuid4(), attempt) for attempt in (1, 2, 1)]
     for job_id, attempt in sent:
         send(other, job_id, attempt)
-    assert taken(messages, 3) == sent
+    assert taken(messages, 3) == [DirectMessage(*attempt) for attempt in sent]
     assert messages.take() is None
 
 
@@ -72,7 +78,7 @@ def test_a_lost_connection_is_made_again(messages: DirectMessages, other: psycop
     messages.listen()
     job_id = uuid4()
     send(other, job_id, 1)
-    assert taken(messages, 1) == [(job_id, 1)]
+    assert taken(messages, 1) == [DirectMessage(job_id, 1)]
 
 
 def test_an_unreachable_postgres_is_no_error(clock: HandClock) -> None:
@@ -80,3 +86,26 @@ def test_an_unreachable_postgres_is_no_error(clock: HandClock) -> None:
     messages.listen()
     assert messages.fileno() is None
     assert messages.take() is None
+
+
+def test_a_spec_comes_whole_before_its_job(messages: DirectMessages, other: psycopg.Connection) -> None:
+    messages.listen()
+    first, second = uuid4(), uuid4()
+    with other.transaction():
+        send_spec(other, first, 1, '{"kind": ', "a-request")
+        send_spec(other, first, 2, '"reduce"}', "a-request")
+        send(other, first, 1)
+    send(other, second, 1)
+    spec = Ahead(first, 1, '{"kind": "reduce"}', "a-request")
+    assert taken(messages, 2) == [DirectMessage(first, 1, spec), DirectMessage(second, 1)]
+
+
+def test_the_spec_of_another_job_is_dropped(messages: DirectMessages, other: psycopg.Connection) -> None:
+    messages.listen()
+    job_id = uuid4()
+    send_spec(other, uuid4(), 1, "{}")
+    send(other, job_id, 1)
+    send_spec(other, uuid4(), 1, "[]")
+    send_spec(other, job_id, 1, "{}")
+    send(other, job_id, 2)
+    assert taken(messages, 2) == [DirectMessage(job_id, 1), DirectMessage(job_id, 2, Ahead(job_id, 2, "{}", None))]

@@ -1,8 +1,9 @@
 """Direct hand-over: a small job that comes while nothing waits goes to an idle slot that listens, and to no other."""
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import func, insert
@@ -13,10 +14,11 @@ from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases
 from warpfold.app.jobs.accept import Key
+from warpfold.app.jobs.attempt import Ahead
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.users import quota_holds, quotas
-from warpfold.worker.direct import DirectMessages
+from warpfold.worker.direct import DirectMessage, DirectMessages
 
 LIMITS = Limits(queued=1000, high_per_hour=5)
 Listens = Callable[[str], DirectMessages]
@@ -58,7 +60,9 @@ def slot_of(ledger: Ledger, database: BlockingDatabase) -> Callable[..., str | N
 SlotOf = Callable[..., str | None]
 
 
-def _job(ledger: Ledger, owner: str = "ada", needs: str = "any", *, small: bool = True) -> Job:
+def _job(
+    ledger: Ledger, owner: str = "ada", needs: str = "any", *, small: bool = True, ahead: bool = False, spec: str = "{}"
+) -> Job:
     return Job.new(
         id=uuid4(),
         owner=owner,
@@ -67,17 +71,19 @@ def _job(ledger: Ledger, owner: str = "ada", needs: str = "any", *, small: bool 
         priority=1,
         needs=needs,
         timeout_s=60.0,
-        spec="{}",
+        spec=spec,
         small=small,
+        ahead=ahead,
+        request_id="a-request",
     )
 
 
-def message(messages: DirectMessages) -> tuple[UUID, int]:
-    came: list[tuple[UUID, int]] = []
+def message(messages: DirectMessages) -> DirectMessage:
+    came: list[DirectMessage] = []
 
     def look() -> bool:
-        attempt = messages.take()
-        came.extend([] if attempt is None else [attempt])
+        taken = messages.take()
+        came.extend([] if taken is None else [taken])
         return bool(came)
 
     until(look)
@@ -92,9 +98,27 @@ def test_the_worker_hears_of_its_job_and_no_other_worker_does(
     first, second = _job(ledger), _job(ledger)
     for job in (first, second):
         database.run(accept.submit, job, None, LIMITS)
-    assert message(ours) == (first.id, 1)
-    assert message(theirs) == (second.id, 1)  # the first slot has a job in hand
+    assert message(ours) == DirectMessage(first.id, 1)
+    assert message(theirs) == DirectMessage(second.id, 1)  # the first slot has a job in hand
     assert ours.take() is theirs.take() is None
+
+
+@pytest.mark.parametrize(
+    ("ahead", "spec", "comes"),
+    [
+        (True, json.dumps({"values": [1.5] * 6000}), True),  # in four pieces, of which two are equal
+        (True, json.dumps({"values": [1.5] * 7000}), False),  # too long
+        (True, '{"values": "\u00e9"}', False),  # characters of two bytes would make a piece too long
+        (False, "{}", False),
+    ],
+)
+def test_a_short_spec_comes_with_its_job(
+    ledger: Ledger, database: BlockingDatabase, listens: Listens, *, ahead: bool, spec: str, comes: bool
+) -> None:
+    ours = listens(ledger.worker("cpu"))
+    job = _job(ledger, ahead=ahead, spec=spec)
+    database.run(accept.submit, job, None, LIMITS)
+    assert message(ours) == DirectMessage(job.id, 1, Ahead(job.id, 1, spec, "a-request") if comes else None)
 
 
 def test_with_a_key_it_is_the_same(ledger: Ledger, listens: Listens, slot_of: SlotOf) -> None:
@@ -139,7 +163,7 @@ def test_a_slot_gets_none_while_it_has_a_job_in_hand(
     cpu = ledger.worker("cpu")
     ours = listens(cpu)
     assert slot_of() == cpu
-    job_id, _ = message(ours)
+    job_id = message(ours).job_id
     lease = claim(database, job_id, cpu)
     database.run(leases.succeed, lease, {}, ())
     assert slot_of() == cpu

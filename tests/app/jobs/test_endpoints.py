@@ -29,6 +29,37 @@ def test_an_accepted_job_is_202_with_its_place_and_when_to_ask(http: httpx.Clien
     assert job.result is None
 
 
+def test_a_plain_submission_is_answered_as_any_other(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = http.post("/v1/jobs", json=THREE_VALUES, headers={"Idempotency-Key": "whole", "Prefer": "wait=0"})
+
+    def solve(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a plain submission has no dependencies to solve")
+
+    monkeypatch.setattr("fastapi.routing.solve_dependencies", solve)
+    plain = http.post("/v1/jobs", json=THREE_VALUES, headers={"Prefer": "wait=0"})
+    assert plain.status_code == whole.status_code == 202
+    own = ("id", "created_at", "queue_position", "links")
+    first, second = ({key: value for key, value in each.json().items() if key not in own} for each in (whole, plain))
+    assert first == second
+    assert plain.headers["Location"] == f"/v1/jobs/{plain.json()['id']}"
+    assert plain.headers["Preference-Applied"] == whole.headers["Preference-Applied"]
+
+
+def test_a_plain_submission_needs_what_all_need(http: httpx.Client) -> None:
+    answers = {
+        "an unknown parameter": http.post("/v1/jobs?wait=3", json=THREE_VALUES),
+        "nothing": http.post("/v1/jobs", headers={"Content-Type": "application/json"}),
+        "no JSON": http.post("/v1/jobs", content=b"{", headers={"Content-Type": "application/json"}),
+        "a long header": http.post("/v1/jobs", json=THREE_VALUES, headers={"Prefer": "wait=1" + 260 * " " + ";"}),
+    }
+    assert {why: answer.status_code for why, answer in answers.items()} == {
+        "an unknown parameter": 422,
+        "nothing": 422,
+        "no JSON": 400,
+        "a long header": 422,
+    }
+
+
 def test_the_spec_comes_back_whole_with_its_defaults(http: httpx.Client) -> None:
     job = http.get(http.post("/v1/jobs", json=THREE_VALUES).headers["Location"]).json()
     defaults = {

@@ -41,7 +41,9 @@ class Actor:
     def run(self, lease: Lease, tell: Tell) -> Success:
         word, _, rest = str(json.loads(lease.spec)["do"]).partition(" ")
         _PARTS[word](rest, tell)
-        return Success({"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}, (_POINT,))
+        said = {"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}
+        timings = {"timings": {"queued_ms": lease.queued_ms, "total_ms": 1.0}} if word == "note" else {}
+        return Success({**said, **timings}, (_POINT,))
 
 
 def opened(device: Mapping[str, object]) -> Actor:
@@ -108,6 +110,15 @@ def _say(rest: str, tell: Tell) -> None:
     pass
 
 
+def _note(rest: str, tell: Tell) -> None:
+    note(Path(rest))
+
+
+def _note_and_sleep(rest: str, tell: Tell) -> None:
+    note(Path(rest))
+    time.sleep(60)
+
+
 def _sleep(rest: str, tell: Tell) -> None:
     time.sleep(float(rest))
 
@@ -163,6 +174,8 @@ def _raise(rest: str, tell: Tell) -> None:
 
 _PARTS: dict[str, Callable[[str, Tell], None]] = {
     "say": _say,
+    "note": _note,
+    "note-and-sleep": _note_and_sleep,
     "sleep": _sleep,
     "deafly-sleep": _deafly_sleep,
     "compute": _compute,
