@@ -2,34 +2,27 @@
 
 import gzip
 import os
-import struct
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from warpfold.contract.folders import Folders
-from warpfold.contract.sources.table import TableSource
-from warpfold.kernels import sections
+from tests.support.table_files import FORMATS, TABLE, arrow, opened, refused, values
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio
-from warpfold.kernels.formats import parquet, text
-from warpfold.kernels.sequential import Elements, SequentialSource, gathered, in_order
+from warpfold.kernels.formats import text
+from warpfold.kernels.sequential import SequentialSource, in_order
 from warpfold.kernels.source import ChainedSource
 
-TABLE: TypeAdapter[TableSource] = TypeAdapter(TableSource)
 RARELY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -38,56 +31,6 @@ def cpu() -> CpuBackend:
     return CpuBackend()
 
 
-def opened(root: Path, path: str, **options: Any) -> Elements:
-    asked = TABLE.validate_python({"type": "table", "path": path, **options})
-    return TABLE.validate_json(asked.model_dump_json()).open(Folders((root,), root))
-
-
-def values(root: Path, path: str, **options: Any) -> list[Any]:
-    source = gathered(opened(root, path, **options))
-    values: list[Any] = source.read(0, source.count).tolist()
-    return values
-
-
-def refused(root: Path, path: str, field: str = "source.path", **options: Any) -> str:
-    with pytest.raises(InvalidInput) as caught:
-        values(root, path, **options)
-    assert caught.value.field == field, str(caught.value)
-    message = str(caught.value)
-    assert message.startswith(repr(path))
-    assert "\n" not in message
-    return message
-
-
-def _ipc(new: Callable[..., Any], compression: str | None = None) -> Callable[[Path, pa.Table, int], None]:
-    def write(path: Path, table: pa.Table, rows: int) -> None:
-        with new(str(path), table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
-            writer.write_table(table, max_chunksize=rows)
-
-    return write
-
-
-def _text(delimiter: str = ",", packed: str | None = None) -> Callable[[Path, pa.Table, int], None]:
-    def write(path: Path, table: pa.Table, rows: int) -> None:
-        with pa.CompressedOutputStream(str(path), packed) if packed else pa.OSFile(str(path), "wb") as sink:
-            pyarrow.csv.write_csv(table, sink, pyarrow.csv.WriteOptions(delimiter=delimiter))
-
-    return write
-
-
-FORMATS: dict[str, Callable[[Path, pa.Table, int], None]] = {
-    "x.parquet": lambda path, table, rows: pq.write_table(table, path, row_group_size=rows),
-    "plain.parquet": lambda path, table, rows: pq.write_table(
-        table, path, row_group_size=rows, compression="none", use_dictionary=False, write_statistics=False
-    ),
-    "x.arrow": _ipc(pa.ipc.new_file),
-    "x.feather": _ipc(pa.ipc.new_file, "zstd"),
-    "x.arrows": _ipc(pa.ipc.new_stream),
-    "x.csv": _text(),
-    "x.tsv": _text("\t"),
-    "x.csv.gz": _text(packed="gzip"),
-    "x.tsv.zst": _text("\t", "zstd"),
-}
 NUMBERS = {
     "float64": st.floats(width=64, allow_nan=False, allow_infinity=False),
     "float32": st.floats(width=32, allow_nan=False, allow_infinity=False),
@@ -173,60 +116,6 @@ def test_an_uncompressed_arrow_column_is_read_at_its_place_in_the_file(data_root
         file.truncate(60_000)
     with pytest.raises(InvalidInput, match="record batch 3: the file became shorter while it was read"):
         cpu.reduce(source, "sum")
-
-
-def test_nulls_of_parquet_are_counted_from_its_statistics_before_it_is_read(data_root: Path) -> None:
-    FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": [1, None, 3, 4, None]}), 2)
-    assert opened(data_root, "x.parquet").count == 3
-    FORMATS["plain.parquet"](data_root / "x.parquet", pa.table({"x": [1, None, 3, 4, None]}), 2)
-    assert opened(data_root, "x.parquet").count is None
-    assert "holds a null in 'x', at index 1" in refused(data_root, "x.parquet", null_policy="raise")
-
-
-def test_row_groups_of_any_size_come_in_their_order(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several small ones are a section, which threads decode at once; large ones are decoded one after another."""
-    numbers = list(range(1000))
-    FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": numbers}), 70)
-    for most, rows in ((1, 1), (600, 70), (5000, 150), (1 << 20, 1 << 16)):
-        monkeypatch.setattr(sections, "AHEAD_BYTES", most)
-        monkeypatch.setattr(parquet, "AHEAD_BYTES", most)
-        monkeypatch.setattr(parquet, "_BATCH_ROWS", rows)
-        assert values(data_root, "x.parquet") == numbers
-        for op, value in (("sum", sum(numbers)), ("argmax", 999), ("argmin", 0)):
-            assert CpuBackend().reduce(opened(data_root, "x.parquet"), op).value == value
-    want = {"op": ">", "column": "x", "value": 900}
-    source = opened(data_root, "x.parquet", filter=want)
-    assert isinstance(source, SequentialSource)
-    assert source.likely == 1000 - 840  # the row groups below are not read
-
-
-def test_sections_know_where_their_elements_are_beside_nulls(data_root: Path) -> None:
-    FORMATS["x.parquet"](data_root / "x.parquet", pa.table({"x": [None, 1, None, 7, None, None, 9, 2]}), 2)
-    source = opened(data_root, "x.parquet")
-    assert isinstance(source, SequentialSource)
-    assert source.sections is not None
-    assert sum((section.count or 0) for section in source.sections()) == source.count == 4
-    assert CpuBackend().reduce(source, "sum").value == 19
-    assert (source.tally.elements, source.tally.nulls) == (4, 4)
-
-
-def test_a_footer_that_counts_nulls_wrongly_is_refused(data_root: Path) -> None:
-    pq.write_table(pa.table({"x": [1.0, None, 3.0]}), data_root / "x.parquet")
-    written = (data_root / "x.parquet").read_bytes()
-    count = written.rfind(b"\x16\x02", 0, -8)  # one null, as the statistics of the footer have it
-    forged = [at for at in range(len(written)) if written.startswith(b"\x16\x02", at)]
-    assert count in forged
-    for at in forged:
-        (data_root / "x.parquet").write_bytes(written[: at + 1] + b"\x04" + written[at + 2 :])
-        try:
-            source = opened(data_root, "x.parquet")
-        except InvalidInput:
-            continue
-        if source.count == 1:
-            with pytest.raises(InvalidInput, match="1 elements were announced, but 2 were read"):
-                CpuBackend().reduce(source, "sum")
-            return
-    pytest.fail("no byte of the footer is the number of nulls")
 
 
 def test_blocks_of_text_end_where_lines_end(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +213,7 @@ def test_a_column_that_is_not_there_is_told_with_near_names(data_root: Path) -> 
     missing = {"op": "is_null", "column": "amounts"}
     assert "did you mean 'amount'?" in refused(data_root, "x.parquet", "source.filter", column="price", filter=missing)
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
-    _ipc(pa.ipc.new_file)(data_root / "twice.arrow", twice, 1)
+    arrow(pa.ipc.new_file)(data_root / "twice.arrow", twice, 1)
     assert "more than one column 'x'" in refused(data_root, "twice.arrow", "source.column", column="x")
 
 
@@ -362,11 +251,6 @@ def test_a_damaged_or_truncated_table_is_refused(data_root: Path, name: str) -> 
     for content in (whole[: len(whole) // 2], whole[:20]):
         (data_root / name).write_bytes(content)
         refused(data_root, name)
-
-
-def test_a_parquet_footer_that_claims_gigabytes_is_not_read(data_root: Path) -> None:
-    (data_root / "x").write_bytes(b"PAR1" + bytes(100) + struct.pack("<I", 0xFFFFFFF0) + b"PAR1")
-    assert "its footer claims 4,294,967,280 bytes" in refused(data_root, "x")
 
 
 def test_a_bomb_of_text_is_decoded_in_bounded_memory(data_root: Path) -> None:
@@ -417,20 +301,3 @@ def test_a_table_that_changes_while_it_is_read_is_told(data_root: Path, name: st
     with pytest.raises(InvalidInput, match=f"'{name}' changed while it was read") as caught:
         list(pieces)
     assert caught.value.field == "source.path"
-
-
-def test_a_row_group_larger_than_memory_allows_is_read_a_part_at_a_time(
-    data_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (parquet, sections):
-        monkeypatch.setattr(module, "AHEAD_BYTES", 1 << 20)
-    monkeypatch.setattr(parquet, "_BUFFER_BYTES", 1 << 16)
-    table = pa.table({"x": np.random.default_rng(9).standard_normal(1 << 21)})  # 16 MiB
-    pq.write_table(table, data_root / "x.parquet", row_group_size=1 << 21, compression="none", use_dictionary=False)
-    want = int(table.num_rows)
-    del table
-    before, most, count = pa.total_allocated_bytes(), 0, 0
-    for piece in in_order(opened(data_root, "x.parquet"), 1 << 17):
-        most, count = max(most, pa.total_allocated_bytes() - before), count + piece.size
-    assert count == want
-    assert most < 8 << 20
