@@ -1,8 +1,10 @@
 """The page for those who change Warpfold names places that are there."""
 
 import re
+from collections import OrderedDict
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import Mock
 
 from tests.support import sharing
 
@@ -17,7 +19,23 @@ def test_every_place_exists() -> None:
 
 
 def test_what_is_tested_first_or_as_a_whole_exists() -> None:
-    assert [name for name in (*sharing.FIRST, *sharing.WHOLE) if not (ROOT / name).exists()] == []
+    named = (*sharing.WAITING, *sharing.COMPUTING, *sharing.WHOLE)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_some_processes_begin_with_tests_that_wait_and_others_with_those_that_compute() -> None:
+    files = ["tests/app/test_db.py", "tests/client/test_jobs.py", "tests/drills/test_leader.py", "tests/browser/"]
+    waiting, computing = Mock(), Mock()
+    shared = sharing.WholeFiles(Mock(getvalue=Mock(return_value=["popen"] * 2)), Mock())
+    shared.assigned_work = OrderedDict(((waiting, {}), (computing, {})))
+    shared.registered_collections = dict.fromkeys(shared.assigned_work, files)
+    shared.workqueue = OrderedDict((file, {file: False}) for file in sorted(files, key=sharing.rank))
+    for node in (waiting, computing, computing, waiting):
+        shared._assign_work_unit(node)
+    assert list(shared.assigned_work[waiting]) == ["tests/browser/", "tests/client/test_jobs.py"]
+    assert list(shared.assigned_work[computing]) == ["tests/app/test_db.py", "tests/drills/test_leader.py"], (
+        "whoever has nothing left of its own helps with the other"
+    )
 
 
 def test_every_command_exists() -> None:

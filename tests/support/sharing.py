@@ -1,45 +1,71 @@
-"""How the processes of `make test` share the tests: by whole files, and those first that take long.
+"""How the processes of `make test` share the tests: by whole files, from two lists.
 
 A file stays whole, because what its fixtures make (a table of a million rows, a built site) is made once then. A folder
 stays whole where its fixtures are those of a package and take seconds, or where its files compile the same functions.
-What takes long comes first, so that no process is left alone with it at the end.
+
+Many tests wait for processes, and many others compute. If all processes of pytest took the same list, cores would idle
+while everybody waits, and would be fought for afterwards. So half of the processes begin with the tests that wait, and
+the other half with those that compute; whoever has nothing left in its own list helps with the other. In both lists the
+long files come first, so that no process is left alone with one at the end.
 """
 
 from collections.abc import Sequence
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 WHOLE = ("tests/browser/", "tests/kernels/accuracy/")
-FIRST = (
-    "tests/kernels/cpu/test_ahead.py",  # compiles what the tests of all other folders load
+WAITING = (
     "tests/browser/",
-    "tests/app/http/test_openapi.py",
-    "tests/docs/",
+    "tests/docs/test_pages.py",
+    "tests/integration/test_serve.py",
+    "tests/integration/test_faults.py",
+    "tests/integration/test_presets.py",
     "tests/integration/",
-    "tests/plans/",
+    "tests/docs/",
+    "tests/client/demo/",
+    "tests/worker/test_endings.py",
+    "tests/worker/test_slot.py",
     "tests/drills/",
-    "tests/deploy/",
-    "tests/benchmarks/",
-    "tests/client/",
     "tests/worker/",
-    "tests/engines/",
-    "tests/kernels/scaling/",
-    "tests/app/",
+    "tests/deploy/",
+    "tests/migrations/",
+    "tests/client/",
 )
+"""What starts processes and waits for them; the longest first."""
+COMPUTING = (
+    "tests/kernels/cpu/test_ahead.py",  # compiles what the tests of all other folders load
+    "tests/app/http/test_openapi.py",
+    "tests/kernels/cuda/grouped/test_reducing.py",
+    "tests/kernels/scaling/test_run.py",
+    "tests/kernels/cuda/include/",
+    "tests/kernels/cuda/keyed/",
+    "tests/plans/",
+    "tests/kernels/test_exact.py",
+    "tests/benchmarks/",
+    "tests/app/batches/",
+    "tests/kernels/cuda/",
+)
+"""What computes, in the process of pytest or in a database; the longest first. Every other file is one of these."""
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests in the order in which processes are to take them; within each row of `FIRST` as they were collected."""
-    return sorted(items, key=lambda item: _rank(item.nodeid))
+    """The tests that wait, then those that compute, each in the order of its list; within a row as they were
+    collected."""
+    return sorted(items, key=lambda item: rank(item.nodeid))
 
 
-def _rank(node: str) -> int:
-    return next((rank for rank, start in enumerate(FIRST) if node.startswith(start)), len(FIRST))
+def rank(node: str) -> tuple[bool, int]:
+    """Whether a test computes, and the place of its file or folder in its list."""
+    computes = not node.startswith(WAITING)
+    rows = COMPUTING if computes else WAITING
+    return computes, next((rank for rank, start in enumerate(rows) if node.startswith(start)), len(rows))
 
 
 class WholeFiles(LoadFileScheduling):  # type: ignore[misc]
-    """Gives a process that has nothing left the next file, or the next folder of `WHOLE`."""
+    """Gives a process that has nothing left the next file, or the next folder of `WHOLE`: every second process of those
+    that compute, the others of those that wait."""
 
     def __init__(self, config: pytest.Config, log: object) -> None:
         config.option.loadscopereorder = False  # by the number of tests, which says nothing of how long they take
@@ -48,3 +74,10 @@ class WholeFiles(LoadFileScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return next((folder for folder in WHOLE if file.startswith(folder)), file)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        computes = self.nodes.index(node) % 2 == 1
+        following = next((scope for scope in self.workqueue if rank(scope)[0] == computes), None)
+        if following is not None:
+            self.workqueue.move_to_end(following, last=False)
+        super()._assign_work_unit(node)
