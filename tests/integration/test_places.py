@@ -131,7 +131,9 @@ def test_what_fails_says_why_and_no_secret_is_anywhere(world: World) -> None:
             assert caught.value.reason == reason
             assert repr(url) in str(caught.value)
         assert world.web.asked[-1][1]["authorization"] == f"Bearer {TOKEN}"
-        seen = [httpx.get(f"{world.service.url}{path}", headers=client_headers(world)).text for path in _PAGES]
+        seen = [
+            httpx.get(f"{world.service.url}{path}", headers=client_headers(world), timeout=60).text for path in _PAGES
+        ]
         for job in client.jobs():
             path = f"{world.service.url}/v1/jobs/{job.id}"
             seen.append(httpx.get(path, headers=client_headers(world)).text)
