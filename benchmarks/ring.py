@@ -2,8 +2,8 @@
 
 A `.npy` file in the page cache is summed by backends with rings of different shapes, in turns. A figure is GB/s of the
 file in the best of several runs; a ratio is to one copy from pinned memory in the same run. The stages are those of the
-best run. The first shape is the one that the service has; `--shape` adds one, such as
-`--shape part_bytes=4194304,parts=32,waves=2`. `--out` writes the figures with their provenance as JSON.
+best run. The first shape is the one that the service has; `--shape` adds one, such as `--shape lanes.most_threads=8`.
+`--out` writes the figures with their provenance as JSON.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import os
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -21,24 +22,25 @@ from benchmarks.provenance import of_host
 from warpfold.kernels.backend import Stages
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.staging.lanes import LaneShape
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.npy import open_array, read_head
 
 ROUNDS = 7
 SIZES = (200_000_000, 2 << 30, 8 << 30)
 MIB = 1 << 20
+LANES = LaneShape()
 SHAPES = (
     RingShape(),
-    RingShape(first_bytes=MIB),
-    RingShape(waves=2),
-    RingShape(waves=4),
-    RingShape(waves=8),
-    RingShape(waves=4, first_bytes=MIB // 2),
-    RingShape(part_bytes=4 * MIB, parts=32),
-    RingShape(part_bytes=4 * MIB, parts=24, first_bytes=MIB // 2),
-    RingShape(parts=20),
-    RingShape(most_threads=14),
-    RingShape(most_threads=10),
+    RingShape(lanes=None),
+    RingShape(lanes=replace(LANES, parts=64)),
+    RingShape(lanes=replace(LANES, parts=24)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=32)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=48)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=64)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, parts=64)),
+    RingShape(lanes=replace(LANES, most_threads=10)),
+    RingShape(lanes=replace(LANES, first_bytes=MIB // 16)),
 )
 
 
@@ -102,14 +104,23 @@ def measure(path: Path, nbytes: int, backends: dict[RingShape, CudaBackend]) -> 
 
 
 def _shape(text: str) -> RingShape:
-    fields = dict(part.split("=", 1) for part in text.split(","))
-    return replace(RingShape(), **{name: int(value) for name, value in fields.items()})
+    fields = {name: int(value) for name, value in (part.split("=", 1) for part in text.split(","))}
+    lanes = {name.removeprefix("lanes."): value for name, value in fields.items() if name.startswith("lanes.")}
+    others: dict[str, Any] = {name: value for name, value in fields.items() if not name.startswith("lanes.")}
+    return replace(RingShape(), lanes=replace(LANES, **lanes), **others)
 
 
 def _words(shape: RingShape) -> str:
     """The fields in which a shape differs from that of the service."""
-    usual = asdict(RingShape())
-    return ", ".join(f"{name} {value:,}" for name, value in asdict(shape).items() if value != usual[name]) or "as it is"
+    usual, own = _fields(RingShape()), _fields(shape)
+    return ", ".join(f"{name} {value:,}" for name, value in own.items() if value != usual.get(name)) or "as it is"
+
+
+def _fields(shape: RingShape) -> dict[str, int]:
+    """The fields of a shape and of its lanes; `lanes` is 0 where it has none."""
+    fields = asdict(shape)
+    lanes = fields.pop("lanes")
+    return {**fields, "lanes": 0} if lanes is None else {**fields, **{f"lanes.{name}": lanes[name] for name in lanes}}
 
 
 def _show(rows: list[Row]) -> None:

@@ -49,6 +49,15 @@ def stamp_of(descriptor: int) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where bytes lie: `offset` bytes behind the beginning of the open file `descriptor`, or, where that is −1, at the
+    address `offset`."""
+
+    descriptor: int
+    offset: int
+
+
 class FileBytes:
     """The bytes of an open file from `offset` on. Reading them costs no page faults, as reading a memory map does, and
     finds out that the file was cut, where touching a map would end the process."""
@@ -62,6 +71,10 @@ class FileBytes:
     def behind(self, nbytes: int) -> "FileBytes":
         """The same bytes without the first `nbytes`."""
         return FileBytes(self._descriptor, self._offset + nbytes)
+
+    def location(self, start: int) -> "Location":
+        """Where the bytes from `start` on lie."""
+        return Location(self._descriptor, self._offset + start)
 
     def is_unchanged(self) -> bool:
         """Whether the file is as it was when it was opened, as far as its size and its time of modification tell."""
@@ -109,8 +122,7 @@ class ArraySource:
 
     def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
         dtype = self.dtype
-        as_stored = self.array.flags.c_contiguous and self.array.dtype.isnative and dtype.kind is not Kind.BOOL
-        if self.file is not None and as_stored:
+        if self.file is not None and bytes_at(self) is not None:
             self.file.read_into(start * dtype.itemsize, out)
         else:
             out[:] = np.ascontiguousarray(self.read(start, start + out.size // dtype.itemsize)).view(np.uint8)
@@ -281,6 +293,18 @@ def part_of(source: Source, start: int, stop: int) -> Source:
         case FileSource(dtype, _, file, offset):
             return FileSource(dtype, stop - start, file, offset + start * dtype.itemsize)
     return PartSource(source, start, stop - start)
+
+
+def bytes_at(source: object) -> Location | None:
+    """Where the bytes of a source's elements lie one after another as kernels read them; None where they do not."""
+    match source:
+        case ArraySource(array, file):
+            if not (array.flags.c_contiguous and array.dtype.isnative and source.dtype.kind is not Kind.BOOL):
+                return None
+            return Location(-1, array.ctypes.data) if file is None else file.location(0)
+        case FileSource(file=file, offset=offset):
+            return file.location(offset)
+    return None
 
 
 def generator_of(source: object) -> tuple[GeneratedSource, int] | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.backend import Stages
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.staging import parts, stager
+from warpfold.kernels.cuda.staging.lanes import LaneShape
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -180,9 +181,11 @@ def test_a_source_in_order_without_elements_or_with_an_error_leaves_the_gpu_in_o
 @pytest.mark.parametrize(
     "shape",
     [
-        RingShape(part_bytes=PART, parts=3, most_threads=5, first_bytes=PART // 4),
-        RingShape(part_bytes=PART, parts=4, most_threads=3, waves=4),
-        RingShape(part_bytes=PART, first_bytes=PART // 8, waves=2),
+        RingShape(part_bytes=PART, parts=3, most_threads=5, first_bytes=PART // 4, lanes=None),
+        RingShape(part_bytes=PART, parts=4, most_threads=3, waves=4, lanes=None),
+        RingShape(part_bytes=PART, first_bytes=PART // 8, waves=2, lanes=None),
+        RingShape(part_bytes=PART, lanes=LaneShape(part_bytes=PART // 4, parts=7, first_bytes=40, most_threads=3)),
+        RingShape(part_bytes=PART, parts=3, lanes=LaneShape(part_bytes=PART, parts=3, first_bytes=8, most_threads=5)),
     ],
 )
 def test_a_ring_of_any_shape_brings_the_same_elements(

@@ -93,6 +93,22 @@ class PinnedRing:
         """Wait until no thread writes into the ring any more: a reduction that ended early asks for no more parts."""
         wait([slot.reading for slot in self._slots if slot.reading is not None])
 
+    @property
+    def part_bytes(self) -> int:
+        """The bytes of a part of a long source."""
+        return self._shape.part_bytes
+
+    def lend(self) -> list[int]:
+        """The addresses of all parts, `part_bytes` each, for others to use until `begin` is called. Nothing uses them
+        any more."""
+        self._abandon()
+        self._coming = iter(())
+        while len(self._slots) < self._shape.parts:
+            self._slots.append(_Slot())
+        for slot in self._slots:
+            slot.reserve(self._shape.part_bytes)
+        return sorted(slot.address for slot in self._slots)
+
     def close(self) -> None:
         """Give the memory back, and end the threads."""
         self._coming = iter(())
@@ -122,13 +138,18 @@ class _Slot:
         """Read `part` into the pinned memory, of which there are `room` bytes or as many as the part has."""
         self.nbytes = part.size * part.source.dtype.itemsize
         if self._pinned is None or self._pinned.size < self.nbytes:
-            self._wait_for_gpu()
-            self._pinned = _pinned(max(room, self.nbytes))
+            self.reserve(max(room, self.nbytes))
         if threads is None:
             self.reading = None
             self._fill(part, times)
         else:
             self.reading = threads.submit(self._fill, part, times)
+
+    def reserve(self, nbytes: int) -> None:
+        """Have at least `nbytes` of pinned memory, which the GPU does not read any more."""
+        self._wait_for_gpu()
+        if self._pinned is None or self._pinned.size < nbytes:
+            self._pinned = _pinned(nbytes)
 
     def _fill(self, part: Part, times: StageTimes) -> None:
         self._wait_for_gpu()

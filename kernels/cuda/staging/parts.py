@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cuda.staging.lanes import LaneShape
 from warpfold.kernels.source import Source
 
 _LEAST_BYTES = 1 << 19
 """The smallest part of a source that is cut into many: handing a part over takes as long as copying 2 MiB."""
+
+_LANES = LaneShape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,9 @@ class RingShape:
     is cut into smaller parts, so that each thread reads as many of them or more: no thread reads long while all others
     have nothing left to read. `decoded_bytes` is the size of a piece of what comes in order; one piece is copied while
     the next is decoded.
+
+    `lanes` say how sources are read whose bytes lie in a file as they are in memory; None reads them by the same
+    threads as all others.
     """
 
     part_bytes: int = 1 << 23
@@ -36,6 +42,7 @@ class RingShape:
     first_bytes: int = 1 << 23
     waves: int = 0
     decoded_bytes: int = 1 << 26
+    lanes: LaneShape | None = _LANES
 
     def threads(self) -> int:
         """How many threads read. Some cores are left to the thread that drives the GPU and to the driver's own."""

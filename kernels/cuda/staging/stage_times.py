@@ -43,6 +43,12 @@ class StageTimes:
         """Note that the GPU has copied a part, and for how many seconds."""
         self._add("copied", seconds)
 
+    def brought(self, read_s: float, copied_s: float, *, in_memory: bool) -> None:
+        """Note that threads read for so many seconds together, as `reading` counts them, and for how many seconds the
+        GPU copied what they read."""
+        self._add("staged" if in_memory else "read", read_s)
+        self._add("copied", copied_s)
+
     def stages(self, reduce_s: float) -> Stages:
         """The stages of a reduction whose work has ended; `reduce_s` is its time on the GPU.
 

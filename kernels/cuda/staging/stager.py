@@ -13,6 +13,7 @@ from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.buffers import DeviceBuffer, PinnedRing
+from warpfold.kernels.cuda.staging.file_ring import FileRing
 from warpfold.kernels.cuda.staging.generator import fill, load
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
@@ -46,6 +47,9 @@ class Stager:
         self._gpu = gpu
         self._shape = shape or RingShape()
         self._ring = PinnedRing(gpu, self._shape)
+        self._files = FileRing(gpu, self._ring, self._shape.lanes)
+        # Which of the two brings the sources in hand.
+        self._bringing: PinnedRing | FileRing = self._ring
         self._times = StageTimes(gpu.stream)
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 
@@ -68,6 +72,8 @@ class Stager:
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         """The pieces of sources of which one at least comes in order: a thread decodes a piece while the one before is
         copied and reduced."""
+        self._files.rest()
+        self._bringing = self._ring
         size = self._shape.decoded_bytes // max(source.dtype.itemsize for source in sources)
         likely, first, before = max(map(likely_count, sources)), 0, 0
         with ahead(self._decoded(held_side_by_side(sources, size))) as decoded:
@@ -105,22 +111,33 @@ class Stager:
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         size, count = min(map(piece_size, sources)), sources[0].count
         self._read_ahead(sources, size)
-        for number, start in enumerate(range(0, count, size)):
-            buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
-            for buffer in buffers:
-                buffer.wait()
-            if progress is not None:  # the piece before last is done
-                progress(max(0, start - size), count)
-            arrays = []
-            for source, buffer in zip(sources, buffers, strict=True):
-                arrays.append(buffer.array(min(size, count - start), source.dtype))
-                self._bring(source, start, arrays[-1])
-            yield tuple(arrays), start
-            for buffer in buffers:
-                buffer.mark(self._gpu.stream)
+        try:
+            for number, start in enumerate(range(0, count, size)):
+                buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
+                done = self._wait_for(buffers, start, size)
+                if progress is not None:
+                    progress(done, count)
+                arrays = []
+                for source, buffer in zip(sources, buffers, strict=True):
+                    arrays.append(buffer.array(min(size, count - start), source.dtype))
+                    self._bring(source, start, arrays[-1])
+                yield tuple(arrays), start
+                for buffer in buffers:
+                    buffer.mark(self._gpu.stream)
+        finally:
+            self._files.stop()
         self._gpu.stream.synchronize()
         if progress is not None:
             progress(count, count)
+
+    def _wait_for(self, buffers: Sequence[DeviceBuffer], start: int, size: int) -> int:
+        """Wait until the next piece, which begins at `start`, may be brought into `buffers`; how many elements are done
+        for certain. Where lanes bring it, it is the stream that waits, and one piece more may be under way."""
+        if self._bringing is self._files:
+            return max(0, start - 2 * size)
+        for buffer in buffers:
+            buffer.wait()  # the piece before last is done
+        return max(0, start - size)
 
     def whole(self, elements: Elements, progress: Progress | None) -> Any:
         """One CuPy array of one dimension that holds all `elements`. Raises OutOfMemory if they do not fit."""
@@ -145,18 +162,24 @@ class Stager:
             array = cupy.empty(source.count, dtype=carrier(source.dtype))
         size = piece_size(source)
         self._read_ahead((source,), size)
-        for number, start in enumerate(range(0, source.count, size)):
-            buffer = self._buffers[number % 2]
-            buffer.wait()
-            if progress is not None:
-                progress(max(0, start - size), source.count)
-            self._bring(source, start, array[start : start + size])
-            buffer.mark(self._gpu.stream)
+        try:
+            for number, start in enumerate(range(0, source.count, size)):
+                buffer = self._buffers[number % 2]
+                done = self._wait_for((buffer,), start, size)
+                if progress is not None:
+                    progress(done, source.count)
+                self._bring(source, start, array[start : start + size])
+                buffer.mark(self._gpu.stream)
+        finally:
+            self._files.stop()
         return array
 
     def _read_ahead(self, sources: Sequence[Source], size: int) -> None:
         """Start to read what crosses the bus, in the order in which `_bring` will ask for it."""
-        self._ring.begin([source for source in sources if generator_of(source) is None], size, self._times)
+        crossing = [source for source in sources if generator_of(source) is None]
+        self._files.rest()
+        self._bringing = self._files if self._files.takes(crossing) else self._ring
+        self._bringing.begin(crossing, size, self._times)
 
     def _bring(self, source: Source, start: int, array: Any) -> None:
         if (generator := generator_of(source)) is not None:
@@ -165,16 +188,17 @@ class Stager:
             with self._times.making:
                 fill(self._gpu, made, array, first + start)
         else:
-            self._ring.send(array)
+            self._bringing.send(array)
 
     def stages(self, reduce_s: float) -> Stages:
         """How long each stage of the last sources was busy. Their copies must have ended; `reduce_s` is the time of
         their reduction."""
-        self._ring.count_copies()
+        self._bringing.count_copies()
         return self._times.stages(reduce_s)
 
     def close(self) -> None:
         """Give the buffers back, and end the threads."""
+        self._files.close()
         self._ring.close()
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
 

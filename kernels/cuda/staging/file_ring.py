@@ -1,0 +1,102 @@
+"""Files on their way to the GPU by lanes, which borrow the pinned memory of a ring."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.staging.buffers import PinnedRing
+from warpfold.kernels.cuda.staging.lanes import Lanes, LaneShape, Places, cuda_driver
+from warpfold.kernels.cuda.staging.parts import bytes_of
+from warpfold.kernels.cuda.staging.stage_times import StageTimes
+from warpfold.kernels.source import Source, bytes_at, in_memory
+
+
+class FileRing:
+    """Brings sources whose bytes lie in a file, or in memory, as the kernels read them. It has the methods of a
+    `PinnedRing`, and shares the memory of `ring`: one of the two is in use at a time."""
+
+    def __init__(self, gpu: Gpu, ring: PinnedRing, shape: LaneShape | None) -> None:
+        self._gpu, self._ring = gpu, ring
+        if shape is not None and shape.part_bytes > ring.part_bytes:
+            shape = replace(shape, part_bytes=ring.part_bytes)
+        self._shape = shape
+        self._lanes: Lanes | None = None
+        self._events: list[tuple[Any, Any]] = []
+        self._times = StageTimes(gpu.stream)
+        self._in_memory = False
+
+    def takes(self, sources: Sequence[Source]) -> bool:
+        """Whether the bytes of all `sources` lie somewhere, and are enough for several threads."""
+        if self._shape is None or sys.platform != "linux" or bytes_of(sources) <= self._ring.part_bytes:
+            return False
+        return all(bytes_at(source) is not None for source in sources)
+
+    def begin(self, sources: Sequence[Source], piece: int, times: StageTimes) -> None:
+        """Start to read `sources`, which `send` will ask for in pieces of `piece` elements, and of each piece source
+        after source. What is read and copied is counted in `times`."""
+        lanes, shape = self._ready()
+        self.rest()
+        blocks = self._ring.lend()
+        together = self._ring.part_bytes // shape.part_bytes
+        places = [block + number * shape.part_bytes for block in blocks for number in range(together)][: shape.parts]
+        self._times, self._in_memory = times, all(map(in_memory, sources))
+        threads = lanes.begin(sources, piece, Places(np.array(places, np.int64), shape.part_bytes, together))
+        times.threads = max(times.threads, threads)
+
+    def send(self, array: Any) -> None:
+        """Put the copies of the next piece, which fills the CuPy `array`, on the GPU's stream. Raises what reading it
+        raised."""
+        assert self._lanes is not None, "begin comes before"
+        _check(self._lanes.copy(array.data.ptr))
+
+    def count_copies(self) -> None:
+        """Count the times of reading and of the copies, which must have ended."""
+        if self._lanes is not None and self._shape is not None:
+            _check(self._lanes.retire())
+            read_s, copied_s = self._lanes.seconds()
+            self._times.brought(read_s, copied_s, in_memory=self._in_memory)
+
+    def stop(self) -> None:
+        """Wait until no thread reads any more."""
+        if self._lanes is not None:
+            self._lanes.stop()
+
+    def rest(self) -> None:
+        """Leave the memory to others: wait until no thread writes to it, and the GPU reads from it no more."""
+        self.stop()
+        if self._lanes is not None and self._lanes.under_way:
+            with cuda_errors("copying to the GPU"):
+                self._gpu.stream.synchronize()
+            _check(self._lanes.retire())
+
+    def _ready(self) -> tuple[Lanes, LaneShape]:
+        import cupy
+
+        assert self._shape is not None, "takes says so"
+        if self._lanes is None:
+            with self._gpu.preparation, cuda_errors("events of copies"):
+                self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self._shape.parts)]
+                pointers = np.array([[event.ptr for event in pair] for pair in self._events], np.int64)
+                self._lanes = Lanes(self._shape, cuda_driver(), pointers, self._gpu.stream.ptr)
+                self._lanes.load()
+        return self._lanes, self._shape
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._lanes is not None:
+            self.rest()
+            self._lanes.close()
+            self._lanes = None
+
+
+def _check(error: int) -> None:
+    from cupy.cuda import driver
+
+    if error:
+        with cuda_errors("copying to the GPU"):
+            raise driver.CUDADriverError(error)

@@ -1,0 +1,323 @@
+"""Machine code of the threads that read files into pinned memory, and of the thread that has the GPU copy it.
+
+Both go on without the interpreter's lock: a hand-over between two Python threads takes up to 0.1 ms on a machine with
+16 cores, in which the bus carries 5 MB. The threads share *words*, integers of 64 bits at addresses, which are read and
+written as atomics; `kernels.cuda.staging.lanes` owns the memory behind all addresses. The functions of CUDA are called
+at addresses, too, so that tests can have others called.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import extending
+
+from warpfold.kernels.jit import jit
+
+WORD, LINE = 8, 64
+
+# Words that all threads share are a cache line apart: word n is at `control + n * LINE`.
+NEXT = 0
+"""The part that is claimed next."""
+FREED = 1
+"""So many parts, counted from the first, have reached the GPU."""
+STOP = 2
+"""Not 0 when nobody is to read or copy any more."""
+FAILED, ERROR = 3, 4
+"""How many threads failed, and the number of the system's error that the first of them met, 0 at the end of a file."""
+ACTIVE = 5
+"""Threads that have not finished the current sources."""
+READ_NS = 6
+"""Nanoseconds that reading took, of all threads."""
+ENDED = 7
+"""Not 0 when the threads are to end."""
+PARTS, SLOTS = 8, 9
+"""How many parts there are, and how many places of pinned memory they take in turns."""
+TABLE, PLACES = 10, 11
+"""Addresses: of the table of parts, and of the addresses of the places."""
+WAKE = 12
+"""The eventfd from which the threads learn that there is work."""
+STARTED, DONE = 13, 14
+"""Runs of parts whose copies were put on the stream, and of these those that have ended."""
+COPIED_NS = 15
+"""Nanoseconds that the copies that have ended took."""
+WORDS = 16
+
+# The table has a row of these words for each part.
+DESCRIPTOR, OFFSET, BYTES, READY = 0, 1, 2, 3
+"""The file's descriptor, or -1 for memory; where in the file, or in memory, the part begins; its length; and 1 when it
+is in pinned memory."""
+COLUMNS = 4
+
+NOT_READY = 600
+"""What cuEventQuery answers while the work before an event goes on."""
+
+_types: Any = numba.types
+_I32, _I64, _WORD = ir.IntType(32), ir.IntType(64), _types.int64
+_pread = _types.ExternalFunction("pread", _WORD(_types.int32, _WORD, _WORD, _WORD))
+_read = _types.ExternalFunction("read", _WORD(_types.int32, _WORD, _WORD))
+_memcpy = _types.ExternalFunction("memcpy", _WORD(_WORD, _WORD, _WORD))
+_errno = _types.ExternalFunction("__errno_location", _WORD())
+_clock = _types.ExternalFunction("clock_gettime", _types.int32(_types.int32, _WORD))
+_yield = _types.ExternalFunction("sched_yield", _types.int32())
+_usleep = _types.ExternalFunction("usleep", _types.int32(_types.uint32))
+
+_MONOTONIC = 1
+_EINTR = 4
+_YIELDS, _SLEEP_US = 256, 20
+
+
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """What compiled functions call by the name of `function`, which says how it is compiled."""
+    declared: Any = extending
+    return declared.intrinsic(function)
+
+
+@_intrinsic
+def load(context: Any, address: Any) -> Any:
+    """The word at `address`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(builder.inttoptr(arguments[0], _I64.as_pointer()), "acquire", WORD)
+
+    return _WORD(_WORD), generate
+
+
+@_intrinsic
+def store(context: Any, address: Any, value: Any) -> Any:
+    """Make `value` the word at `address`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[1], builder.inttoptr(arguments[0], _I64.as_pointer()), "release", WORD)
+        return context.get_dummy_value()
+
+    return _types.void(_WORD, _WORD), generate
+
+
+@_intrinsic
+def add(context: Any, address: Any, value: Any) -> Any:
+    """Add `value` to the word at `address`, and return what it was before."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
+        return builder.atomic_rmw("add", pointer, arguments[1], "seq_cst")
+
+    return _WORD(_WORD, _WORD), generate
+
+
+@_intrinsic
+def _load_int(context: Any, address: Any) -> Any:
+    """The C int at `address`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], _I32.as_pointer()))
+
+    return _types.int32(_WORD), generate
+
+
+def _caller(count: int) -> Any:
+    """What calls the C function at an address with `count` words, and returns its int."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_I32, [_I64] * count)
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return _types.int32(*[_WORD] * (count + 1)), generate
+
+
+@_intrinsic
+def _call1(context: Any, function: Any, first: Any) -> Any:
+    return _caller(1)
+
+
+@_intrinsic
+def _call2(context: Any, function: Any, first: Any, second: Any) -> Any:
+    return _caller(2)
+
+
+@_intrinsic
+def _call3(context: Any, function: Any, first: Any, second: Any, third: Any) -> Any:
+    return _caller(3)
+
+
+@_intrinsic
+def _call4(context: Any, function: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+    return _caller(4)
+
+
+@jit
+def now_ns(scratch: Any) -> Any:
+    """Nanoseconds of the clock that never goes back; `scratch` is the address of two words."""
+    _clock(_MONOTONIC, scratch)
+    return load(scratch) * 1_000_000_000 + load(scratch + WORD)
+
+
+@jit
+def _pause(idle: Any) -> Any:
+    """Wait a little, and longer when one has waited `idle` times already; return `idle` + 1."""
+    if idle < _YIELDS:
+        _yield()
+    else:
+        _usleep(_SLEEP_US)
+    return idle + 1
+
+
+@jit
+def _fail(control: Any, error: Any) -> None:
+    if add(control + FAILED * LINE, 1) == 0:
+        store(control + ERROR * LINE, error)
+    store(control + STOP * LINE, 1)
+
+
+@jit
+def _fill(control: Any, row: Any, place: Any) -> Any:
+    """Read one part into pinned memory; whether that went well."""
+    descriptor, offset = load(row + DESCRIPTOR * WORD), load(row + OFFSET * WORD)
+    left = load(row + BYTES * WORD)
+    if descriptor < 0:
+        _memcpy(place, offset, left)
+        return True
+    while left > 0:
+        got = _pread(descriptor, place, left, offset)
+        if got < 0:
+            error = _load_int(_errno())
+            if error == _EINTR:
+                continue
+            _fail(control, error)
+            return False
+        if got == 0:
+            _fail(control, 0)
+            return False
+        place, offset, left = place + got, offset + got, left - got
+    return True
+
+
+@jit
+def read_parts(control: Any, scratch: Any) -> None:
+    """Claim and read parts until there are no more. Several threads do so at once, each with its own `scratch`."""
+    parts, slots = load(control + PARTS * LINE), load(control + SLOTS * LINE)
+    table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
+    while True:
+        part = add(control + NEXT * LINE, 1)
+        if part >= parts:
+            return
+        idle = 0
+        while part - load(control + FREED * LINE) >= slots and load(control + STOP * LINE) == 0:
+            idle = _pause(idle)
+        if load(control + STOP * LINE) != 0:
+            return
+        row = table + part * COLUMNS * WORD
+        began = now_ns(scratch)
+        if not _fill(control, row, load(places + part % slots * WORD)):
+            return
+        add(control + READ_NS * LINE, now_ns(scratch) - began)
+        store(row + READY * WORD, 1)
+
+
+@jit
+def serve(control: Any, scratch: Any) -> None:
+    """Wait for sources and read them, again and again, until ENDED is set. `scratch` is the address of two words."""
+    wake = load(control + WAKE * LINE)
+    while True:
+        if _read(wake, scratch, WORD) != WORD:
+            if _load_int(_errno()) == _EINTR:
+                continue
+            return
+        if load(control + ENDED * LINE) != 0:
+            return
+        read_parts(control, scratch)
+        add(control + ACTIVE * LINE, -1)
+
+
+@jit
+def wait_idle(control: Any) -> None:
+    """Return when no thread reads any more."""
+    idle = 0
+    while load(control + ACTIVE * LINE) > 0:
+        idle = _pause(idle)
+
+
+@jit
+def retire(control: Any, driver: Any, scratch: Any) -> Any:
+    """Let threads read into the places of all parts that have reached the GPU. The error of CUDA, or 0."""
+    events, most, runs = driver[4], driver[5], driver[6]
+    while True:
+        done = load(control + DONE * LINE)
+        if done == load(control + STARTED * LINE):
+            return 0
+        at = done % most
+        answer = _call1(driver[2], load(events + (2 * at + 1) * WORD))
+        if answer != 0:
+            return 0 if answer == NOT_READY else answer
+        # Milliseconds, as a float32 in the lower half of the word.
+        answer = _call3(driver[3], scratch, load(events + 2 * at * WORD), load(events + (2 * at + 1) * WORD))
+        if answer != 0:
+            return answer
+        add(control + COPIED_NS * LINE, nanoseconds(load(scratch)))
+        store(control + FREED * LINE, load(runs + at * WORD))
+        store(control + DONE * LINE, done + 1)
+
+
+@_intrinsic
+def _as_float32(context: Any, word: Any) -> Any:
+    """The float32 whose bits are the lower half of `word`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(builder.trunc(arguments[0], _I32), ir.FloatType())
+
+    return _types.float32(_WORD), generate
+
+
+@jit
+def nanoseconds(word: Any) -> Any:
+    """The milliseconds in the lower half of `word`, as nanoseconds."""
+    return int(_as_float32(word) * 1e6)
+
+
+@jit
+def copy_parts(control: Any, driver: Any, scratch: Any, first: Any, stop: Any, target: Any) -> Any:
+    """Put the copies of parts first … stop − 1 to the GPU's memory at `target` on the stream, each as soon as it is
+    read; neighbours that are read already in one copy. Returns the error of CUDA, or 0; at once where reading failed.
+
+    `driver` has the addresses of cuMemcpyHtoDAsync, cuEventRecord, cuEventQuery and cuEventElapsedTime; the address of
+    pairs of events; how many pairs there are; the address of a word for each pair; the stream; and how many places of
+    pinned memory were allocated together: no copy goes beyond such a block."""
+    table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
+    slots = load(control + SLOTS * LINE)
+    events, most, runs, stream, together = driver[4], driver[5], driver[6], driver[7], driver[8]
+    part = first
+    while part < stop:
+        idle = 0
+        row = table + part * COLUMNS * WORD
+        while True:
+            answer = retire(control, driver, scratch)
+            if answer != 0:
+                return answer
+            in_flight = load(control + STARTED * LINE) - load(control + DONE * LINE)
+            if load(row + READY * WORD) != 0 and in_flight < most:
+                break
+            if load(control + FAILED * LINE) != 0:
+                return 0
+            idle = _pause(idle)
+        place, nbytes, end = load(places + part % slots * WORD), load(row + BYTES * WORD), part + 1
+        while end < stop and end % slots % together != 0:
+            row = table + end * COLUMNS * WORD
+            if load(row + READY * WORD) == 0 or load(places + end % slots * WORD) != place + nbytes:
+                break
+            nbytes, end = nbytes + load(row + BYTES * WORD), end + 1
+        started = load(control + STARTED * LINE)
+        at = started % most
+        answer = _call2(driver[1], load(events + 2 * at * WORD), stream)
+        if answer == 0:
+            answer = _call4(driver[0], target, place, nbytes, stream)
+        if answer == 0:
+            answer = _call2(driver[1], load(events + (2 * at + 1) * WORD), stream)
+        if answer != 0:
+            return answer
+        store(runs + at * WORD, end)
+        store(control + STARTED * LINE, started + 1)
+        part, target = end, target + nbytes
+    return 0

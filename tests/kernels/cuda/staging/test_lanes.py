@@ -1,0 +1,241 @@
+"""Threads that read files into places of memory, and what copies them on; a copy of memory stands for the GPU's."""
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from warpfold.kernels.cuda.staging import lanes as module
+from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, Places, table_of
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import ArraySource, FileBytes, FileSource
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
+
+NOT_READY = 600
+SHAPE = LaneShape(part_bytes=1 << 10, parts=8, first_bytes=1 << 7, most_threads=5)
+
+Word = ctypes.c_int64
+_COPY = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word, Word, Word)
+_RECORD = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word)
+_QUERY = ctypes.CFUNCTYPE(ctypes.c_int, Word)
+_ELAPSED = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word, Word)
+
+
+class LateGpu:
+    """Copies when it is asked for the end of a copy, and says once for each that it has not ended yet: a place that is
+    filled again before its copy has ended would reach the memory of another part."""
+
+    def __init__(self, error: int = 0) -> None:
+        self.copies: list[tuple[int, int, int]] = []
+        self.waiting: dict[int, tuple[int, int, int]] = {}
+        self._last: tuple[int, int, int] | None = None
+        self._asked: set[int] = set()
+        self._functions = (
+            _COPY(lambda target, place, nbytes, _: self._copy(target, place, nbytes, error)),
+            _RECORD(self._record),
+            _QUERY(self._query),
+            _ELAPSED(self._elapsed),
+        )
+        self.driver = Driver(*(ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions))
+
+    def _copy(self, target: int, place: int, nbytes: int, error: int) -> int:
+        self._last = (target, place, nbytes)
+        self.copies.append(self._last)
+        return error
+
+    def _record(self, event: int, stream: int) -> int:
+        assert stream == 77
+        if self._last is not None:
+            self.waiting[event], self._last = self._last, None
+        return 0
+
+    def _query(self, event: int) -> int:
+        if event not in self._asked:
+            self._asked.add(event)
+            return NOT_READY
+        self._asked.discard(event)
+        target, place, nbytes = self.waiting.pop(event)
+        ctypes.memmove(target, place, nbytes)
+        return 0
+
+    def _elapsed(self, out: int, begun: int, copied: int) -> int:
+        ctypes.c_float.from_address(out).value = 0.5
+        return 0
+
+
+@dataclass
+class Bench:
+    """Lanes, the memory that they fill, and the GPU that copies from it."""
+
+    lanes: Lanes
+    gpu: LateGpu
+    shape: LaneShape
+    memory: NDArray[np.uint8]
+
+    def brought(self, *sources: ArraySource | FileSource, piece: int) -> list[NDArray[np.uint8]]:
+        """The bytes of all sources, as they arrive."""
+        size = self.shape.part_bytes
+        addresses = self.memory.ctypes.data + size * np.arange(self.shape.parts)
+        self.lanes.begin(sources, piece, Places(addresses.astype(np.int64), size, 4))
+        out = [np.full(source.count * source.dtype.itemsize, 0xEE, np.uint8) for source in sources]
+        for start in range(0, sources[0].count, piece):
+            for source, array in zip(sources, out, strict=True):
+                error = self.lanes.copy(array.ctypes.data + start * source.dtype.itemsize)
+                assert error == 0
+        while self.lanes.under_way:
+            assert self.lanes.retire() == 0
+        return out
+
+
+@contextmanager
+def bench(shape: LaneShape = SHAPE, error: int = 0) -> Iterator[Bench]:
+    gpu = LateGpu(error)
+    events = np.arange(6, dtype=np.int64).reshape(3, 2)
+    lanes = Lanes(shape, gpu.driver, events, 77)
+    try:
+        yield Bench(lanes, gpu, shape, np.zeros(shape.parts * shape.part_bytes, np.uint8))
+    finally:
+        lanes.close()
+
+
+@pytest.fixture(autouse=True)
+def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "usable_cores", lambda: 8)
+
+
+def in_file(folder: Path, content: bytes, dtype: str, offset: int = 0) -> FileSource:
+    path = folder / "x"
+    path.write_bytes(b"?" * offset + content)
+    with path.open("rb") as file:
+        row = DTYPES[dtype]
+        return FileSource(row, len(content) // row.itemsize, FileBytes(file.fileno(), 0), offset)
+
+
+def test_the_bytes_of_a_file_arrive_whatever_its_length(tmp_path: Path) -> None:
+    random = np.random.default_rng()
+    with bench() as own:
+        for count in (1, 127, 128, 129, 1023, 1024, 1025, 4096, 4097, 16 * 1024, 40_961):
+            content = random.bytes(count)
+            (arrived,) = own.brought(in_file(tmp_path, content, "uint8", offset=count % 7), piece=4096)
+            assert arrived.tobytes() == content
+            assert len(own.gpu.copies) <= len(table_of([in_file(tmp_path, content, "uint8")], 4096, SHAPE)[0])
+            own.gpu.copies.clear()
+            read_s, copied_s = own.lanes.seconds()
+            assert read_s > 0
+            assert copied_s > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("parts", [1, 3, 8])
+def test_threads_and_places_of_any_number_give_the_same_bytes(tmp_path: Path, threads: int, parts: int) -> None:
+    content = np.random.default_rng().bytes(30_000)
+    shape = LaneShape(part_bytes=512, parts=parts, first_bytes=100, most_threads=threads)
+    with bench(shape) as own:
+        (arrived,) = own.brought(in_file(tmp_path, content, "float32"), piece=1000)
+    assert arrived.tobytes() == content
+
+
+def test_two_sources_arrive_piece_after_piece(tmp_path: Path) -> None:
+    random = np.random.default_rng()
+    first = random.standard_normal(5000)
+    with bench() as own:
+        content = random.bytes(5000 * 2)
+        arrived = own.brought(ArraySource(first), in_file(tmp_path, content, "int16"), piece=512)
+    assert arrived[0].tobytes() == first.tobytes()
+    assert arrived[1].tobytes() == content
+
+
+def test_parts_that_are_ready_together_are_copied_together(tmp_path: Path) -> None:
+    shape = LaneShape(part_bytes=1 << 10, parts=8, first_bytes=1 << 10, most_threads=2)
+    content = np.random.default_rng().bytes(8 << 10)
+    with bench(shape) as own:
+        size = shape.part_bytes
+        addresses = own.memory.ctypes.data + size * np.arange(8)
+        own.lanes.begin([in_file(tmp_path, content, "uint8")], 8 << 10, Places(addresses, size, 4))
+        own.lanes._native.wait_idle(own.lanes._control)
+        out = np.zeros(8 << 10, np.uint8)
+        assert own.lanes.copy(out.ctypes.data) == 0
+        assert [nbytes for _, _, nbytes in own.gpu.copies] == [4 << 10, 4 << 10], "and none beyond a block"
+
+
+def test_a_file_that_is_cut_is_refused_and_the_next_is_read(tmp_path: Path) -> None:
+    content = np.random.default_rng().bytes(50_000)
+    source = in_file(tmp_path, content, "uint8")
+    os.truncate(tmp_path / "x", 20_000)
+    with bench() as own:
+        with pytest.raises(InvalidInput, match="became shorter while it was read"):
+            own.brought(source, piece=4096)
+        while own.lanes.under_way:
+            own.lanes.retire()
+        (arrived,) = own.brought(in_file(tmp_path, content, "uint8"), piece=4096)
+        assert arrived.tobytes() == content
+
+
+def test_what_cannot_be_read_says_what_the_system_says(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)  # reading a folder fails
+    try:
+        source = FileSource(DTYPES["uint8"], 9000, FileBytes(descriptor, 0), 0)
+        with bench() as own, pytest.raises(InvalidInput, match="cannot be read: is a directory"):
+            own.brought(source, piece=4096)
+    finally:
+        os.close(descriptor)
+
+
+def test_an_error_of_the_gpu_is_handed_on(tmp_path: Path) -> None:
+    with bench(error=700) as own:
+        size = own.shape.part_bytes
+        addresses = own.memory.ctypes.data + size * np.arange(own.shape.parts)
+        own.lanes.begin([in_file(tmp_path, bytes(9000), "uint8")], 4096, Places(addresses, size, 4))
+        assert own.lanes.copy(0) == 700
+
+
+def test_threads_stop_in_the_middle_of_a_file(tmp_path: Path) -> None:
+    content = np.random.default_rng().bytes(100_000)
+    with bench() as own:
+        size = own.shape.part_bytes
+        addresses = own.memory.ctypes.data + size * np.arange(own.shape.parts)
+        out = np.zeros(100_000, np.uint8)
+        for pieces in range(4):
+            own.lanes.begin([in_file(tmp_path, content, "uint8")], 4096, Places(addresses, size, 4))
+            for piece in range(pieces):
+                assert own.lanes.copy(out.ctypes.data + 4096 * piece) == 0
+            own.lanes.stop()
+            while own.lanes.under_way:
+                own.lanes.retire()
+            assert out[: 4096 * pieces].tobytes() == content[: 4096 * pieces]
+        (arrived,) = own.brought(in_file(tmp_path, content, "uint8"), piece=4096)
+        assert arrived.tobytes() == content
+
+
+def test_every_byte_is_in_one_part_within_one_piece() -> None:
+    for shape in (SHAPE, LaneShape(part_bytes=1 << 10, first_bytes=1 << 10), LaneShape(part_bytes=64, first_bytes=1)):
+        for count in (1, 511, 512, 4096, 4097, 20_000):
+            sources = [ArraySource(np.empty(count)), ArraySource(np.empty(count, np.int16))]
+            table, ends = table_of(sources, 512, shape)
+            at = {0: sources[0].array.ctypes.data, 1: sources[1].array.ctypes.data}
+            begins = [0, *ends[:-1]]
+            for number, (first, stop) in enumerate(zip(begins, ends, strict=True)):
+                row = table[first:stop]
+                assert (row[:, 2] > 0).all()
+                assert (row[:, 2] <= shape.part_bytes).all()
+                assert (row[:, 1] == at[number % 2] + np.cumsum(row[:, 2]) - row[:, 2]).all()
+                at[number % 2] += int(row[:, 2].sum())
+            assert at == {n: each.array.ctypes.data + each.array.nbytes for n, each in enumerate(sources)}
+
+
+def test_lanes_that_nobody_closes_end_with_their_owner() -> None:
+    lanes = Lanes(SHAPE, LateGpu().driver, np.zeros((1, 2), np.int64), 77)
+    lanes.load()
+    threads = list(lanes._threads)
+    assert all(thread.is_alive() for thread in threads)
+    del lanes
+    assert not any(thread.is_alive() for thread in threads)
