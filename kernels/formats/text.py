@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from threading import local
@@ -39,12 +40,11 @@ NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null")
 _FIRST_BYTES = 1 << 22
 """The block that tells the dtypes, and the longest line."""
 
-_BLOCK_BYTES = 1 << 21
-"""What one thread parses at a time of a long file."""
+_BLOCK_BYTES = 3 << 20
+"""The most that one thread parses at a time. Smaller blocks cost more hand-overs of the interpreter's lock."""
 
 _LEAST_BLOCK_BYTES = 1 << 20
-_BLOCKS_A_THREAD = 8
-"""Threads end a short file at about the same time if each of them has so many blocks."""
+"""A short file is cut for fewer threads, because a block costs about as much as parsing 100 KiB."""
 
 _HEAD_BYTES = 1 << 16
 """The beginning of a file that tells the columns' names."""
@@ -137,8 +137,7 @@ class TextFile:
         self._file, self._packed = file, packed
         self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
         self._size = file.seek(0, 2)
-        even = max(_LEAST_BLOCK_BYTES, self._size // (usable_cores() * _BLOCKS_A_THREAD))
-        self._block_bytes = min(_BLOCK_BYTES, even)
+        self._block_bytes = _even_blocks(self._size, usable_cores())
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
@@ -150,23 +149,28 @@ class TextFile:
         """The schema of pyarrow that the first block tells of the named columns, or of all. Raises what pyarrow raises
         of the text, and InvalidInput where a line is too long."""
         pyarrow, text = required("pyarrow", "tables"), self._beginning(_FIRST_BYTES, lines=2)
+        if columns is not None and (short := _end_of_lines(bytes(text[:_INFERRED_BYTES]))):
+            with suppress(pyarrow.ArrowInvalid):  # the whole text says it better
+                schema = self._schema_in(text[:short], columns, at_once=True)
+                if all(map(pyarrow.types.is_floating, schema.types)):
+                    return schema  # no number further down makes a float another dtype, as it does an integer
         try:
             return self._schema_in(text, columns, at_once=False)
         except pyarrow.ArrowInvalid:  # a line is longer than a part, or wrong: one thread can tell which row is wrong
             return self._schema_in(text, columns, at_once=True)
 
-    def _beginning(self, most: int, lines: int = 1) -> bytes:
+    def _beginning(self, most: int, lines: int = 1) -> memoryview:
         """The first lines of the text: `most` bytes at most, and more only where so few lines are longer."""
         for length in (most, _FIRST_BYTES):
             text: bytes = self._stream().read(length)
             if len(text) < length:
-                return text
+                return memoryview(text)
             ends = _end_of_lines(text)
-            if ends if lines == 1 else _end_of_lines(text[: ends - 1]):
-                return text[:ends]
+            if ends if lines == 1 else _end_of_lines(text, ends - 1):
+                return memoryview(text)[:ends]
         raise _line_too_long()
 
-    def _schema_in(self, text: bytes, columns: Sequence[str] | None, *, at_once: bool) -> Any:
+    def _schema_in(self, text: memoryview, columns: Sequence[str] | None, *, at_once: bool) -> Any:
         """The schema of the columns, None for all, as `text` tells it, parsed at once or by several threads."""
         pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
         part = len(text) + 1 if at_once else _INFERRED_BYTES
@@ -299,13 +303,23 @@ class TextFile:
         return _ROW.sub(lambda match: f"Row #{int(match[1]) + before:,}", error)
 
 
+def _even_blocks(size: int, threads: int) -> int:
+    """The bytes of a block where each thread parses as many blocks: with one block more than that, all other threads
+    would wait for it in the end."""
+    rounds = max(1, -(-size // (threads * _BLOCK_BYTES)))
+    return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
+
+
 def _in_memory(lines: bytes) -> Block:
     return lambda: memoryview(lines)
 
 
-def _end_of_lines(text: bytes) -> int:
-    """Where the last whole line of `text` ends; 0 where there is none."""
-    return text.rfind(b"\n") + 1 or text.rfind(b"\r", 0, -1) + 1  # behind a last \r may come its \n
+def _end_of_lines(text: bytes, stop: int | None = None) -> int:
+    """Where the last whole line of the first `stop` bytes of `text`, or of all, ends; 0 where there is none."""
+    stop = len(text) if stop is None else stop
+    if stop <= 0:
+        return 0
+    return text.rfind(b"\n", 0, stop) + 1 or text.rfind(b"\r", 0, stop - 1) + 1  # behind a last \r may come its \n
 
 
 def _line_too_long() -> InvalidInput:

@@ -44,6 +44,37 @@ def test_any_thread_may_read_any_block(tmp_path: Path) -> None:
         assert np.concatenate(backwards[::-1]).tolist() == numbers
 
 
+def test_threads_parse_as_many_blocks_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for threads in (1, 2, 12, 16):
+        for size in (1, 1 << 20, 136_000_000, 137_000_001, 572_000_000, 10**12):
+            block = text._even_blocks(size, threads)
+            count = -(-size // block)
+            assert block <= text._BLOCK_BYTES
+            assert count % threads == 0 or block == text._LEAST_BLOCK_BYTES, (threads, size)
+
+
+@pytest.mark.parametrize(("further_down", "dtype"), [("2.5", "float64"), ("7", "int64")])
+def test_a_number_further_down_in_the_first_block_makes_no_integer_of_a_float_and_floats_of_integers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, further_down: str, dtype: str
+) -> None:
+    monkeypatch.setattr(text, "_INFERRED_BYTES", 32)
+    with column(tmp_path / "x.csv", "\n".join(["x", *["12"] * 30, further_down])) as source:
+        assert source.dtype.name == dtype
+    with column(tmp_path / "y.csv", "\n".join(["x", *["1.5"] * 30, further_down])) as source:
+        assert source.dtype.name == "float64"
+        assert CpuBackend().reduce(source, "sum").value == 45 + float(further_down)
+
+
+def test_a_word_behind_numbers_is_named_with_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_INFERRED_BYTES", 32)
+    with (
+        column(tmp_path / "x.csv", "\n".join(["x", *["1.5"] * 30, "north", "2.5"])) as source,
+        pytest.raises(InvalidInput, match=r"Row #32: .*'north'"),
+    ):
+        CpuBackend().reduce(source, "sum")
+
+
 @pytest.mark.parametrize("op", ["sum", "var", "max", "argmin", "count_nonzero"])
 def test_blocks_in_any_order_give_the_value_of_the_column(tmp_path: Path, op: str) -> None:
     numbers = np.random.default_rng(3).standard_normal(2000)
