@@ -4,18 +4,19 @@ Nothing but a float is rounded on the way, and that only where a dtype is asked 
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.client.columns import columns_of, numbers_in
+from warpfold.client.columns import columns_of, nulls_in, numbers_in, without_nulls
 from warpfold.kernels.conversion import common_dtype, converted
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from warpfold.kernels.errors import InvalidInput
@@ -31,12 +32,18 @@ _FLOATS = (float, np.float16, np.float32, ml_dtypes.bfloat16)
 _RATIOS = (Decimal, Fraction)
 
 
+Nulls = Literal["nan", "omit", "raise"]
+"""What becomes of the nulls of a column: a NaN among floats and an error among others, nothing, or an error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the elements of `data`, as an array that Warpfold reduces; `name` says which, where they are not all."""
+    """Some of the elements of `data`, as an array that Warpfold reduces; `name` says which, where they are not all, and
+    `nulls` how many were left out."""
 
     array: Array
     name: str = ""
+    nulls: int = 0
 
 
 def as_numpy(data: object, dtype: str | None = None) -> Array:
@@ -48,7 +55,24 @@ def as_numpy(data: object, dtype: str | None = None) -> Array:
     `kernels.values.dtype_for` says. With `dtype` a float, Decimal or Fraction is rounded to it once. Raises TypeError
     for what is not an array of numbers, and where a dtype does not hold an element that is no float.
     """
-    parts = parts_of(data, dtype)
+    return _only(parts_of(data, dtype))
+
+
+def as_kept(data: object, dtype: str | None = None, null_policy: str | None = None) -> Array:
+    """The same for an op to which no position matters: by default without the nulls of columns, `null_policy` "omit";
+    with "raise" a null is a TypeError."""
+    return _only(parts_of(data, dtype, nulls=policy_of(null_policy)))
+
+
+def policy_of(null_policy: str | None, *, places: bool = False) -> Nulls:
+    """What to do with nulls: leave them out by default, and refuse them where each element is needed in its place.
+    Raises TypeError for an unknown policy."""
+    if null_policy not in (None, "omit", "raise"):
+        raise TypeError(f"null_policy is 'omit' or 'raise', and not {null_policy!r}")
+    return "raise" if null_policy == "raise" or places else "omit"
+
+
+def _only(parts: "Sequence[Part]") -> Array:
     if len(parts) > 1:
         names = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
         raise TypeError(f"no dtype holds the elements of {names} together; reduce them apart, or convert them first")
@@ -66,26 +90,62 @@ def alike(data: object, other: object, dtype: str | None = None) -> tuple[Array,
     return first, second
 
 
-def parts_of(data: object, dtype: str | None = None) -> list[Part]:
+def parts_of(data: object, dtype: str | None = None, *, nulls: Nulls = "nan") -> list[Part]:
     """`data` as one array, as for `as_numpy`; columns that no dtype holds together as one array for each of their
-    dtypes, at least two then."""
+    dtypes, at least two then. `nulls` says what becomes of the nulls of columns; where some are left out, the elements
+    come one column after another."""
     to = None if dtype is None else dtype_named(dtype)
     columns = columns_of(data)
     try:
         if columns is None:
-            return [Part(_found(data, to))]
+            column, left_out = _present(data, nulls)
+            return [Part(_found(column, to), nulls=left_out)]
         if not columns:
             raise TypeError(f"this {type(data).__name__} has no columns")
-        return _together([Part(_of_column(name, column, to), f"column {name!r}") for name, column in columns])
+        parts = []
+        for name, whole in columns:
+            with _in_column(name):
+                column, left_out = _present(whole, nulls)
+                parts.append(Part(_found(column, to), f"column {name!r}", left_out))
+        return _in_turn(parts) if any(part.nulls for part in parts) else _together(parts)
     except InvalidInput as error:
         raise TypeError(str(error)) from None
 
 
-def _of_column(name: str, column: object, to: DType | None) -> Array:
+@contextmanager
+def _in_column(name: str) -> Iterator[None]:
+    """Errors within name the column."""
     try:
-        return _found(column, to)
+        yield
     except (TypeError, InvalidInput) as error:
         raise TypeError(f"column {name!r}: {error}") from None
+
+
+def _present(column: object, nulls: Nulls) -> tuple[object, int]:
+    """What is read of a column, or of what is none, and how many nulls are left out. Raises TypeError."""
+    if nulls == "nan":
+        return column, 0
+    kept, count = without_nulls(column)
+    if count and nulls == "raise":
+        raise nulls_in(getattr(column, "dtype", None) or getattr(column, "type", ""))
+    return kept, count
+
+
+def _in_turn(parts: Sequence[Part]) -> list[Part]:
+    """Columns of any lengths one after another, by the same rule: in one array, or in one for each of their dtypes."""
+    dtype, nulls = common_dtype([part.array for part in parts]), sum(part.nulls for part in parts)
+    if dtype is not None:
+        return [Part(np.concatenate([converted(part.array, dtype).reshape(-1) for part in parts]), nulls=nulls)]
+    kinds = dict.fromkeys(part.array.dtype for part in parts)
+    groups = [[part for part in parts if part.array.dtype == kind] for kind in kinds]
+    return [
+        Part(
+            np.concatenate([part.array.reshape(-1) for part in group]),
+            ", ".join(part.name for part in group),
+            sum(part.nulls for part in group),
+        )
+        for group in groups
+    ]
 
 
 def _together(parts: Sequence[Part]) -> list[Part]:

@@ -28,6 +28,20 @@ def columns_of(data: Any) -> Sequence[tuple[str, Any]] | None:
     return None
 
 
+def without_nulls(column: Any) -> tuple[Any, int]:
+    """A column without its nulls, and how many they were; what is no column as it is. NaN is no null, and in a column
+    of pandas whose dtype is one of NumPy there is nothing but NaN."""
+    kind = type(column)
+    if hasattr(kind, "isna") and hasattr(column, "dtype"):
+        nulls = 0 if isinstance(column.dtype, np.dtype) else int(column.isna().sum())
+        return (column.dropna(), nulls) if nulls else (column, 0)
+    if hasattr(kind, "drop_nulls") and callable(getattr(column, "null_count", None)):
+        return (column.drop_nulls(), int(column.null_count())) if column.null_count() else (column, 0)
+    if hasattr(kind, "drop_null") and hasattr(kind, "to_pylist"):
+        return (column.drop_null(), int(column.null_count)) if column.null_count else (column, 0)
+    return column, 0
+
+
 def numbers_in(column: Any) -> object:
     """The elements of a column with a `to_numpy`: a NumPy array or, of what NumPy has no dtype for, a list of Python
     objects. A null among floats is NaN. Raises TypeError for a null among others, and for what holds no numbers."""
@@ -44,7 +58,7 @@ def _of_pandas(column: Any) -> object:
     dtype = column.dtype
     kind = getattr(dtype, "kind", "O")
     if kind in "iub" and column.isna().any():
-        raise _nulls(dtype)
+        raise nulls_in(dtype)
     if str(dtype) == "category" or str(dtype).startswith("dictionary"):
         raise TypeError("categories are no numbers; convert them to the dtype of their values by `.astype`")
     array = column.to_numpy()
@@ -61,11 +75,11 @@ def _of_polars(column: Any) -> object:
     name = str(column.dtype).lower()
     if name.startswith("array("):
         if column.null_count():
-            raise _nulls(column.dtype)
+            raise nulls_in(column.dtype)
         return np.asarray(numbers_in(column.reshape((-1,)))).reshape(-1, *column.dtype.shape)
     if name in _PLAIN:
         if name not in _FLOATS and column.null_count():
-            raise _nulls(name)
+            raise nulls_in(name)
         return column.to_numpy()
     if name.startswith(("int", "uint", "decimal", "object")):
         return column.to_list()
@@ -76,13 +90,14 @@ def _of_arrow(column: Any) -> object:
     name = str(column.type)
     if name in _PLAIN:
         if name not in _FLOATS and column.null_count:
-            raise _nulls(name)
+            raise nulls_in(name)
         return column.to_numpy(zero_copy_only=False)
     if name.startswith("decimal"):
         return column.to_pylist()
     raise TypeError(f"{name} cannot be reduced")
 
 
-def _nulls(dtype: object) -> TypeError:
+def nulls_in(dtype: object) -> TypeError:
+    """The error of a column of this dtype whose nulls may not be left out."""
     name = str(dtype).lower()
     return TypeError(f"{name} has nulls: drop them, or fill them with a value first")

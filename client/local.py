@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.client.arrays import alike, as_numpy
+from warpfold.client.arrays import alike, as_kept, policy_of
 from warpfold.client.packages import installed
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
@@ -33,16 +33,19 @@ def reduce(
     other: object = None,
     strategy: str = "auto",
     nan_policy: str = "propagate",
+    null_policy: str = "omit",
     ddof: int = 0,
 ) -> Reduction:
-    """Reduce an array, or two, here and now: whatever `client.arrays.as_numpy` takes for one.
+    """Reduce an array, or two, here and now: whatever `client.arrays.as_numpy` takes for one. Nulls of columns are left
+    out, or with `null_policy` "raise" are a TypeError, as they are where every element is needed in its place.
 
     With the server's packages every op and every CPU strategy is there, at the speed of a CPU slot; with the base
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises
     InvalidInput, TypeError for what is not an array of numbers, and Unavailable for what only the server's packages
     compute.
     """
-    array, with_it = (as_numpy(data), None) if other is None else alike(data, other)
+    nulls = policy_of(null_policy, places=op_named(op).places)
+    array, with_it = (as_kept(data, None, nulls), None) if other is None else alike(data, other)
     first, second = ArraySource(array), None if with_it is None else ArraySource(with_it)
     return reduce_elements(first, op, other=second, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
 

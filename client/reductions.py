@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.client import artefacts, jobs, uploads
-from warpfold.client.arrays import Part, alike, as_numpy, parts_of
+from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_of, policy_of
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow
@@ -23,7 +23,7 @@ from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.signature import delimiter_of
-from warpfold.kernels.ops import Op, op_named
+from warpfold.kernels.ops import OPS, Op, op_named
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -87,13 +87,17 @@ def reduce(
     """Hand in the reduction of an array, or of two, to one value, and wait for it.
 
     Columns that no dtype holds together are reduced apart, where `op` has an exact state; their states are added, and
-    the sum is rounded once.
+    the sum is rounded once. Nulls of columns are left out and counted, unless the options say otherwise.
     """
-    parts = [] if is_file(data) or other is not None else parts_of(data, dtype)
+    parts: list[Part] = []
+    if not is_file(data) and other is None:
+        nulls, options = _nulls_of(op, options)
+        parts = parts_of(data, dtype, nulls=nulls)
     if len(parts) < 2:
         whole = parts[0].array if parts else data
         job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, rehash=rehash, options=options)
-        return jobs.reduction_of((yield from jobs.wait(job, None, follow)))
+        result = jobs.reduction_of((yield from jobs.wait(job, None, follow)))
+        return result.model_copy(update={"nulls": result.nulls + parts[0].nulls}) if parts else result
     row = _addable(op, parts, options)
     handed_in: list[Job] = []
     for part in parts:
@@ -102,7 +106,15 @@ def reduce(
     for job in handed_in:
         results.append(jobs.reduction_of((yield from jobs.wait(job, None, follow))))
     real = any(dtype_of(part.array.dtype).is_float for part in parts)
-    return _added(row, results, row.result_dtype(DTYPES["float64" if real else "int64"]))
+    whole_result = _added(row, results, row.result_dtype(DTYPES["float64" if real else "int64"]))
+    return whole_result.model_copy(update={"nulls": sum(part.nulls for part in parts)})
+
+
+def _nulls_of(op: str, options: Options) -> tuple[Nulls, Options]:
+    """What becomes of the nulls of columns in memory, and the options without their policy. Raises TypeError."""
+    rest = options.copy()
+    policy = rest.pop("null_policy", None)
+    return policy_of(policy, places=op in OPS and OPS[op].places), rest
 
 
 def reduce_any(
@@ -199,6 +211,9 @@ def submit(
     if other is not None and not is_file(data) and not is_file(other):
         data, other = alike(data, other, dtype)
         dtype = None
+    elif other is None and not is_file(data) and not fields:
+        nulls, options = _nulls_of(op, options)
+        data, dtype = as_kept(data, dtype, nulls), None
     made = yield from spec(data, op, other=other, dtype=dtype, options=options, rehash=rehash, fields=fields)
     return (yield from jobs.submit(made, key))
 

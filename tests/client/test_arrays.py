@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 from numpy.typing import NDArray
 
-from warpfold.client.arrays import alike, as_numpy, parts_of
+from warpfold.client.arrays import alike, as_kept, as_numpy, parts_of
 from warpfold.kernels.exact import ExactState
 
 
@@ -241,3 +241,57 @@ def test_integers_beside_a_null_are_not_rounded_in_silence(column: Any) -> None:
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(TypeError, match="a dict is not an array"):
         as_numpy({"x": 1})
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pandas.Series([2**53 + 1, None, 5], dtype="Int64"),
+        pandas.Series([2**53 + 1, None, 5], dtype="int64[pyarrow]"),
+        polars.Series([2**53 + 1, None, 5]),
+        pyarrow.array([2**53 + 1, None, 5]),
+        pyarrow.chunked_array([[2**53 + 1], [None, 5]]),
+    ],
+)
+def test_nulls_of_a_column_are_left_out_and_counted_where_no_place_matters(column: Any) -> None:
+    (part,) = parts_of(column, nulls="omit")
+    assert part.array.tolist() == [2**53 + 1, 5]
+    assert part.nulls == 1
+    assert as_kept(column).tolist() == [2**53 + 1, 5]
+    with pytest.raises(TypeError, match="has nulls"):
+        as_kept(column, null_policy="raise")
+    with pytest.raises(TypeError, match="null_policy is 'omit' or 'raise', and not 'drop'"):
+        as_kept(column, null_policy="drop")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        polars.Series([1.5, None, float("nan")]),
+        pyarrow.array([1.5, None, float("nan")]),
+        pandas.Series(pyarrow.array([1.5, None, float("nan")]), dtype=pandas.ArrowDtype(pyarrow.float64())),
+    ],
+)
+def test_null_and_nan_stay_apart(column: Any) -> None:
+    with pytest.raises(TypeError, match=r"double|float64"):
+        as_kept(column, null_policy="raise")
+    (part,) = parts_of(column, nulls="omit")
+    assert part.array.size == 2
+    assert np.isnan(part.array).tolist() == [False, True]
+    assert part.nulls == 1
+
+
+def test_columns_of_a_frame_with_nulls_are_one_array_after_another() -> None:
+    (part,) = parts_of(polars.DataFrame({"a": [1, None, 3], "b": [4, 5, 6]}), nulls="omit")
+    assert part.array.tolist() == [1, 3, 4, 5, 6]
+    assert part.nulls == 1
+    mixed = parts_of(pyarrow.table({"n": [2**53 + 1, None], "x": [0.5, None]}), nulls="omit")
+    assert [(each.name, each.array.tolist(), each.nulls) for each in mixed] == [
+        ("column 'n'", [2**53 + 1], 1),
+        ("column 'x'", [0.5], 1),
+    ]
+
+
+def test_columns_of_nothing_but_nulls_have_no_elements() -> None:
+    (part,) = parts_of(polars.Series([None, None], dtype=polars.Int64), nulls="omit")
+    assert (part.array.size, part.array.dtype.name, part.nulls) == (0, "int64", 2)

@@ -5,6 +5,8 @@ import io
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -45,6 +47,25 @@ def test_a_list_is_reduced_exactly(client: Client) -> None:
 )
 def test_whatever_holds_numbers_is_reduced(client: Client, data: object, expected: float) -> None:
     assert client.reduce(data).value == expected
+
+
+@pytest.mark.parametrize("make", [pyarrow.array, polars.Series])
+def test_nulls_of_a_column_are_left_out_and_counted(client: Client, make: Callable[[object], Any]) -> None:
+    column = make([2**53 + 1, None, 5])
+    result = client.reduce(column)
+    assert (result.value, result.count, result.nulls) == (2**53 + 6, 2, 1)
+    assert client.reduce(column, "max").value == 2**53 + 1
+    assert client.submit_reduce(column).wait().status == "succeeded"
+    for ask in (lambda: client.reduce(column, null_policy="raise"), lambda: client.reduce(column, "argmin")):
+        with pytest.raises(TypeError, match="int64 has nulls"):
+            ask()
+
+
+def test_an_array_of_zarr_is_reduced_as_it_lies(client: Client, tmp_path: Path) -> None:
+    zarr: Any = pytest.importorskip("zarr")
+    array = zarr.create_array(str(tmp_path / "x.zarr"), data=np.arange(12.0).reshape(3, 4), chunks=(2, 3))
+    assert client.reduce(array).value == 66.0
+    assert client.reduce(array, axis=0).tolist() == [12.0, 15.0, 18.0, 21.0]
 
 
 EDGE = {"n": [2**53 + 1, -(2**53)], "x": [0.0, 0.25]}

@@ -139,6 +139,23 @@ def test_a_pattern_that_matches_nothing_or_too_much_is_refused(
     assert "matches more than 2 files" in refused(data_root, glob="**/*.npy")
 
 
+def test_a_pattern_that_matches_a_million_files_is_refused_before_all_are_looked_at(
+    data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = iter([f"{number}.npy" for number in range(10**6)])
+    monkeypatch.setattr(files, "MOST_MATCHED", 1000)
+    monkeypatch.setattr("glob.iglob", lambda *arguments, **options: names)
+    assert "matches more than 1,000 files" in refused(data_root, glob="*.npy")
+    assert next(names) == "1001.npy"
+
+
+def test_a_device_is_refused_though_a_root_holds_it(tmp_path: Path) -> None:
+    device = FILES.validate_python({"type": "files", "paths": ["/dev/zero"]})
+    folders = Folders((Path("/dev"),), tmp_path)
+    with pytest.raises(InvalidInput, match=r"'/dev/zero' is not a regular file"):
+        device.open(folders)
+
+
 @pytest.mark.parametrize("named", [{}, {"paths": []}, {"paths": ["a"], "glob": "*"}, {"paths": "a"}, {"glob": ""}])
 def test_either_paths_or_a_pattern_name_files(named: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
