@@ -11,7 +11,7 @@ import httpx
 from warpfold.client import html
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, pages, send
-from warpfold.contract.measurement import PointDetails, PointHead, PointSpeed, plain_type
+from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, plain_type
 from warpfold.kernels.extras import install
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ class Filter(TypedDict, total=False):
     driver: str | None
     host: str | None
     cache: Literal["cold", "hot"] | None
+    rows: int | None
+    columns: int | None
+    axis: Literal[0, 1] | None
+    segments: int | None
+    groups: int | None
+    key_order: Literal["random", "sorted"] | None
     outcome: Literal["measured", "skipped", "failed"] | None
     flag: Literal["throttled", "contended", "unconverged", "suspect", "no_ceiling", "first_run"] | None
     job_id: str | None
@@ -46,7 +52,7 @@ class _Origin(Answer):
     created_at: datetime
 
 
-class Measurement(PointDetails, PointSpeed, PointHead, _Origin):
+class Measurement(PointShape, PointDetails, PointSpeed, PointHead, _Origin):
     """One measured point (`GET /v1/results` describes each field); times in milliseconds."""
 
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from warpfold.kernels.bench.shapes import SHAPE_FIELDS, CaseShape
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -19,6 +21,33 @@ class Stored:
     width: int | None = None
     big: bool = False
     filter: bool = False
+
+
+class PointShape(BaseModel):
+    """The shape of a point that has many values; all of it is null where a whole array was reduced to one."""
+
+    rows: Annotated[
+        int | None, Stored(big=True, filter=True), Field(description="The rows of a matrix or of a table.")
+    ] = None
+    columns: Annotated[int | None, Stored(big=True, filter=True), Field(description="The columns of a matrix.")] = None
+    axis: Annotated[
+        int | None, Stored(filter=True), Field(description="The axis along which a matrix was reduced.")
+    ] = None
+    segments: Annotated[
+        int | None,
+        Stored(big=True, filter=True),
+        Field(description="The mean length of the segments into which the array was cut."),
+    ] = None
+    groups: Annotated[
+        int | None, Stored(big=True, filter=True), Field(description="The number of groups of a table.")
+    ] = None
+    key_order: Annotated[
+        str | None, Stored(8, filter=True), Field(description="How the keys of a table lay: `random` or `sorted`.")
+    ] = None
+
+    def shape_of(self, n: int) -> CaseShape | None:
+        """The shape, of `n` elements; None of a whole array."""
+        return CaseShape.of(n, {name: getattr(self, name) for name in SHAPE_FIELDS})
 
 
 class PointHead(BaseModel):
@@ -37,7 +66,10 @@ class PointHead(BaseModel):
     bytes: Annotated[
         int,
         Stored(big=True),
-        Field(description="The bytes of the elements that one run reads, as the strategy declares them."),
+        Field(
+            description="The bytes of the elements that one run reads, as the strategy declares them; by shape with "
+            "its offsets or keys and the values that it writes."
+        ),
     ]
     distribution: Annotated[str | None, Stored(32), Field(description="The distribution of the data.")] = None
     cache: Annotated[
@@ -169,13 +201,18 @@ class PointDetails(BaseModel):
     ] = None
 
 
-class Measurement(PointDetails, PointHead):
+class Measurement(PointShape, PointDetails, PointHead):
     """A point as a worker reports it, and as it is stored: times in milliseconds, bandwidths in 10⁹ bytes a second.
 
     A field that has no meaning for the kind of job stays None. Only a measured point has times.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def shape(self) -> CaseShape | None:
+        """The shape that was reduced to many values; None of a whole array."""
+        return self.shape_of(self.n)
 
     @property
     def gb_per_s(self) -> float | None:

@@ -1,7 +1,8 @@
-"""Line charts and bar charts as Vega-Lite, made by Altair.
+"""Line charts, bar charts and heat maps as Vega-Lite, made by Altair.
 
 A line chart shows a figure against a size with a series a method; a bar chart shows a figure a strategy, where there is
-no size to draw it against. Importing this module loads Altair, which takes half a second.
+no size to draw it against; a heat map shows a figure against two sizes. Importing this module loads Altair, which takes
+half a second.
 """
 
 import math
@@ -20,6 +21,11 @@ _SUBTITLE = 100
 """Characters of a subtitle that are as wide as the chart. A longer line would widen and shrink the picture."""
 _BAR = 22
 """Height of a bar with the gap below it."""
+
+_CELL = 34
+"""Height of a cell of a heat map."""
+_ORANGE_TO_BLUE = ("#a04000", "#f2f2f2", "#005a8f")
+"""Orange, grey and blue, which the colour-blind can tell apart."""
 
 _MEASURED, _PUBLISHED = "measured", "published"
 _DASHES: Mapping[str, Sequence[int]] = MappingProxyType({_MEASURED: [1, 0], _PUBLISHED: [5, 3]})
@@ -50,6 +56,27 @@ class Bar:
 
     name: str
     value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure of two sizes in a heat map: `shown` is written into the cell."""
+
+    x: int
+    y: int
+    value: float
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """What a heat map is drawn on: the names of both sizes and of the figure, which is blue above `middle` and orange
+    below it."""
+
+    x: str
+    y: str
+    value: str
+    middle: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +160,36 @@ def bar_chart(text: ChartText, title: str, bars: Sequence[Bar], levels: Sequence
     )
     rules, text = _across(text, levels, upright=True)
     return chart_of(text, altair.layer(drawn, *rules).properties(width=WIDTH, height=_BAR * len(bars)))
+
+
+def heat_map(text: ChartText, plane: Plane, cells: Sequence[Cell]) -> Chart:
+    """`cells` on a plane. The figures stand in the cells as well, for those who cannot tell the colours apart."""
+    reach = max((abs(math.log(cell.value / plane.middle)) for cell in cells if cell.value > 0), default=0.0)
+    # As far from the middle on both sides, on a scale of ratios.
+    low, high = plane.middle / math.exp(reach or 1), plane.middle * math.exp(reach or 1)
+    data = [
+        {
+            "x": f"{cell.x:,}",
+            "y": f"{cell.y:,}",
+            "value": cell.value,
+            "shown": cell.shown,
+            # too dark for dark letters
+            "dark": not low + 0.3 * (plane.middle - low) < cell.value < high - 0.3 * (high - plane.middle),
+        }
+        for cell in cells
+    ]
+    columns, rows = sorted({cell.x for cell in cells}), sorted({cell.y for cell in cells}, reverse=True)
+    scale = altair.Scale(domain=[low, plane.middle, high], range=[*_ORANGE_TO_BLUE], interpolate="lab", clamp=True)
+    base = altair.Chart(inline(data)).encode(
+        x=altair.X("x:N", title=plane.x, sort=[f"{size:,}" for size in columns], axis=altair.Axis(labelAngle=0)),
+        y=altair.Y("y:N", title=plane.y, sort=[f"{size:,}" for size in rows]),
+    )
+    ink = altair.condition("datum.dark", altair.value("#ffffff"), altair.value("#1b1f24"))
+    picture = altair.layer(
+        base.mark_rect().encode(color=altair.Color("value:Q", title=plane.value, scale=scale)),
+        base.mark_text(fontSize=11).encode(text="shown:N", color=ink),
+    )
+    return chart_of(text, picture.properties(width=WIDTH, height=max(2, len(rows)) * _CELL))
 
 
 def chart_of(text: ChartText, picture: Any) -> Chart:

@@ -143,6 +143,7 @@ class PointRow:
     strategy: str
     device: str
     n: int
+    shape: str | None
     cache: str | None
     outcome: str
     reason: str | None
@@ -172,6 +173,7 @@ def _row(point: MeasurementView) -> PointRow:
         strategy=point.strategy,
         device=point.device,
         n=point.n,
+        shape=None if (shape := point.shape_of(point.n)) is None else str(shape),
         cache=point.cache,
         outcome=point.outcome,
         reason=point.reason,

@@ -99,7 +99,7 @@ def _places(points: Iterable[Measured]) -> set[tuple[str, str | None, str | None
 def _matched(
     baseline: Sequence[Measured], candidate: Sequence[Measured], *, across_strategies: bool
 ) -> BenchmarkComparison:
-    """Match points by op, dtype, size, caches and distribution, and by strategy unless `across_strategies`."""
+    """Match points by op, dtype, size, shape, caches and distribution, and by strategy unless `across_strategies`."""
     ours = {_case(point, across_strategies=across_strategies): point for point in candidate}
     compared, left_out = [], []
     for theirs in baseline:
@@ -133,7 +133,7 @@ def regressions(points: Iterable[Measured], worst: float) -> list[Regression]:
 
 
 def _case(point: Measured, *, across_strategies: bool) -> Hashable:
-    case = (point.op, point.dtype, point.n, point.cache, point.distribution)
+    case = (point.op, point.dtype, point.n, point.shape, point.cache, point.distribution)
     return case if across_strategies else (*case, point.strategy)
 
 

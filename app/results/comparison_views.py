@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from warpfold.app.results.comparison import BenchmarkComparison, ComparedPoints, LeftOut, Regression
 from warpfold.app.results.repository import Measured
+from warpfold.contract.measurement import PointShape
 from warpfold.kernels.bench.compare import Ratio
 
 
@@ -27,8 +28,8 @@ class RatioView(BaseModel):
         return cls(value=ratio.value, low=low, high=high, differs=ratio.differs)
 
 
-class CaseView(BaseModel):
-    """The case that was measured: op, dtype, number of elements, state of the caches and distribution."""
+class CaseView(PointShape):
+    """The case that was measured: op, dtype, number of elements, state of the caches, distribution and shape."""
 
     op: str
     dtype: str
@@ -38,7 +39,9 @@ class CaseView(BaseModel):
 
     @classmethod
     def of(cls, point: Measured) -> "CaseView":
-        return cls(op=point.op, dtype=point.dtype, n=point.n, cache=point.cache, distribution=point.distribution)
+        shape = {} if point.shape is None else point.shape.in_columns()
+        case = {"op": point.op, "dtype": point.dtype, "n": point.n, "cache": point.cache}
+        return cls(**case, distribution=point.distribution, **shape)
 
 
 class PointView(BaseModel):

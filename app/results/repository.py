@@ -12,6 +12,7 @@ from warpfold.app.tables.measurements import measurements
 from warpfold.contract.jobs import Kind
 from warpfold.contract.measurement import FILTERS, Measurement
 from warpfold.kernels.bench import Cache, Flag
+from warpfold.kernels.bench.shapes import SHAPE_FIELDS, KeyOrder
 from warpfold.kernels.outcome import Outcome
 
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
@@ -45,6 +46,12 @@ class MeasurementFilter(BaseModel):
     cache: Cache | None = None
     outcome: Outcome | None = None
     flag: Flag | None = Field(None, description="List points that have this flag.")
+    rows: Count | None = Field(None, description="List points of matrices or tables with this number of rows.")
+    columns: Count | None = Field(None, description="List points of matrices with this number of columns.")
+    axis: int | None = Field(None, ge=0, le=1, description="List points of matrices reduced along this axis.")
+    segments: Count | None = Field(None, description="List points of segments with this mean length.")
+    groups: Count | None = Field(None, description="List points of tables with this number of groups.")
+    key_order: KeyOrder | None = Field(None, description="List points of tables whose keys lay so.")
     job_id: UUID | None = None
     n_min: Count | None = Field(None, description="List points with at least this number of elements.")
     n_max: Count | None = Field(None, description="List points with at most this number of elements.")
@@ -56,7 +63,10 @@ _EQUAL = (*FILTERS, "job_id")
 # What must be the same for two points to be points of one history.
 _HISTORY = tuple(
     measurements.c[name]
-    for name in ("device_uuid", "device", "driver", "host", "strategy", "op", "dtype", "n", "cache", "distribution")
+    for name in (
+        *("device_uuid", "device", "driver", "host"),
+        *("strategy", "op", "dtype", "n", "cache", "distribution", *SHAPE_FIELDS),
+    )
 )
 
 

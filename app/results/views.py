@@ -12,7 +12,7 @@ from pydantic.config import JsonDict
 
 from warpfold.app.http.errors import Unavailable
 from warpfold.app.results.repository import Measured
-from warpfold.contract.measurement import PointDetails, PointHead, PointSpeed, plain_type
+from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, plain_type
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -34,7 +34,7 @@ def _always_there(schema: JsonDict) -> None:
     schema["required"] = list(properties)
 
 
-class MeasurementView(PointDetails, PointSpeed, PointHead, _Origin):
+class MeasurementView(PointShape, PointDetails, PointSpeed, PointHead, _Origin):
     """A measured point of a reduction, a benchmark or a study. Fields that only benchmarks have are null for other
     kinds of job."""
 

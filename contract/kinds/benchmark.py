@@ -14,7 +14,6 @@ from warpfold.contract.fields import (
     Listed,
     OpName,
     Parameter,
-    StrategyName,
 )
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.kinds.spec import LeftOut, Task, moved_from, up_to
@@ -23,8 +22,10 @@ from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.summaries import lists, span
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.bench import Axes, Cache, Rule
-from warpfold.kernels.bench.axes import check_axis
+from warpfold.kernels.bench.axes import MAX_CASES, check_axes, check_axis
+from warpfold.kernels.bench.contenders import contender_names, contenders
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 from warpfold.kernels.catalog import strategies, strategy_names
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, op_named
@@ -37,7 +38,15 @@ MAX_VALUES = 1000
 def _measured(strategy: str) -> str:
     if strategy == AUTO:
         raise InvalidInput("name the strategies to measure; 'auto' is not a strategy")
+    known = _measurable_names()
+    if strategy not in known:
+        raise InvalidInput(f"unknown strategy {strategy[:64]!r}; known: {', '.join(known)}")
     return strategy
+
+
+def _measurable_names() -> tuple[str, ...]:
+    # Strategies are found in their folders, which takes a while: not at import.
+    return tuple(name for name in dict.fromkeys((*strategy_names(), *contender_names())) if name != AUTO)
 
 
 def _of_one_array(op: str) -> str:
@@ -47,10 +56,10 @@ def _of_one_array(op: str) -> str:
 
 
 def _offer_measured(schema: JsonDict) -> None:
-    schema["enum"] = [name for name in strategy_names() if name != AUTO]
+    schema["enum"] = list(_measurable_names())
 
 
-MeasuredStrategy = Annotated[StrategyName, AfterValidator(_measured), Field(json_schema_extra=_offer_measured)]
+MeasuredStrategy = Annotated[str, AfterValidator(_measured), Field(json_schema_extra=_offer_measured)]
 OpOfOneArray = Annotated[
     OpName,
     AfterValidator(_of_one_array),
@@ -62,6 +71,9 @@ Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 class BenchmarkSpec(Task):
     """Measure every strategy on every op, dtype, size and state of the caches: the product of these lists. If `devices`
     are named, measure on every device.
+
+    A size is a whole array, or a shape that is reduced to many values: `rows` and `columns` are matrices, `rows` and
+    `groups` are tables grouped by a key, and `sizes` with `segments` are arrays cut into segments.
 
     A case that a device cannot run is skipped with the reason: the strategy does not compute it, is not installed, or
     the data are too large. A case that goes wrong fails with the reason. The benchmark then goes on.
@@ -79,20 +91,70 @@ class BenchmarkSpec(Task):
                     "sizes": [1000, 1000000],
                     "caches": ["cold", "hot"],
                     "time_limit_s": 2.0,
-                }
+                },
+                {
+                    "kind": "benchmark",
+                    "strategies": ["exact", "numpy"],
+                    "rows": [1000, 10000],
+                    "columns": [8, 64],
+                    "axis": [0, 1],
+                    "caches": ["cold"],
+                    "time_limit_s": 0.5,
+                },
+                {
+                    "kind": "benchmark",
+                    "strategies": ["exact", "polars", "pyarrow"],
+                    "rows": [1000000],
+                    "groups": [100, 10000],
+                    "key_order": ["random", "sorted"],
+                    "caches": ["cold"],
+                    "time_limit_s": 0.5,
+                },
             ]
         }
     )
 
     kind: Literal["benchmark"]
     strategies: Listed[MeasuredStrategy] = Field(
-        max_length=MAX_VALUES, description="Strategies to measure. `/v1/strategies` lists them; auto is none of them."
+        max_length=MAX_VALUES,
+        description="Strategies to measure. `/v1/strategies` lists them; auto is none of them. By shape these are "
+        "measured: exact and numpy on a CPU, with polars and pyarrow for tables; exact, torch, cupy and cub on a GPU.",
     )
     ops: Listed[OpOfOneArray] = Field(
         ("sum",), max_length=MAX_VALUES, description="Ops to measure. They take one array."
     )
     dtypes: Listed[DTypeName] = Field(("float32",), max_length=MAX_VALUES, description="Element types of the arrays.")
-    sizes: Listed[Size] = Field(max_length=MAX_VALUES, description="The numbers of elements.")
+    sizes: Listed[Size] = Field(
+        (), max_length=MAX_VALUES, description="The numbers of elements. They are left out where `rows` are named."
+    )
+    rows: Listed[Size] | None = Field(
+        None,
+        max_length=MAX_VALUES,
+        description="The numbers of rows of matrices, with `columns`, or of tables, with `groups`.",
+    )
+    columns: Listed[Size] | None = Field(
+        None, max_length=MAX_VALUES, description="The numbers of columns of matrices, which lie in C order."
+    )
+    axis: Listed[Literal[0, 1]] | None = Field(
+        None,
+        max_length=2,
+        description="The axes along which matrices are reduced: 1 gives a value for each row, 0 one for each column. "
+        "Null means 1.",
+    )
+    segments: Listed[Size] | None = Field(
+        None,
+        max_length=MAX_VALUES,
+        description="Mean lengths of the segments into which arrays of `sizes` are cut. The lengths are random, with a "
+        "geometric distribution, and follow from the seed.",
+    )
+    groups: Listed[Size] | None = Field(
+        None,
+        max_length=MAX_VALUES,
+        description="The numbers of groups of tables. Keys are int32, drawn evenly, and follow from the seed.",
+    )
+    key_order: Listed[KeyOrder] | None = Field(
+        None, max_length=2, description="How the keys of tables lie: random or sorted. Null means random."
+    )
     caches: Listed[Cache] = Field(
         (Cache.COLD, Cache.HOT),
         description="`cold` caches are flushed before every run; `hot` caches are as the run before left them.",
@@ -131,11 +193,12 @@ class BenchmarkSpec(Task):
 
     @model_validator(mode="after")
     def _measurable(self) -> Self:
+        self._check_shapes()
         axes = self.axes()  # checks their lengths and their product
         if self.distribution is None and self.parameters:
             raise InvalidInput("parameters need a distribution, and the spec names none", "parameters")
         for dtype in axes.dtypes:
-            self.data().source(dtype, max(axes.sizes))
+            self.data().source(dtype, max(axes.counts()))
         self.rule()
         if self.devices is not None:
             self._check_devices(self.devices)
@@ -152,6 +215,59 @@ class BenchmarkSpec(Task):
             raise InvalidInput(f"these strategies run on {' and '.join(known)}, not on {self.backend}", "backend")
         return self
 
+    def _check_shapes(self) -> None:
+        """Raise InvalidInput naming the field that does not go with the others."""
+        self._check_partners()
+        lists = ("rows", "columns", "axis", "segments", "groups", "key_order")
+        named = {name: values for name in lists if (values := getattr(self, name)) is not None}
+        check_axes(named, MAX_CASES)
+        if self.rows and self.columns and max(self.rows) * max(self.columns) > MAX_ELEMENTS:
+            raise InvalidInput(f"the largest matrix has more than {MAX_ELEMENTS:,} elements", "columns")
+        if self.groups and max(self.groups) > MAX_GROUPS:
+            raise InvalidInput(f"a table has at most {MAX_GROUPS:,} groups", "groups")
+        by = self._by()
+        for number, name in enumerate(self.strategies):
+            known = strategy_names() if by is None else [row.strategy for row in contenders(by)]
+            if name not in known:
+                what = "of whole arrays" if by is None else f"by {by}"
+                raise InvalidInput(f"{name} is not measured {what}", f"strategies.{number}")
+
+    def _check_partners(self) -> None:
+        if self.rows is not None:
+            if self.sizes:
+                raise InvalidInput("rows say the sizes of matrices and tables: leave `sizes` out", "sizes")
+            if (self.columns is None) == (self.groups is None):
+                raise InvalidInput("rows need either `columns` or `groups`", "rows")
+        elif not self.sizes:
+            raise InvalidInput("name the sizes of arrays, or `rows` with `columns` or `groups`", "sizes")
+        for name, partner in (("columns", "rows"), ("groups", "rows"), ("axis", "columns"), ("key_order", "groups")):
+            if getattr(self, name) is not None and getattr(self, partner) is None:
+                raise InvalidInput(f"`{name}` needs `{partner}`", name)
+        if self.segments is not None and self.rows is not None:
+            raise InvalidInput("segments are cut from arrays of `sizes`: leave `rows` out", "segments")
+
+    def _by(self) -> By | None:
+        """What makes the values of the shapes; None of whole arrays."""
+        if self.rows is not None:
+            return By.AXIS if self.columns is not None else By.KEYS
+        return None if self.segments is None else By.SEGMENTS
+
+    def shapes(self) -> tuple[int | CaseShape, ...]:
+        """The numbers of elements, or the shapes."""
+        match self._by():
+            case By.AXIS:
+                axes = self.axis or (1,)
+                pairs = ((rows, columns) for rows in self.rows or () for columns in self.columns or ())
+                return tuple(CaseShape.matrix(rows, columns, axis) for rows, columns in pairs for axis in axes)
+            case By.KEYS:
+                orders = self.key_order or (KeyOrder.RANDOM,)
+                tables = ((rows, groups) for rows in self.rows or () for groups in self.groups or ())
+                return tuple(CaseShape.table(rows, groups, order.value) for rows, groups in tables for order in orders)
+            case By.SEGMENTS:
+                return tuple(CaseShape.cut(n, mean) for n in self.sizes for mean in self.segments or ())
+            case None:
+                return self.sizes
+
     def _check_devices(self, devices: tuple[str, ...]) -> None:
         check_axis("devices", devices)
         if self.backend != "auto":
@@ -161,8 +277,13 @@ class BenchmarkSpec(Task):
                 raise InvalidInput(f"none of the strategies runs on {device}", "devices")
 
     def _known_on(self, device: str) -> tuple[str, ...]:
-        names = {row.name for row in strategies() if row.backend == device}
-        return tuple(name for name in self.strategies if name in names)
+        return tuple(name for name in self.strategies if device in self._devices_of(name))
+
+    def _devices_of(self, strategy: str) -> set[str]:
+        by = self._by()
+        if by is None:
+            return {row.backend for row in strategies() if row.name == strategy}
+        return {row.backend for row in contenders(by) if row.strategy == strategy}
 
     def parts(self) -> Sequence[tuple[str, Self]]:
         """A benchmark for each of the devices, by the name of the device; none where no devices are named."""
@@ -173,7 +294,7 @@ class BenchmarkSpec(Task):
 
     def axes(self) -> Axes:
         """The lists as the engine takes them."""
-        return Axes(self.strategies, self.ops, self.dtypes, self.sizes, self.caches)
+        return Axes(self.strategies, self.ops, self.dtypes, self.shapes(), self.caches)
 
     def rule(self) -> Rule:
         """When a case has been sampled enough."""
@@ -185,8 +306,7 @@ class BenchmarkSpec(Task):
 
     def backends(self) -> tuple[str, ...]:
         """The backends that have every one of the strategies."""
-        named = [{row.backend for row in strategies() if row.name == name} for name in self.strategies]
-        return tuple(sorted(set.intersection(*named)))
+        return tuple(sorted(set.intersection(*map(self._devices_of, self.strategies))))
 
     def needs(self) -> str:
         if self.backend != "auto":
@@ -207,14 +327,19 @@ class BenchmarkSpec(Task):
         return {"backend": backend, "strategies": kept}
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:
-        return {"sizes": up_to(self.sizes, max_n)}
+        if self.rows is None:
+            return {"sizes": up_to(self.sizes, max_n)}
+        columns = up_to(self.columns or (), max_n)
+        rows = up_to(self.rows, max(1, max_n // max(columns, default=1)))
+        return {"rows": rows} | ({"columns": columns} if columns else {})
 
     def hurried(self, time_limit_s: float) -> Mapping[str, Any]:
         return {"time_limit_s": min(self.time_limit_s, time_limit_s)}
 
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> Sequence[str]:
-        return *lists(stored, "ops", "dtypes"), span(stored.get("sizes")), *lists(stored, "strategies")
+        extents = (span(stored.get(name)) for name in ("sizes", "rows", "columns", "segments", "groups"))
+        return *lists(stored, "ops", "dtypes"), " × ".join(filter(None, extents)), *lists(stored, "strategies")
 
 
 class BenchmarkResult(Frozen):

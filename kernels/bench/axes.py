@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.errors import InvalidInput
 
 MAX_CASES = 1000
@@ -37,18 +38,19 @@ def check_axes(axes: Mapping[str, Sequence[object]], most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One combination: `strategy` reduces `n` elements of `dtype` by `op`."""
+    """One combination: `strategy` reduces `n` elements of `dtype` by `op`, to one value or to those of `shape`."""
 
     strategy: str
     op: str
     dtype: str
     n: int
     cache: Cache
+    shape: CaseShape | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The values of each axis, in the order wanted.
+    """The values of each axis, in the order wanted. A size is a number of elements, or a shape.
 
     Raises InvalidInput naming the axis that is empty or repeats a value, or the longest one when there are more than
     MAX_CASES combinations.
@@ -57,7 +59,7 @@ class Axes:
     strategies: tuple[str, ...]
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[int | CaseShape, ...]
     caches: tuple[Cache, ...] = (Cache.COLD, Cache.HOT)
 
     def __post_init__(self) -> None:
@@ -66,11 +68,16 @@ class Axes:
     def __len__(self) -> int:
         return math.prod(len(getattr(self, axis.name)) for axis in fields(self))
 
+    def counts(self) -> tuple[int, ...]:
+        """The numbers of elements of the sizes."""
+        return tuple(size.n if isinstance(size, CaseShape) else size for size in self.sizes)
+
     def cases(self) -> Iterator[Case]:
         """Every case once. Those on the same data follow each other, the strategies to be compared most closely."""
         for dtype in self.dtypes:
-            for n in self.sizes:
+            for size in self.sizes:
+                n, shape = (size.n, size) if isinstance(size, CaseShape) else (size, None)
                 for op in self.ops:
                     for cache in self.caches:
                         for strategy in self.strategies:
-                            yield Case(strategy, op, dtype, n, cache)
+                            yield Case(strategy, op, dtype, n, cache, shape)

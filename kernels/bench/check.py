@@ -2,11 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from warpfold.kernels.bench.target import Loaded
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.bench.target import Loaded, LoadedShape
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput, KernelError
-from warpfold.kernels.ops import INTEGER, Op, Value
+from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.ops import INTEGER, Op, Terms, Value, op_named
 from warpfold.kernels.strategy import EXACT
 
 _ROUNDINGS = 64
@@ -61,6 +67,65 @@ def relative_error(op: Op, dtype: DType, value: Value, reference: Reference) -> 
         if error <= _ROUNDINGS * _roundoff(op, dtype) * reference.magnitude:
             return error / abs(float(exact)) if exact else None
     raise WrongValue(f"wrong value: {op.name} gave {value!r}, and {exact!r} is right")
+
+
+_CHECKED_ELEMENTS = 1 << 20
+"""Values of more elements are not added up a second time on the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedReference:
+    """The correctly rounded values of a shape, and the sizes of what was added up, each of shape (values,)."""
+
+    values: NDArray[Any]
+    magnitudes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, loaded: LoadedShape, op: str, dtype: DType) -> "ShapedReference":
+        """What the exact strategy makes of the data. The first value, the last and one between are made a second time
+        on the host, by the definition of an exact state. Raises WrongValue where they differ."""
+        workload = loaded.workload(op, EXACT)
+        workload.run()
+        values, counts = workload.values(), loaded.counts
+        row = op_named(op)
+        for number in sorted({0, values.size // 2 + values.size // 7, values.size - 1} - {-1}):
+            if not 0 < counts[number] <= _CHECKED_ELEMENTS:
+                continue
+            wanted = _value(row, loaded.members(number), dtype)
+            if not same(float(values[number]), float(wanted)):
+                raise WrongValue(f"wrong value: exact {op} gave {values[number]!r} of value {number}, not {wanted!r}")
+        # Σ|x| is at most as much, and within a small factor of it for the distributions of benchmarks.
+        size = loaded.largest if op == "mean" else counts * loaded.largest
+        return cls(values, np.broadcast_to(np.asarray(size, np.float64), values.shape))
+
+
+def _value(op: Op, members: NDArray[Any], dtype: DType) -> Value:
+    """The value of `op` of these elements, in the terms of the definition."""
+    if op.terms is Terms.VALUES and op.adds:
+        return value_of(op, ExactState.of(members), op.result_dtype(dtype))
+    value: Value = getattr(np, op.name)(members).item()
+    return value
+
+
+def relative_error_of_shape(op: Op, dtype: DType, values: NDArray[Any], reference: ShapedReference) -> float | None:
+    """The largest relative error among the values; None where one that should be 0 is not.
+
+    Raises WrongValue as `relative_error` does, with the number of the first value that is wrong.
+    """
+    exact = reference.values.astype(np.float64)
+    got = values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        errors = np.where((got == exact) | (np.isnan(got) & np.isnan(exact)), 0.0, np.abs(got - exact))
+    allowed = _ROUNDINGS * _roundoff(op, dtype) * reference.magnitudes if op.adds else np.zeros_like(errors)
+    wrong = np.flatnonzero(~(errors <= allowed))
+    if wrong.size:
+        first = int(wrong[0])
+        raise WrongValue(
+            f"wrong value: {op.name} gave {got[first].item()!r} of value {first}, and {exact[first].item()!r} is right"
+        )
+    if np.any((errors > 0) & (exact == 0)):
+        return None
+    return float(np.max(errors[errors > 0] / np.abs(exact[errors > 0]), initial=0.0))
 
 
 def _roundoff(op: Op, dtype: DType) -> float:

@@ -8,7 +8,7 @@ from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.conditions import Conditions, Observer
 from warpfold.kernels.bench.stopping import Ending, Rule, Spread, ending
 from warpfold.kernels.bench.summary import Summary, summarise
-from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.bench.workload import Runnable
 
 _WARM_RUNS = 3
 _WARM_S = 0.05  # an idle GPU needs some of it to raise its clocks
@@ -32,23 +32,23 @@ class Timer(Protocol):
     @property
     def resolution_s(self) -> float: ...
 
-    def method(self, workload: Workload) -> str:
+    def method(self, workload: Runnable) -> str:
         """How device time of this workload is taken, in a few words."""
         ...
 
-    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Runnable, cache: Cache, runs: int) -> list[float]:
         """Time on the device of each of `runs` runs, with the cache as asked before each."""
         ...
 
-    def host(self, workload: Workload, runs: int) -> list[float]:
+    def host(self, workload: Runnable, runs: int) -> list[float]:
         """Time from the call until the device is done, of each of `runs` runs, hot."""
         ...
 
-    def issue(self, workload: Workload, runs: int) -> float:
+    def issue(self, workload: Runnable, runs: int) -> float:
         """Time a run when `runs` of them are called one after the other and only the last is waited for, hot."""
         ...
 
-    def replay(self, workload: Workload) -> Replay | None:
+    def replay(self, workload: Runnable) -> Replay | None:
         """Time of a run when the host takes no part, hot; None where the device cannot replay this workload."""
         ...
 
@@ -72,7 +72,7 @@ class Measured:
     looks: tuple[Conditions, Conditions]
 
 
-def measure(timer: Timer, observer: Observer, workload: Workload, cache: Cache, rule: Rule) -> Measured:
+def measure(timer: Timer, observer: Observer, workload: Runnable, cache: Cache, rule: Rule) -> Measured:
     """Measure `workload` until `rule` says stop. Raises what the workload raises."""
     warm_up(timer, workload)
     before = observer.before()
@@ -102,7 +102,7 @@ def measure(timer: Timer, observer: Observer, workload: Workload, cache: Cache, 
     )
 
 
-def warm_up(timer: Timer, workload: Workload) -> None:
+def warm_up(timer: Timer, workload: Runnable) -> None:
     """Run until everything is loaded, allocated and at speed."""
     started = time.monotonic()
     runs = 0

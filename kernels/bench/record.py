@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from warpfold.kernels.bench.axes import Cache, Case
 from warpfold.kernels.bench.engine import Point
 from warpfold.kernels.bench.flags import Flag
+from warpfold.kernels.bench.shapes import SHAPE_FIELDS, CaseShape
 from warpfold.kernels.outcome import Outcome
 
 
@@ -50,6 +51,12 @@ class Record:
     value: str | None = None
     relative_error: float | None = None
     distinct_values: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    axis: int | None = None
+    segments: int | None = None
+    groups: int | None = None
+    key_order: str | None = None
 
     @property
     def gbps(self) -> float | None:
@@ -77,8 +84,10 @@ def percent(part: float | None, whole: float | None) -> float | None:
 def record_of(point: Point) -> Record:
     """The row of a point."""
     case, ceiling = point.case, point.ceiling
+    shape = {} if case.shape is None else case.shape.in_columns()
     if point.measured is None:
-        return Record(case.strategy, case.op, case.dtype, case.n, case.cache.value, point.outcome.value, point.reason)
+        names = (case.strategy, case.op, case.dtype, case.n, case.cache.value)
+        return Record(*names, point.outcome.value, point.reason, **shape)
     measured = point.measured
     before, after = measured.looks
     summary = measured.device
@@ -116,12 +125,14 @@ def record_of(point: Point) -> Record:
         value=None if point.value is None else repr(point.value),
         relative_error=point.relative_error,
         distinct_values=point.distinct_values,
+        **shape,
     )
 
 
 def case_of(record: Record) -> Case:
     """The case that a row is of."""
-    return Case(record.strategy, record.op, record.dtype, record.n, Cache(record.cache))
+    shape = CaseShape.of(record.n, {name: getattr(record, name) for name in SHAPE_FIELDS})
+    return Case(record.strategy, record.op, record.dtype, record.n, Cache(record.cache), shape)
 
 
 def _ceiling(point: Point, read_bytes: int) -> float | None:

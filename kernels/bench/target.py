@@ -1,13 +1,16 @@
 """A device that is ready to be benchmarked: what the engine needs of it, and nothing else."""
 
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Observer
 from warpfold.kernels.bench.measurement import Timer
-from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.bench.shapes import CaseShape
+from warpfold.kernels.bench.workload import ShapedWorkload, Workload
 from warpfold.kernels.source import Source
 
 
@@ -19,6 +22,28 @@ class Loaded(Protocol):
 
         Raises InvalidInput if the strategy does not compute that, Unavailable if this machine cannot, OutOfMemory.
         """
+        ...
+
+
+class LoadedShape(Protocol):
+    """The elements of a shape, with its offsets or keys, on the device."""
+
+    @property
+    def counts(self) -> NDArray[Any]:
+        """How many elements make each value, shape (values,)."""
+        ...
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude among the elements."""
+        ...
+
+    def workload(self, op: str, strategy: str) -> ShapedWorkload:
+        """The reduction of this shape, as `Loaded.workload` gives that of an array."""
+        ...
+
+    def members(self, number: int) -> NDArray[Any]:
+        """The elements of one value, on the host."""
         ...
 
 
@@ -46,6 +71,11 @@ class BenchmarkTarget(Protocol):
 
     def load(self, source: Source) -> Loaded:
         """Bring all elements to the device. Raises OutOfMemory saying how much there is."""
+        ...
+
+    def load_shape(self, source: Source, shape: CaseShape, seed: int) -> LoadedShape:
+        """Bring the elements of a shape to the device, and the offsets or keys that follow from `seed`. Raises
+        OutOfMemory saying how much there is."""
         ...
 
 

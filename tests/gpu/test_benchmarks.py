@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.bench import Axes, Cache, Rule, record_of, run
+from warpfold.kernels.bench.contenders import FLOATS, SUMS, contenders
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
@@ -202,6 +204,42 @@ def test_peers_give_right_values_for_what_they_claim(target: CudaTarget, name: s
         pytest.skip(str(baselines()[name].missing))
     (point,) = run(target, Axes((name,), (op,), (dtype,), (100_003,), (Cache.HOT,)), QUICK, Data().source)
     assert point.outcome is Outcome.MEASURED, point.reason
+
+
+SWEPT = [
+    CaseShape.matrix(20_011, 2, 1), CaseShape.matrix(2003, 100, 1), CaseShape.matrix(3, 70_001, 1),
+    CaseShape.matrix(20_011, 2, 0), CaseShape.matrix(2003, 100, 0), CaseShape.matrix(3, 70_001, 0),
+    CaseShape.cut(200_003, 5), CaseShape.cut(200_003, 3000),
+    CaseShape.table(200_003, 70, "random"), CaseShape.table(200_003, 70, "sorted"),
+    CaseShape.table(200_003, 150_000, "random"), CaseShape.table(200_003, 150_000, "sorted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SWEPT, ids=str)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_shapes_are_measured_by_all_contenders_with_right_values(
+    target: CudaTarget, shape: CaseShape, dtype: str
+) -> None:
+    names = tuple(row.strategy for row in contenders(shape.by, "cuda"))
+    outcomes = {}
+    for point in run(target, Axes(names, SUMS, (dtype,), (shape,), (Cache.COLD,)), QUICK, Data().source, seed=1):
+        case, row = point.case, record_of(point)
+        outcomes[case.strategy, case.op] = point.outcome
+        assert point.outcome is not Outcome.FAILED, (case, point.reason)
+        if case.strategy == "exact":
+            assert (point.relative_error, point.distinct_values) == (0.0, 1)
+        if point.outcome is Outcome.MEASURED:
+            assert row.kernel_ms is not None
+            assert row.kernel_ms > 0
+            assert (row.rows, row.columns, row.axis) == (shape.rows, shape.columns, shape.axis)
+    assert outcomes["exact", "sum"] is Outcome.MEASURED
+    assert outcomes["exact", "mean"] is Outcome.MEASURED
+
+
+def test_a_shape_beyond_the_device_is_skipped_while_the_rest_runs(target: CudaTarget) -> None:
+    shapes = (CaseShape.table(1 << 40, 10, "random"), CaseShape.matrix(10, 10, 1))
+    large, small = run(target, Axes(("exact",), ("sum",), ("float64",), shapes, (Cache.HOT,)), QUICK, Data().source)
+    assert (large.outcome, small.outcome) == (Outcome.SKIPPED, Outcome.MEASURED)
 
 
 def test_a_size_beyond_the_device_is_skipped_while_the_rest_runs(target: CudaTarget) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.support.leases import lease_on
 from tests.support.places.web import folders_of, web_server
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
-from warpfold.contract.kinds.benchmark import BenchmarkResult
+from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.errors import InvalidInput
@@ -53,6 +54,33 @@ def test_a_benchmark_gives_a_row_a_case_and_counts_them(cpu: Kernels) -> None:
         assert row.kernel_ms is not None
         assert row.kernel_ms > 0
         assert row.host is not None
+
+
+SWEEPS = [
+    {"rows": [20], "columns": [3], "axis": [0, 1]},
+    {"sizes": [100], "segments": [4]},
+    {
+        "rows": [200],
+        "groups": [9],
+        "key_order": ["random", "sorted"],
+        "strategies": ["exact", "numpy", "polars", "pyarrow"],
+    },
+]
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_a_benchmark_by_shape_gives_a_row_a_shape_and_goes_on_from_what_is_done(
+    cpu: Kernels, sweep: dict[str, Any]
+) -> None:
+    spec = {"kind": "benchmark", "strategies": ["exact", "numpy"], "caches": ["hot"], **QUICK, **sweep}
+    success = cpu.run(asked(**spec), lambda news: None)
+    cases = BenchmarkSpec.model_validate(spec).axes().cases()
+    assert [(row.strategy, row.shape) for row in success.points] == [(case.strategy, case.shape) for case in cases]
+    assert all(row.shape is not None and row.outcome == "measured" for row in success.points)
+    done = replace(asked(**spec), done=success.points[:-1])
+    again = cpu.run(done, lambda news: None)
+    assert again.points[:-1] == done.done
+    assert again.points[-1].shape == success.points[-1].shape
 
 
 def test_points_are_told_as_they_begin_and_end(cpu: Kernels) -> None:

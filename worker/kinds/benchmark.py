@@ -26,7 +26,8 @@ def run(attempt: Attempt, spec: BenchmarkSpec) -> Success:
 
     known = {_case(row) for row in rows}
     ceiling: Ceiling | None = None
-    for point in engine.run(target, axes, spec.rule(), spec.data().source, done=known, begin=begin):
+    source_of = spec.data().source
+    for point in engine.run(target, axes, spec.rule(), source_of, seed=spec.seed, done=known, begin=begin):
         ceiling = point.ceiling or ceiling
         rows.append(_row(attempt, spec, record_of(point)))
         attempt.measured(rows[-1])
@@ -41,7 +42,7 @@ def _row(attempt: Attempt, spec: BenchmarkSpec, record: Record) -> Measurement:
 
 def _case(row: Measurement) -> Case:
     assert row.cache is not None, "a benchmark's rows say which"
-    return Case(row.strategy, row.op, row.dtype, row.n, Cache(row.cache))
+    return Case(row.strategy, row.op, row.dtype, row.n, Cache(row.cache), row.shape)
 
 
 def _result(attempt: Attempt, rows: Sequence[Measurement], ceiling: Ceiling | None) -> BenchmarkResult:

@@ -93,7 +93,7 @@ def _newest(points: Sequence[Measured]) -> list[Measured]:
     cases: dict[tuple[Any, ...], Measured] = {}
     for point in points:
         if point.device == device:
-            cases.setdefault((point.op, point.dtype, point.strategy, point.n, point.cache), point)
+            cases.setdefault((point.op, point.dtype, point.strategy, point.n, point.shape, point.cache), point)
     return sorted(cases.values(), key=lambda point: (point.strategy, point.n))
 
 

@@ -23,6 +23,7 @@ from warpfold.app.charts.vega_lite import (
     inline,
     line_chart,
 )
+from warpfold.app.reports.kinds.heat_maps import heat_maps
 from warpfold.app.reports.report import Table
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.wording import ABSENT, figure, milliseconds, percent, significant
@@ -32,7 +33,7 @@ def tables(points: Sequence[Measurement]) -> tuple[Table, ...]:
     """A table of all points that were measured, and one of the skipped and failed points, if any."""
     measured = tuple(_row(point) for point in points if point.kernel_ms)
     others = tuple(
-        (p.strategy, p.op, p.dtype, f"{p.n:,}", p.cache or "", p.outcome, p.reason or "")
+        (p.strategy, p.op, p.dtype, _size(p), p.cache or "", p.outcome, p.reason or "")
         for p in points
         if not p.kernel_ms
     )
@@ -52,7 +53,7 @@ def _row(point: Measurement) -> tuple[str, ...]:
         point.strategy,
         point.op,
         point.dtype,
-        f"{point.n:,}",
+        _size(point),
         point.cache or "",
         milliseconds(point.kernel_ms),
         figure(point.gb_per_s),
@@ -63,15 +64,21 @@ def _row(point: Measurement) -> tuple[str, ...]:
 
 
 def charts(points: Sequence[Measurement]) -> list[Chart]:
-    """Two charts for each op, dtype and state of the caches: `throughput` and `spread`.
+    """Two charts for each op, dtype and state of the caches: `throughput` and `spread`. Points by shape have heat maps.
 
     Points without a time, and those faster than physics allows, are left out.
     """
     groups: dict[tuple[str, str, str], list[Measurement]] = {}
+    shaped = []
     for point in points:
-        if point.kind == "benchmark" and point.kernel_ms and "suspect" not in point.flags:
+        if point.kind != "benchmark" or not point.kernel_ms or "suspect" in point.flags:
+            continue
+        if point.shape is None:
             groups.setdefault((point.op, point.dtype, point.cache or ""), []).append(point)
-    return [chart for members in groups.values() for chart in (_throughput(members), _spread(members))]
+        else:
+            shaped.append(point)
+    whole = [chart for members in groups.values() for chart in (_throughput(members), _spread(members))]
+    return whole + heat_maps(shaped)
 
 
 def _throughput(points: Sequence[Measurement]) -> Chart:
@@ -168,6 +175,10 @@ class _Runs:
         low, high = point.low_ms or median, point.high_ms or median
         times = (point.min_ms, point.p95_ms, low, high)
         return cls(point.strategy, f"{point.n:,}", *(time / median for time in times))
+
+
+def _size(point: Measurement) -> str:
+    return f"{point.n:,}" if point.shape is None else str(point.shape)
 
 
 def _subject(point: Measurement) -> tuple[str, str]:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from warpfold.kernels.backend import Backend, Device, Reduction
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
 from warpfold.kernels.bench.host.observer import HostObserver, measure_ceiling
+from warpfold.kernels.bench.host.shaped import HostShape
 from warpfold.kernels.bench.host.timer import HostTimer
+from warpfold.kernels.bench.shapes import KEY, By, CaseShape
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.dtypes import DType
@@ -47,12 +49,21 @@ class HostTarget:
         return self._gauge.read()
 
     def load(self, source: Source) -> "HostArray":
-        import psutil
-
-        needed, free = source.count * source.dtype.itemsize, int(psutil.virtual_memory().available)
-        if needed > free:
-            raise OutOfMemory(f"the data take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free")
+        _check_room(source.count * source.dtype.itemsize)
         return HostArray(self._backend, source.read(0, source.count), source.dtype)
+
+    def load_shape(self, source: Source, shape: CaseShape, seed: int) -> HostShape:
+        keys = KEY.itemsize if shape.by is By.KEYS else 0
+        _check_room(source.count * (source.dtype.itemsize + keys))
+        return HostShape.of(self._backend, source, shape, seed)
+
+
+def _check_room(needed: int) -> None:
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    if needed > free:
+        raise OutOfMemory(f"the data take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import numpy as np
 
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.bench.workload import Runnable
 
 _FLUSH = 2  # times the cache
 
@@ -18,25 +18,25 @@ class HostTimer:
         self.resolution_s = time.get_clock_info("perf_counter").resolution
         self._sweep = np.ones(max(1, _FLUSH * cache_bytes // 8), dtype=np.int64)
 
-    def method(self, workload: Workload) -> str:
+    def method(self, workload: Runnable) -> str:
         return "wall clock"
 
-    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Runnable, cache: Cache, runs: int) -> list[float]:
         return [self._once(workload, cold=cache is Cache.COLD) for _ in range(runs)]
 
-    def host(self, workload: Workload, runs: int) -> list[float]:
+    def host(self, workload: Runnable, runs: int) -> list[float]:
         return self.device(workload, Cache.HOT, runs)
 
-    def issue(self, workload: Workload, runs: int) -> float:
+    def issue(self, workload: Runnable, runs: int) -> float:
         started = time.perf_counter_ns()
         for _ in range(runs):
             workload.run()
         return (time.perf_counter_ns() - started) / 1e9 / runs
 
-    def replay(self, workload: Workload) -> Replay | None:
+    def replay(self, workload: Runnable) -> Replay | None:
         return None
 
-    def _once(self, workload: Workload, *, cold: bool) -> float:
+    def _once(self, workload: Runnable, *, cold: bool) -> float:
         if cold:
             self.flush()
         started = time.perf_counter_ns()

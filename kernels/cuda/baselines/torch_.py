@@ -47,21 +47,25 @@ def _missing() -> str | None:
     return None if find_spec("torch") is not None else "PyTorch is not installed"
 
 
+def torch_on(gpu: Gpu) -> Any:
+    """PyTorch, whose current stream is the GPU's from here on. Raises Unavailable where it cannot use the GPU."""
+    try:
+        import torch
+    except ImportError as error:
+        raise Unavailable(f"PyTorch cannot be loaded: {error}") from error
+    if not torch.cuda.is_available():
+        raise Unavailable("this PyTorch cannot use the GPU")
+    torch.cuda.set_stream(torch.cuda.ExternalStream(gpu.stream.ptr, device=torch.device("cuda", gpu.index)))
+    return torch
+
+
 class TorchReduction:
     """One reduction of one array, called as PyTorch's users call it: the result is a new tensor on the device."""
 
     waits = False
 
     def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise Unavailable(f"PyTorch cannot be loaded: {error}") from error
-        if not torch.cuda.is_available():
-            raise Unavailable("this PyTorch cannot use the GPU")
-        device = torch.device("cuda", gpu.index)
-        # PyTorch has a current stream of its own. From here on it is the stream of this GPU.
-        torch.cuda.set_stream(torch.cuda.ExternalStream(gpu.stream.ptr, device=device))
+        torch = torch_on(gpu)
         tensor = torch.from_dlpack(array)
         self._tensor = tensor.view(torch.bfloat16) if dtype.name == "bfloat16" else tensor
         self._call: Callable[[Any], Any] = getattr(torch, _CALLS[op.name])

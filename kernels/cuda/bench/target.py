@@ -7,11 +7,13 @@ from typing import Any
 
 from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
+from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.ceiling import measure_ceiling
 from warpfold.kernels.cuda.bench.observer import NvmlObserver
+from warpfold.kernels.cuda.bench.shaped import DeviceShape
 from warpfold.kernels.cuda.bench.timer import CudaTimer
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -58,14 +60,22 @@ class CudaTarget:
             return self._gauge.read()
 
     def load(self, source: Source) -> "DeviceArray":
-        import cupy
-
-        with cuda_errors("memory of the device"):
-            cupy.get_default_memory_pool().free_all_blocks()  # what arrays of other sizes left in the pool
+        self._give_back()
         array = self._stager.whole(source, None)
         with cuda_errors("loading"):
             self._gpu.stream.synchronize()
         return DeviceArray(self._gpu, array, source.dtype)
+
+    def load_shape(self, source: Source, shape: CaseShape, seed: int) -> DeviceShape:
+        self._give_back()
+        return DeviceShape.of(self._gpu, self._stager, source, shape, seed)
+
+    def _give_back(self) -> None:
+        """Free what arrays of other sizes left in the pool."""
+        import cupy
+
+        with cuda_errors("memory of the device"):
+            cupy.get_default_memory_pool().free_all_blocks()
 
 
 @dataclass(frozen=True, eq=False)

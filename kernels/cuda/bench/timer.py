@@ -7,7 +7,7 @@ from typing import Any
 
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.bench.workload import Runnable
 from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel
 from warpfold.kernels.cuda.bench.reader import SWEEP, patternless, reading
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
@@ -38,10 +38,10 @@ class CudaTimer:
             self._sweep = reading(gpu, patternless(gpu, _READ * cache_bytes), SWEEP)
             gpu.stream.synchronize()
 
-    def method(self, workload: Workload) -> str:
+    def method(self, workload: Runnable) -> str:
         return "events, launch gaps included" if workload.waits else "events, stream held"
 
-    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Runnable, cache: Cache, runs: int) -> list[float]:
         with cuda_errors("timing"):
             if workload.waits:
                 spans = [self._span(workload, cache) for _ in range(runs)]
@@ -50,7 +50,7 @@ class CudaTimer:
                     spans = [self._span(workload, cache) for _ in range(runs)]
             return self._seconds(spans)
 
-    def host(self, workload: Workload, runs: int) -> list[float]:
+    def host(self, workload: Runnable, runs: int) -> list[float]:
         synchronize, clock = self._gpu.stream.synchronize, time.perf_counter_ns
         times = []
         with cuda_errors("timing"):
@@ -62,7 +62,7 @@ class CudaTimer:
                 times.append((clock() - started) / 1e9)
         return times
 
-    def issue(self, workload: Workload, runs: int) -> float:
+    def issue(self, workload: Runnable, runs: int) -> float:
         with cuda_errors("timing"):
             self._gpu.stream.synchronize()
             started = time.perf_counter_ns()
@@ -71,7 +71,7 @@ class CudaTimer:
             self._gpu.stream.synchronize()
             return (time.perf_counter_ns() - started) / 1e9 / runs
 
-    def replay(self, workload: Workload) -> Replay | None:
+    def replay(self, workload: Runnable) -> Replay | None:
         if workload.waits:
             return None
         self.host(workload, 1)  # nothing may be loaded or allocated for the first time while the stream is held
@@ -95,7 +95,7 @@ class CudaTimer:
         self._written.data.memset_async(1, self._written.nbytes, self._gpu.stream)
         self._sweep.start()
 
-    def _span(self, workload: Workload, cache: Cache) -> tuple[Any, Any]:
+    def _span(self, workload: Runnable, cache: Cache) -> tuple[Any, Any]:
         if cache is Cache.COLD:
             self.flush()
         return self._events(workload.run)
@@ -115,7 +115,7 @@ class CudaTimer:
         self._gpu.stream.synchronize()
         return [cupy.cuda.get_elapsed_time(start, stop) / 1e3 for start, stop in spans]
 
-    def _capture(self, workload: Workload, runs: int) -> Any:
+    def _capture(self, workload: Runnable, runs: int) -> Any:
         """A graph of `runs` runs. It is None if the workload does something that a graph cannot capture."""
         stream = self._gpu.stream
         refused = False

@@ -129,7 +129,7 @@ def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterat
     for strategy in axes.strategies:
         for op in axes.ops:
             for dtype in axes.dtypes:
-                for n in axes.sizes if gpu is not None else (None,):
+                for n in axes.counts() if gpu is not None else (None,):
                     blank = ProfileRecord(strategy=strategy, op=op, dtype=dtype, n=n, outcome=Outcome.MEASURED)
                     yield _point(blank, gpu, arch, counters=counters)
 

@@ -1,9 +1,13 @@
+import csv
+import io
+
 import httpx
 import pytest
 
 from tests.support.api import Api
 from tests.support.measurements import replace
 from warpfold.contract.measurement import Measurement
+from warpfold.kernels.bench.shapes import SHAPE_FIELDS, CaseShape
 
 POINT = Measurement(
     kind="reduce",
@@ -30,6 +34,27 @@ def test_a_point_is_shown_with_its_job_and_its_speed(api: Api, http: httpx.Clien
     [item] = http.get("/v1/results").json()["items"]
     assert (item["job_id"], item["device"], item["n"]) == (job_id, "NVIDIA H200", 1_000_000)
     assert item["gb_per_s"] == pytest.approx(500.0)
+
+
+def test_points_by_shape_are_listed_by_their_shape_and_exported_with_it(api: Api, http: httpx.Client) -> None:
+    shapes = [
+        CaseShape.matrix(40, 25, 1), CaseShape.matrix(40, 25, 0), CaseShape.cut(1000, 8),
+        CaseShape.table(1000, 10, "sorted"), CaseShape.table(1000, 10, "random"),
+    ]  # fmt: skip
+    job_id = api.store(*(replace(POINT, kind="benchmark", **shape.in_columns()) for shape in shapes), POINT)
+    for query, wanted in [
+        ("rows=40&columns=25", [1, 0]), ("axis=0", [1]), ("segments=8", [2]), ("groups=10", [4, 3]),
+        ("key_order=sorted", [3]), ("rows=1000", [4, 3]), ("columns=24", []),
+    ]:  # fmt: skip
+        items = http.get(f"/v1/results?job_id={job_id}&{query}").json()["items"]
+        assert [{name: item[name] for name in SHAPE_FIELDS} for item in items] == [
+            dict(shapes[number].in_columns()) for number in wanted
+        ], query
+    assert http.get("/v1/results?axis=2").status_code == 422
+    assert http.get("/v1/results?key_order=shuffled").status_code == 422
+    rows = list(csv.DictReader(io.StringIO(http.get(f"/v1/results?format=csv&job_id={job_id}").text)))
+    assert [row["columns"] for row in rows] == ["", "", "", "", "25", "25"]
+    assert [row["key_order"] for row in rows] == ["", "random", "sorted", "", "", ""]
 
 
 def test_no_time_is_no_speed(api: Api, http: httpx.Client) -> None:

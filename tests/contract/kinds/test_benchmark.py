@@ -11,7 +11,9 @@ from warpfold.app.jobs.board import Depth
 from warpfold.app.jobs.views import JobView
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
+from warpfold.contract.kinds.spec import Changes
 from warpfold.contract.tasks import task_spec
+from warpfold.kernels.bench.shapes import CaseShape
 
 BENCHMARK: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "sizes": [1000, 1000000]}
 
@@ -27,6 +29,7 @@ def test_a_benchmark_is_accepted_with_all_its_defaults(http: httpx.Client) -> No
         **BENCHMARK,
         "ops": ["sum"],
         "dtypes": ["float32"],
+        **dict.fromkeys(("rows", "columns", "axis", "segments", "groups", "key_order")),
         "caches": ["cold", "hot"],
         "backend": "auto",
         "devices": None,
@@ -83,6 +86,100 @@ def test_an_impossible_benchmark_is_422_and_names_the_field(
     answer = refusing.post("/v1/jobs", json={**BENCHMARK, **changes})
     assert answer.status_code == 422
     assert field in [error["field"] for error in answer.json()["errors"]]
+
+
+MATRICES: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "rows": [10, 20], "columns": [3, 4]}
+TABLES: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "polars"], "rows": [1000], "groups": [10, 100]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "shapes"),
+    [
+        (MATRICES, [CaseShape.matrix(rows, columns, 1) for rows in (10, 20) for columns in (3, 4)]),
+        (
+            {**MATRICES, "rows": [10], "columns": [3], "axis": [0, 1]},
+            [CaseShape.matrix(10, 3, axis) for axis in (0, 1)],
+        ),
+        (TABLES, [CaseShape.table(1000, groups, "random") for groups in (10, 100)]),
+        (
+            {**TABLES, "groups": [10], "key_order": ["sorted", "random"]},
+            [CaseShape.table(1000, 10, keys) for keys in ("sorted", "random")],
+        ),
+        ({**BENCHMARK, "sizes": [100], "segments": [4, 8]}, [CaseShape.cut(100, mean) for mean in (4, 8)]),
+        (BENCHMARK, [1000, 1_000_000]),
+    ],
+)
+def test_shapes_are_the_product_of_their_lists(spec: dict[str, Any], shapes: list[CaseShape | int]) -> None:
+    read = task_spec.validate_python(spec)
+    assert isinstance(read, BenchmarkSpec)
+    assert list(read.shapes()) == shapes
+    assert len(read.axes()) == len(shapes) * 2 * 2
+    assert task_spec.validate_json(read.model_dump_json()) == read
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "reason"),
+    [
+        ({"kind": "benchmark", "strategies": ["exact"]}, "sizes", "name the sizes of arrays, or `rows`"),
+        ({**MATRICES, "sizes": [10]}, "sizes", "leave `sizes` out"),
+        ({**MATRICES, "columns": None}, "rows", "rows need either `columns` or `groups`"),
+        ({**MATRICES, "groups": [5]}, "rows", "rows need either"),
+        ({**MATRICES, "segments": [5]}, "segments", "leave `rows` out"),
+        ({**BENCHMARK, "columns": [5]}, "columns", "`columns` needs `rows`"),
+        ({**BENCHMARK, "groups": [5]}, "groups", "`groups` needs `rows`"),
+        ({**TABLES, "axis": [1]}, "axis", "`axis` needs `columns`"),
+        ({**MATRICES, "key_order": ["random"]}, "key_order", "`key_order` needs `groups`"),
+        ({**MATRICES, "axis": [2]}, "axis.0", "Input should be 0 or 1"),
+        ({**TABLES, "key_order": ["shuffled"]}, "key_order.0", "'random' or 'sorted'"),
+        ({**MATRICES, "rows": []}, "rows", "at least one value"),
+        ({**MATRICES, "columns": [3, 3]}, "columns", "each value once"),
+        ({**MATRICES, "rows": [0]}, "rows.0", "greater than or equal to 1"),
+        ({**MATRICES, "rows": [1 << 21], "columns": [1 << 20]}, "columns", "the largest matrix has more than"),
+        ({**TABLES, "groups": [1 << 31]}, "groups", "a table has at most 2,147,483,647 groups"),
+        ({**MATRICES, "strategies": ["exact", "polars"]}, "strategies.1", "polars is not measured by axis"),
+        ({**TABLES, "strategies": ["thrust"]}, "strategies.0", "thrust is not measured by keys"),
+        ({**BENCHMARK, "strategies": ["pyarrow"]}, "strategies.0", "pyarrow is not measured of whole arrays"),
+        ({**TABLES, "strategies": ["polars", "torch"]}, "strategies", "no device knows all of these strategies"),
+        ({**MATRICES, "rows": list(range(1, 502))}, "rows", "combinations; the most is 1,000"),
+    ],
+)
+def test_shapes_that_make_no_sense_are_422_and_name_the_field(
+    refusing: httpx.Client, spec: dict[str, Any], field: str, reason: str
+) -> None:
+    answer = refusing.post("/v1/jobs", json=spec)
+    assert answer.status_code == 422, answer.text
+    [error] = [error for error in answer.json()["errors"] if error["field"] == field]
+    assert reason in error["message"] + answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "max_n", "kept"),
+    [
+        (MATRICES, 60, {"rows": (10,), "columns": (3, 4)}),
+        (MATRICES, 30, {"rows": (7,), "columns": (3, 4)}),
+        (MATRICES, 2, {"rows": (1,), "columns": (2,)}),
+        (TABLES, 50, {"rows": (50,)}),
+    ],
+)
+def test_a_preset_that_bounds_arrays_bounds_shapes(spec: dict[str, Any], max_n: int, kept: dict[str, Any]) -> None:
+    read = task_spec.validate_python(spec)
+    assert isinstance(read, BenchmarkSpec)
+    assert read.shortened(max_n) == kept
+    shorter = read.changed(Changes(max_n=max_n))
+    assert max(shorter.axes().counts()) <= max_n
+
+
+def test_a_sweep_of_shapes_is_one_line_in_lists() -> None:
+    assert task_spec.validate_python(MATRICES).description() == "benchmark: sum · float32 · 10–20 × 3–4 · exact, numpy"
+
+
+def test_each_device_gets_the_strategies_that_know_its_shapes() -> None:
+    spec = {**TABLES, "strategies": ["exact", "polars", "torch"], "devices": ["cuda", "cpu"]}
+    parts = task_spec.validate_python(spec).parts()
+    assert [(name, part.strategies) for name, part in parts if isinstance(part, BenchmarkSpec)] == [
+        ("cuda", ("exact", "torch")),
+        ("cpu", ("exact", "polars")),
+    ]
 
 
 def test_too_many_cases_are_counted_in_the_answer(refusing: httpx.Client) -> None:

@@ -9,8 +9,11 @@ from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.axes import Cache
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Conditions
+from warpfold.kernels.bench.host.shaped import HostShape
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.workload import Workload
+from warpfold.kernels.bench.shapes import CaseShape
+from warpfold.kernels.bench.workload import Runnable
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import Value
 from warpfold.kernels.source import Source
@@ -43,20 +46,20 @@ class ScriptedTimer:
     resolution_s: float = 0.0
     asked: list[tuple[Cache, int]] = field(default_factory=list)
 
-    def method(self, workload: Workload) -> str:
+    def method(self, workload: Runnable) -> str:
         return "script"
 
-    def device(self, workload: Workload, cache: Cache, runs: int) -> list[float]:
+    def device(self, workload: Runnable, cache: Cache, runs: int) -> list[float]:
         self.asked.append((cache, runs))
         return [self.seconds(cache) for _ in range(runs)]
 
-    def host(self, workload: Workload, runs: int) -> list[float]:
+    def host(self, workload: Runnable, runs: int) -> list[float]:
         return [2e-3] * runs
 
-    def issue(self, workload: Workload, runs: int) -> float:
+    def issue(self, workload: Runnable, runs: int) -> float:
         return 1.5e-3
 
-    def replay(self, workload: Workload) -> Replay | None:
+    def replay(self, workload: Runnable) -> Replay | None:
         return Replay(0.5e-3, 2)
 
 
@@ -98,6 +101,10 @@ class ScriptedTarget:
 
     def active(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def load_shape(self, source: Source, shape: CaseShape, seed: int) -> HostShape:
+        """A shape is real, whatever the clock says."""
+        return HostShape.of(CpuBackend(), source, shape, seed)
 
     def load(self, source: Source) -> ScriptedArray:
         self.loads.append((source.dtype.name, source.count))
