@@ -95,7 +95,11 @@ class Results(Sequence[Measurement]):
 
     def _repr_html_(self) -> str:
         names = ("op", "dtype", "n", "strategy", "device", "cache", "kernel_ms", "gb_per_s", "flags")
-        shown = [[getattr(row, name) for name in names[:-1]] + [" ".join(row.flags)] for row in self.rows[:50]]
+        shown = [
+            [getattr(row, name) for name in names[:2]]
+            + [row.size_in_words(row.n), *(getattr(row, name) for name in names[3:-1]), " ".join(row.flags)]
+            for row in self.rows[:50]
+        ]
         more = f", the first {len(shown)} shown" if len(self.rows) > len(shown) else ""
         return html.grid(f"{len(self.rows):,} measurements{more}", names, shown)
 

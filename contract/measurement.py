@@ -45,6 +45,11 @@ class PointShape(BaseModel):
         str | None, Stored(8, filter=True), Field(description="How the keys of a table lay: `random` or `sorted`.")
     ] = None
 
+    def size_in_words(self, n: int) -> str:
+        """The shape, or the number `n` of elements of a whole array: "1,024 × 8, axis 1", "1,000,000"."""
+        shape = self.shape_of(n)
+        return f"{n:,}" if shape is None else str(shape)
+
     def shape_of(self, n: int) -> CaseShape | None:
         """The shape, of `n` elements; None of a whole array."""
         return CaseShape.of(n, {name: getattr(self, name) for name in SHAPE_FIELDS})

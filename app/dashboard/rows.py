@@ -142,8 +142,7 @@ class PointRow:
     dtype: str
     strategy: str
     device: str
-    n: int
-    shape: str | None
+    size: str
     cache: str | None
     outcome: str
     reason: str | None
@@ -172,8 +171,7 @@ def _row(point: MeasurementView) -> PointRow:
         dtype=point.dtype,
         strategy=point.strategy,
         device=point.device,
-        n=point.n,
-        shape=None if (shape := point.shape_of(point.n)) is None else str(shape),
+        size=point.size_in_words(point.n),
         cache=point.cache,
         outcome=point.outcome,
         reason=point.reason,

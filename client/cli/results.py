@@ -113,6 +113,12 @@ def results(
     ] = None,
     n_min: Annotated[int | None, typer.Option(min=0, help="Fewest elements.")] = None,
     n_max: Annotated[int | None, typer.Option(min=0, help="Most elements.")] = None,
+    rows: Annotated[int | None, typer.Option(min=0, help="Of matrices or tables.")] = None,
+    columns: Annotated[int | None, typer.Option(min=0, help="Of matrices.")] = None,
+    axis: Annotated[int | None, typer.Option(min=0, max=1, help="Along which matrices were reduced.")] = None,
+    segments: Annotated[int | None, typer.Option(min=0, help="Their mean length.")] = None,
+    groups: Annotated[int | None, typer.Option(min=0, help="Of tables.")] = None,
+    key_order: Annotated[str | None, typer.Option(help="Of tables: random or sorted.")] = None,
     limit: Annotated[
         int | None,
         typer.Option("--limit", "-n", min=1, help="How many at most.", show_default="50; 10,000 for csv and parquet"),
@@ -142,6 +148,12 @@ def results(
         "flag": flag,
         "n_min": n_min,
         "n_max": n_max,
+        "rows": rows,
+        "columns": columns,
+        "axis": axis,
+        "segments": segments,
+        "groups": groups,
+        "key_order": key_order,
     }
     with service(context) as client:
         if job is not None:
@@ -158,7 +170,8 @@ def results(
         names,
         (
             [
-                *(row.op, row.dtype, row.n, row.strategy, row.device, row.cache, row.kernel_ms, row.gb_per_s),
+                *(row.op, row.dtype, row.size_in_words(row.n), row.strategy, row.device, row.cache),
+                *(row.kernel_ms, row.gb_per_s),
                 *(row.percent_of_ceiling, row.relative_error),
                 " ".join([*([] if row.outcome == "measured" else [row.outcome]), *row.flags]),
             ]

@@ -33,7 +33,7 @@ def tables(points: Sequence[Measurement]) -> tuple[Table, ...]:
     """A table of all points that were measured, and one of the skipped and failed points, if any."""
     measured = tuple(_row(point) for point in points if point.kernel_ms)
     others = tuple(
-        (p.strategy, p.op, p.dtype, _size(p), p.cache or "", p.outcome, p.reason or "")
+        (p.strategy, p.op, p.dtype, p.size_in_words(p.n), p.cache or "", p.outcome, p.reason or "")
         for p in points
         if not p.kernel_ms
     )
@@ -53,7 +53,7 @@ def _row(point: Measurement) -> tuple[str, ...]:
         point.strategy,
         point.op,
         point.dtype,
-        _size(point),
+        point.size_in_words(point.n),
         point.cache or "",
         milliseconds(point.kernel_ms),
         figure(point.gb_per_s),
@@ -175,10 +175,6 @@ class _Runs:
         low, high = point.low_ms or median, point.high_ms or median
         times = (point.min_ms, point.p95_ms, low, high)
         return cls(point.strategy, f"{point.n:,}", *(time / median for time in times))
-
-
-def _size(point: Measurement) -> str:
-    return f"{point.n:,}" if point.shape is None else str(point.shape)
 
 
 def _subject(point: Measurement) -> tuple[str, str]:
