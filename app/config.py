@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +11,16 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from warpfold.contract.folders import ArtefactFolder, Folders
+from warpfold.app.variables import PREFIX, unknown_settings, wrong_settings
+from warpfold.contract.folders import ArtefactFolder, DatasetCache, Folders
 from warpfold.contract.places import places_in
 from warpfold.kernels.places.place import NOWHERE, Places
 
-_PREFIX = "WARPFOLD_"
 _SCHEMES = {
     "database_url": ("postgresql://", "postgres://", "postgresql+psycopg://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
 }
-_OTHERS = ("URL", "TOKEN", "HOST", "PORT", "VERSION")  # belong to the client and to docker-compose.yml
-_OF_KUBERNETES = re.compile(
-    r"(^|_)(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)$"
-)  # belong to a Kubernetes service called warpfold
+_HTTP = re.compile(r"https?://[^\s/?#@]+")
 _SCHEDULER = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/]+:\d+")
 DATABASE_NOTE = "database_url"
 """The file in `data_dir` in which `warpfold serve` notes which database it uses, for the other commands."""
@@ -34,7 +30,7 @@ class _Files(PydanticBaseSettingsSource):
     """Reads values from the files that `WARPFOLD_<NAME>_FILE` names: thus no environment and no log shows a secret."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[str | None, str, bool]:
-        variable = f"{_PREFIX}{field_name.upper()}_FILE"
+        variable = f"{PREFIX}{field_name.upper()}_FILE"
         path = os.environ.get(variable)
         if not path:
             return None, field_name, False
@@ -54,7 +50,7 @@ class Settings(BaseSettings):
     """Each field is read from `WARPFOLD_<NAME>`, or from the file that `WARPFOLD_<NAME>_FILE` names; the defaults suit
     one machine."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     database_url: str = Field(
         "",
@@ -156,9 +152,7 @@ class Settings(BaseSettings):
         description="The uploaded arrays and the stored results of one user may have at most this many bytes together.",
     )
     upload_hours: float = Field(
-        24.0,
-        gt=0,
-        description="An upload in parts to which nothing was added for this many hours is removed.",
+        24.0, gt=0, description="An upload in parts to which nothing was added for this many hours is removed."
     )
     keep_free_bytes: int = Field(
         2 << 30,
@@ -179,9 +173,23 @@ class Settings(BaseSettings):
     )
     retention_days: float = Field(90.0, gt=0, description="A job that ended this many days ago is removed.")
 
-    webhook_allow_private: bool = Field(
-        False, description="Whether webhooks may be sent to private and local addresses."
+    dataset_urls: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="The urls of the apis from which a worker fetches uploaded arrays that its `dataset_dir` lacks, "
+        "separated by spaces. If there is none, all machines share that folder.",
     )
+    dataset_cache_bytes: int = Field(
+        64 << 30, ge=1024, description="A machine keeps at most this many bytes of arrays that its workers fetched."
+    )
+    worker_token: str = Field(
+        "",
+        pattern=r"^([!-~]{32,})?$",
+        repr=False,
+        description="A secret of 32 characters or more, the same for apis and workers: an api gives any uploaded array "
+        "to a worker that shows it. If it is empty, an api gives them to their owners and to admins alone.",
+    )
+
+    webhook_allow_private: bool = Field(False, description="Whether webhooks may go to private and local addresses.")
     webhook_timeout_s: float = Field(
         10.0, gt=0, le=300, description="A delivery fails if its receiver has not answered after this many seconds."
     )
@@ -198,9 +206,7 @@ class Settings(BaseSettings):
     )
 
     spare_child: bool = Field(
-        True,
-        description="Whether a slot keeps a second child ready, which takes over after a cancel, a timeout, a crash or "
-        "a hang.",
+        True, description="Whether a slot keeps a second child, which takes over after a cancel, a crash or a hang."
     )
 
     measure_rates: bool = Field(
@@ -232,9 +238,7 @@ class Settings(BaseSettings):
         "system says; but a virtual machine may name the cache of its host, and displacing that takes long.",
     )
 
-    session_days: float = Field(
-        7.0, gt=0, description="A session of the dashboard ends this many days after the sign-in."
-    )
+    session_days: float = Field(7.0, gt=0, description="A dashboard session ends this many days after the sign-in.")
 
     log_max_bytes: int = Field(
         16 << 20,
@@ -295,6 +299,14 @@ class Settings(BaseSettings):
             raise ValueError("must be the address of a Dask scheduler, as tcp://host:8786 or tls://host:8786")
         return address
 
+    @field_validator("dataset_urls", mode="before")
+    @classmethod
+    def _split_urls(cls, urls: object) -> object:
+        listed = tuple(urls.split()) if isinstance(urls, str) else urls
+        if isinstance(listed, tuple) and (wrong := [url for url in listed if not _HTTP.fullmatch(str(url))]):
+            raise ValueError(f"must be urls of apis, as http://host:8080, and {wrong[0]!r} is none")
+        return listed
+
     @field_validator("data_roots", mode="before")
     @classmethod
     def _split_roots(cls, roots: object) -> object:
@@ -332,7 +344,15 @@ class Settings(BaseSettings):
         artefacts = ArtefactFolder(
             self.artefacts_dir().expanduser().resolve(), self.dataset_quota_bytes, self.keep_free_bytes
         )
-        return Folders(self.data_roots, self.datasets_dir().expanduser().resolve(), self.listed_places, artefacts)
+        cache = DatasetCache(
+            (self.data_dir / "fetched").expanduser().resolve(),
+            self.dataset_cache_bytes,
+            self.keep_free_bytes,
+            self.dataset_urls,
+            self.worker_token,
+        )
+        datasets = self.datasets_dir().expanduser().resolve()
+        return Folders(self.data_roots, datasets, self.listed_places, artefacts, cache if self.dataset_urls else None)
 
     @cached_property
     def listed_places(self) -> Places:
@@ -368,29 +388,12 @@ def load_settings() -> Settings:
     except (ValidationError, SettingsError) as error:
         print(*(f"warpfold: {sentence}" for sentence in wrong_settings(error)), sep="\n", file=sys.stderr)
         raise SystemExit(2) from None
-    for sentence in unknown_settings():
+    for sentence in unknown_variables():
         print(f"warpfold: warning: {sentence}", file=sys.stderr)
     return settings
 
 
-def unknown_settings() -> list[str]:
+def unknown_variables() -> list[str]:
     """A sentence for each variable of this process whose name looks like a setting and is none."""
-    known = [name.upper() for name in Settings.model_fields]
-    known = [*known, *(f"{name}_FILE" for name in known), *_OTHERS]
-    unknown = []
-    for variable in sorted(os.environ):
-        name = variable.upper().removeprefix(_PREFIX)
-        if not variable.upper().startswith(_PREFIX) or name in known or _OF_KUBERNETES.search(name):
-            continue
-        near = get_close_matches(name, known, n=1)
-        meant = f"; is {_PREFIX}{near[0]} meant?" if near else ""
-        unknown.append(f"{variable} is no setting, and has no effect{meant}")
-    return unknown
-
-
-def wrong_settings(error: ValidationError | SettingsError) -> list[str]:
-    """A sentence for each variable whose value is wrong."""
-    if isinstance(error, SettingsError):
-        return [str(error)]
-    faults = error.errors(include_url=False, include_input=False)
-    return [f"{_PREFIX}{'_'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in faults]
+    names = [name.upper() for name in Settings.model_fields]
+    return unknown_settings(os.environ, [*names, *(f"{name}_FILE" for name in names)])

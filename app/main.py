@@ -30,7 +30,12 @@ from warpfold.app.http.context import Context
 from warpfold.app.http.guard import Guard
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.http.middleware import Methods, RequestIds, ResponseHeaders
-from warpfold.app.http.requests import BodyLimit, known_parameters, known_parameters_of_own_access
+from warpfold.app.http.requests import (
+    BodyLimit,
+    known_parameters,
+    known_parameters_for_workers,
+    known_parameters_of_own_access,
+)
 from warpfold.app.inspection.looks import Looks
 from warpfold.app.jobs import endpoints as jobs
 from warpfold.app.metrics.metrics import Metrics, RequestTimes
@@ -114,6 +119,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         resumable_uploads,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
+    app.include_router(datasets.for_workers, dependencies=[Depends(known_parameters_for_workers)])
     app.include_router(administration.own_access, dependencies=[Depends(known_parameters_of_own_access)])
     app.include_router(health.router)
     app.include_router(_document())

@@ -1,7 +1,7 @@
 """Where the files lie that jobs read, and those that they write. Light: it travels from the parent of a slot to its
 child."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
@@ -19,14 +19,32 @@ class ArtefactFolder:
 
 
 @dataclass(frozen=True, slots=True)
+class DatasetCache:
+    """The folder of uploaded arrays that this machine fetched, how many bytes they may have at most, and how many must
+    stay free on the disk; the apis that have them, by their urls, and the token that the apis want to see."""
+
+    path: Path
+    most_bytes: int
+    keep_free_bytes: int
+    urls: tuple[str, ...]
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Folders:
-    """Resolved folders: those of `path` sources, and that of uploaded arrays; the places beyond this machine; and where
-    results are stored, None where they cannot be."""
+    """Resolved folders: those of `path` sources, and that of uploaded arrays; the places beyond this machine; where
+    results are stored, None where they cannot be; and the cache of uploaded arrays, None where none is fetched."""
 
     roots: tuple[Path, ...]
     datasets: Path
     places: Places = NOWHERE
     artefacts: ArtefactFolder | None = None
+    cache: DatasetCache | None = None
+
+    def dataset(self, dataset_id: str) -> Path:
+        """Where an uploaded array lies on this machine, if it is there."""
+        shared = dataset_file(self.datasets, dataset_id)
+        return shared if self.cache is None or shared.exists() else dataset_file(self.cache.path, dataset_id)
 
 
 def dataset_file(datasets: Path, dataset_id: str) -> Path:

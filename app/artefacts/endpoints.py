@@ -1,18 +1,15 @@
 """HTTP of stored results: clients download them, and may delete them before they expire."""
 
-import base64
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
 from uuid import UUID
 
 import structlog
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.artefacts import formats, repository
@@ -28,6 +25,7 @@ from warpfold.app.http.errors import (
     RangeNotSatisfiable,
     Unavailable,
 )
+from warpfold.app.http.file_bytes import ByteRange, IfNoneMatch, IfRange, StoredFile
 from warpfold.app.http.headers import matches
 from warpfold.app.http.openapi import answers
 from warpfold.app.jobs import service
@@ -41,8 +39,6 @@ MEDIA_TYPES: dict[str, str] = {
     "parquet": "application/vnd.apache.parquet",
     "csv": "text/csv",
 }
-_PIECE = 1 << 20
-_RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 _RETRY_WITHOUT_PACKAGE_S = 3600
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -83,15 +79,9 @@ async def download(
         PartName | None,
         Query(description="A stored file, one of the `parts` of the artefact, as it is; by default the first."),
     ] = None,
-    byte_range: Annotated[
-        str | None, Header(alias="Range", description="Bytes of a stored file, as `bytes=0-99`.", max_length=1024)
-    ] = None,
-    if_range: Annotated[
-        str | None, Header(description="`Range` counts only if this is the ETag of the file.", max_length=256)
-    ] = None,
-    if_none_match: Annotated[
-        str | None, Header(description="The ETag of a file that you have.", max_length=1024)
-    ] = None,
+    byte_range: ByteRange = None,
+    if_range: IfRange = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Response:
     """Download a result that was too large to stand in the job. A job whose result stands in it has no artefact (404);
     one that has not succeeded has none yet (409); one whose time is over, or that was deleted, is gone (410)."""
@@ -106,17 +96,10 @@ async def download(
     if stored is None:
         pieces = await run_in_threadpool(_begun, _maker(artefact, chosen), artefact, folder)
         return StreamingResponse(pieces, headers={**headers, "Accept-Ranges": "none"}, media_type=MEDIA_TYPES[chosen])
-    digest = base64.b64encode(bytes.fromhex(stored.sha256)).decode()
-    headers |= {"Accept-Ranges": "bytes", "Repr-Digest": f"sha-256=:{digest}:"}
-    asked = byte_range if if_range is None or if_range == etag else None
-    span = None if asked is None else _span(asked, stored.bytes)
-    file, size = await run_in_threadpool(_opened, folder / f"{stored.name}.{stored.format}"), stored.bytes
-    start, stop = (0, size) if span is None else span
-    headers["Content-Length"] = str(stop - start)
-    if span is not None:
-        headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
-    headers["Content-Type"] = MEDIA_TYPES[stored.format]
-    return _FileResponse(file, start, stop, status=200 if span is None else 206, headers=headers)
+    whole = StoredFile(stored.bytes, stored.sha256)
+    span = whole.span(byte_range, if_range)
+    file = await run_in_threadpool(_opened, folder / f"{stored.name}.{stored.format}")
+    return whole.response(file, span, {**headers, "Content-Type": MEDIA_TYPES[stored.format]})
 
 
 @router.delete(
@@ -212,47 +195,3 @@ def _opened(path: Path) -> BinaryIO:
 def _unreadable(path: Path, error: OSError) -> Unavailable:
     log.error("a stored result cannot be read", path=str(path), error=str(error))
     return Unavailable("The service cannot read the stored result from its disk.", 60)
-
-
-def _span(asked: str, size: int) -> tuple[int, int] | None:
-    """The bytes that a `Range` asks for, from the first to behind the last; None where it is to be ignored, as one of
-    several ranges may be. Raises RangeNotSatisfiable."""
-    match = _RANGE.fullmatch(asked.strip())
-    if match is None or not (match[1] or match[2]):
-        return None
-    if not match[1]:
-        start, stop = max(0, size - int(match[2])), size
-    else:
-        start, stop = int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
-        if match[2] and int(match[2]) < start:
-            return None
-    if start >= min(stop, size):
-        raise RangeNotSatisfiable(
-            f"The file has {size} bytes, and none of those that are asked for.",
-            headers={"Content-Range": f"bytes */{size}"},
-        )
-    return start, stop
-
-
-class _FileResponse(StreamingResponse):
-    """Bytes `start` … `stop` − 1 of an open file, which is closed however the answer ends."""
-
-    def __init__(self, file: BinaryIO, start: int, stop: int, *, status: int, headers: Mapping[str, str]) -> None:
-        super().__init__(_pieces(file, start, stop), status, headers)
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._file.close()
-
-
-def _pieces(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
-    file.seek(start)
-    while start < stop:
-        piece = file.read(min(_PIECE, stop - start))
-        if not piece:
-            raise OSError(f"{file.name} is shorter than it was stored")
-        start += len(piece)
-        yield piece

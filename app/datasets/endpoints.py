@@ -6,16 +6,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from warpfold.app.datasets import repository, service
 from warpfold.app.datasets.repository import Dataset
 from warpfold.app.datasets.service import Upload
-from warpfold.app.http.bearer import User
+from warpfold.app.http.bearer import MaybeWorker, User
 from warpfold.app.http.bodies import body_of
 from warpfold.app.http.context import Using
 from warpfold.app.http.cursors import cursor_of, key_of
-from warpfold.app.http.errors import Forbidden, Invalid, NoRoom, NotFound, TimedOut, TooLarge
+from warpfold.app.http.errors import Forbidden, Invalid, NoRoom, NotFound, RangeNotSatisfiable, TimedOut, TooLarge
+from warpfold.app.http.file_bytes import ByteRange, IfNoneMatch, IfRange
+from warpfold.app.http.headers import matches
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import declared_bytes
 from warpfold.contract.fields import DTypeName
@@ -98,6 +101,8 @@ class DatasetPage(BaseModel):
 
 
 router = APIRouter(prefix=PREFIX, tags=["datasets"])
+for_workers = APIRouter(prefix=PREFIX, tags=["datasets"])
+"""The routes that workers use, too."""
 
 
 @router.post(
@@ -172,6 +177,45 @@ async def page(*, user: User, context: Using, query: Annotated[DatasetQuery, Que
 async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
     """Show an uploaded array as you hold it, or else as its first owner does."""
     return DatasetView.of(await service.get(context, user, dataset_id))
+
+
+@for_workers.get(
+    "/{dataset_id}/file",
+    summary="Download an uploaded array",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The file, as it was uploaded; bare elements are a .npy file.",
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+            "headers": {
+                "ETag": {"description": "The entity tag of the file.", "schema": {"type": "string"}},
+                "Repr-Digest": {"description": "The SHA-256 of the file (RFC 9530).", "schema": {"type": "string"}},
+            },
+        },
+        206: {"description": "The bytes of the file that `Range` asks for."},
+        304: {"description": "The file is the one that the ETag in `If-None-Match` stands for."},
+        **answers(Forbidden, NotFound, RangeNotSatisfiable, Invalid),
+    },
+)
+async def download(
+    *,
+    dataset_id: Id,
+    user: MaybeWorker,
+    context: Using,
+    byte_range: ByteRange = None,
+    if_range: IfRange = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response:
+    """Download an uploaded array. Only those who hold it may do this, admins, and the workers of the service, which
+    show a token of their own. Where the apis of a service have folders of their own, the file may be with another api
+    (404)."""
+    whole = await service.stored(context, user, dataset_id)
+    if if_none_match is not None and matches(if_none_match, whole.etag):
+        return Response(status_code=304, headers={"ETag": whole.etag})
+    span = whole.span(byte_range, if_range)
+    file = await run_in_threadpool(service.opened, context, dataset_id)
+    attachment = f'attachment; filename="{dataset_id}"'
+    return whole.response(file, span, {"Content-Type": "application/octet-stream", "Content-Disposition": attachment})
 
 
 @router.delete(

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
+import structlog
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
+from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.datasets import repository
@@ -20,9 +22,12 @@ from warpfold.app.datasets.sweep import sweep
 from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
+from warpfold.app.http.file_bytes import StoredFile
 from warpfold.app.quotas.bytes_held import bytes_held, lock_holdings
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.npy import MOST_HEAD_BYTES
+
+log: FilteringBoundLogger = structlog.get_logger()
 
 _CHECK_EVERY = 64 << 20
 _RETRY_AFTER_DISK_S = 60
@@ -162,6 +167,29 @@ async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
     if dataset is None:
         raise _not_found()
     return dataset
+
+
+async def stored(context: Context, user: Principal | None, dataset_id: str) -> StoredFile:
+    """What is to be known of the file of an array before it is sent to `user`, or None for a worker. Raises NotFound
+    and Forbidden."""
+    asking = 0 if user is None else user.id  # no user has the id 0
+    dataset = await context.database.read(repository.get, dataset_id, asking)
+    if dataset is None:
+        raise _not_found()
+    if user is not None and dataset.owner_id != user.id and not user.is_admin:
+        raise Forbidden(f"The dataset belongs to {dataset.owner}; only its owner and admins may download it.")
+    return StoredFile(dataset.contents.bytes, dataset_id)
+
+
+def opened(context: Context, dataset_id: str) -> BinaryIO:
+    """The file of an array, to be closed by the caller. Raises NotFound and Unavailable."""
+    try:
+        return Store(context.settings.datasets_dir()).path(dataset_id).open("rb")
+    except FileNotFoundError:
+        raise NotFound("The file of this dataset is not on the machine of this api.") from None
+    except OSError as error:
+        log.error("a dataset cannot be read", dataset=dataset_id, error=str(error))
+        raise Unavailable("The service cannot read the dataset from its disk.", _RETRY_AFTER_DISK_S) from error
 
 
 async def delete(context: Context, user: Principal, dataset_id: str) -> None:

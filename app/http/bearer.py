@@ -1,5 +1,6 @@
 """Who asks, and whether their role allows it: the bearer token of a request, or the dashboard's session."""
 
+from hmac import compare_digest
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -55,12 +56,25 @@ def permit(principal: Principal, method: str) -> None:
         raise Forbidden(f"{principal.name} is a viewer, who may look at everything and change nothing.")
 
 
+class WorkerOrUser(BearerToken):
+    """Dependency that gives the request's user, None where it shows the token of the workers, or answers 401."""
+
+    async def __call__(self, request: Request) -> Principal | None:  # type: ignore[override]
+        expected = (await context_of(request)).settings.worker_token
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if expected and scheme.lower() == "bearer" and compare_digest(token.strip().encode(), expected.encode()):
+            return None
+        return await super().__call__(request)
+
+
 authenticate = BearerToken()
 of_themselves = BearerToken(viewers=True)
 Themselves = Annotated[Principal, Depends(of_themselves)]
 """The request's user, viewers included, about to change their own access."""
 
 User = Annotated[Principal, Depends(authenticate)]
+MaybeWorker = Annotated[Principal | None, Depends(WorkerOrUser())]
+"""The request's user, or None for a worker of the service."""
 
 
 async def still_allowed(request: Request) -> bool:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.http.bearer import Themselves, User, authenticate
+from warpfold.app.http.bearer import MaybeWorker, Themselves, User, authenticate
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
 from warpfold.app.http.large_bodies import LARGE_BYTES, Parameter
@@ -78,6 +78,11 @@ async def known_parameters(user: User, request: Request) -> None:
 
 async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
     """The same as `known_parameters` for routes on which viewers may change what is theirs."""
+    _refuse_unknown(request)
+
+
+async def known_parameters_for_workers(user: MaybeWorker, request: Request) -> None:
+    """The same as `known_parameters` for routes that are open to the workers of the service, too."""
     _refuse_unknown(request)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import Field, StringConstraints
 
-from warpfold.contract.folders import Folders, dataset_file
+from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
@@ -44,7 +44,7 @@ class DatasetSource(AnyOptions, SourceSpec):
 
     def bytes_at_hand(self, folders: Folders | None) -> int | None:
         try:
-            return None if folders is None else dataset_file(folders.datasets, self.id).stat().st_size
+            return None if folders is None else folders.dataset(self.id).stat().st_size
         except OSError:
             return None
 
@@ -69,7 +69,7 @@ class DatasetSource(AnyOptions, SourceSpec):
     def begin(self, folders: Folders) -> BinaryIO:
         """The uploaded file, to be closed by the caller. Raises InvalidInput and OSError."""
         try:
-            return dataset_file(folders.datasets, self.id).open("rb")
+            return folders.dataset(self.id).open("rb")
         except FileNotFoundError:
             raise InvalidInput("is not there: it was deleted after the job was accepted") from None
 

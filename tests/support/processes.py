@@ -20,6 +20,7 @@ def environment(settings: Settings) -> dict[str, str]:
     for name in {"compile_ahead", "spare_child", "measure_rates"} - settings.model_fields_set:
         set_fields[name] = False  # tests of other things need no second process for each worker
     set_fields["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
+    set_fields["dataset_urls"] = " ".join(settings.dataset_urls)
     return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in set_fields.items()}}
 
 

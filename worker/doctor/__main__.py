@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from warpfold.app.config import Settings, unknown_settings, wrong_settings
+from warpfold.app.config import Settings, unknown_variables
+from warpfold.app.variables import wrong_settings
 from warpfold.worker.doctor.finding import Finding, Health, broken, poor
 from warpfold.worker.doctor.gpu import look_at_gpus
 from warpfold.worker.doctor.machine import look_at_machine
@@ -38,7 +39,7 @@ def _findings() -> Iterator[Finding]:
         for fault in wrong_settings(error):
             yield broken("settings", fault, "correct it; app/config.py lists all settings")
         return
-    for fault in unknown_settings():
+    for fault in unknown_variables():
         yield poor("settings", fault, "correct its name, or remove it")
     yield from examine(settings)
 

@@ -135,6 +135,7 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "post /v1/datasets",
         "get /v1/datasets",
         "get /v1/datasets/{dataset_id}",
+        "get /v1/datasets/{dataset_id}/file",
         "delete /v1/datasets/{dataset_id}",
         "post /v1/uploads",
         "get /v1/uploads",
