@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -97,10 +98,20 @@ class Kernels:
             tell=tell,
             started=started,
         )
-        success = self._runs[spec.kind](attempt, spec)
+        with self._datasets_at_hand(attempt, spec):
+            success = self._runs[spec.kind](attempt, spec)
         if not spec.small():
             self._rates.learn(spec, success.result)
         return success
+
+    def _datasets_at_hand(self, attempt: Attempt, spec: TaskSpec) -> AbstractContextManager[None]:
+        """Fetch what the job needs and this machine lacks, where there are apis to fetch it from."""
+        if self._folders.cache is None:
+            return nullcontext()
+        from warpfold.worker.fetching import at_hand  # here, because few services need a client of HTTP in the child
+
+        needed = [source.dataset_id for _, source in spec.sources() if source.dataset_id is not None]
+        return at_hand(self._folders, needed, attempt.progress)
 
     def _provenance(self, spec: TaskSpec, lease: Lease) -> Provenance:
         return Provenance(

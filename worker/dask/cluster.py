@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -118,13 +119,14 @@ class Cluster:
         self.client.subscribe_topic("all", heard)
 
     def sendable(self, folders: Folders) -> Folders:
-        """The folders as Dask workers are to know them: without places that need credentials, where the way to the
-        workers is not encrypted."""
-        if self._local is not None or self.address.startswith("tls://"):
-            return Folders(folders.roots, folders.datasets, folders.places)
-        return Folders(
-            folders.roots, folders.datasets, Places(tuple(p for p in folders.places.listed if not p.secrets))
-        )
+        """The folders as Dask workers are to know them: without the token of the apis, and without places that need
+        credentials, where the way to the workers is not encrypted."""
+        places = folders.places
+        if self._local is None and not self.address.startswith("tls://"):
+            places = Places(tuple(place for place in places.listed if not place.secrets))
+        # What the slot fetched is on its own machine; it has done so by now, and nobody else needs the token.
+        cache = None if folders.cache is None else replace(folders.cache, urls=(), token="")
+        return Folders(folders.roots, folders.datasets, places, cache=cache)
 
     def reduce(
         self,
