@@ -36,9 +36,15 @@ OUTCOME = "warpfold_outcome"  # payload: the id of a job that ended, and its out
 ACCESS = "warpfold_access"  # a token was revoked, or a role changed; no payload
 
 NOTICES_LOSS: Mapping[str, Any] = MappingProxyType(
-    {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+    {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 8_000}
 )
-"""Options of libpq: a connection that the network cut off is an error within half a minute, not within hours."""
+"""Options of libpq: a connection that the network cut off is an error after eight seconds in which nothing that was
+sent was received, and after eleven in which nothing was sent. A worker whose machine was cut off for a moment thus
+renews its lease by a new connection before the lease is over; TCP itself would wait ever longer."""
+
+LETS_GO = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=8s"
+"""Options of a session: Postgres notices as soon that its client was cut off, and lets go of the rows that are locked
+for it. Others need them: whoever takes back its jobs, and itself when it returns."""
 
 # Every statement of ours is short; the time-outs bound what a lost network or a forgotten lock can cost.
 KEPT_PLANS = " ".join(
@@ -82,7 +88,7 @@ def conninfo(url: str) -> str:
 
 
 def _connect_args(application: str, more_options: str = "") -> dict[str, object]:
-    options = f"{KEPT_PLANS} {more_options}"
+    options = f"{KEPT_PLANS} {LETS_GO} {more_options}"
     return {"application_name": application, "options": options, "connect_timeout": 5, **NOTICES_LOSS}
 
 

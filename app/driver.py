@@ -140,6 +140,8 @@ class BlockingDriver:
             if connection.info.transaction_status is TransactionStatus.IDLE:
                 self._idle.append(connection)
             else:  # lost, or in the middle of a statement
+                if connection.broken:
+                    self.close()  # Postgres was restarted, or the network cut off: the idle ones are dead as well
                 connection.close()
 
     def close(self) -> None:

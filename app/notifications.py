@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 import structlog
 
-from warpfold.app.db import ACCESS, ENDED, JOB, NOTICES_LOSS, OUTCOME, conninfo
+from warpfold.app.db import ACCESS, ENDED, JOB, LETS_GO, NOTICES_LOSS, OUTCOME, conninfo
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.contract.backoff import Backoff
 
@@ -83,6 +83,7 @@ class Notifications:
                     autocommit=True,
                     connect_timeout=5,
                     application_name="warpfold api notifications",
+                    options=LETS_GO,
                     **NOTICES_LOSS,
                 ) as connection:
                     for channel in (JOB, OUTCOME, ENDED, ACCESS):
@@ -94,7 +95,8 @@ class Notifications:
                             self._tell(notification.channel, notification.payload)
                         await _readable(connection.fileno())
             except psycopg.Error as error:
-                log.warning("listening was interrupted", error=str(error).strip().split("\n")[0])
+                if not backoff.failing:
+                    log.warning("listening was interrupted", error=str(error).strip().split("\n")[0])
             self._tell_all()
             await asyncio.sleep(backoff.next())
 

@@ -12,7 +12,7 @@ import structlog
 from psycopg import sql
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.db import NOTICES_LOSS, conninfo
+from warpfold.app.db import LETS_GO, NOTICES_LOSS, conninfo
 from warpfold.app.jobs.attempt import Ahead
 from warpfold.app.jobs.direct import LISTEN, SpecPiece, attempt_of
 from warpfold.contract.backoff import Backoff
@@ -101,7 +101,8 @@ class DirectMessages:
             connect_timeout=5,
             application_name=f"warpfold-{self._worker} notifications"[:63],
             **NOTICES_LOSS,
-            options="-c lock_timeout=5s",  # of an earlier connection of this worker that the network cut off
+            # An earlier connection of this worker, which the network cut off, may hold the lock a little longer.
+            options=f"-c lock_timeout=5s {LETS_GO}",
         )
         try:
             row = connection.execute(LISTEN, {"worker": self._worker}).fetchone()

@@ -40,6 +40,8 @@ from warpfold.worker.webhooks.sender import Sender
 log: FilteringBoundLogger = structlog.get_logger()
 
 _HOLDS_EVERY_S = 2.0
+_LOOK_EVERY_S = 1.0
+"""How often a dispatcher that stands by looks which leases are renewed."""
 _JUST_FREED = frozenset({FREED})
 _LEISURE_S = 0.02
 """The pause after the end of a job while none waits: those who answer the job's client have the processor first."""
@@ -91,6 +93,7 @@ class Dispatcher:
                     self._settings.database_url, self._database.application, self._settings.lead_s
                 ) as session:
                     postgres.reset()
+                    self._watch = Watch(self._settings, self._database, self._clock)
                     self._stand_by(session)
                     self._lead(session)
             except LeadLost:
@@ -104,14 +107,16 @@ class Dispatcher:
         if not session.won():
             log.info("standing by: another dispatcher leads")
             pause_s = min(self._settings.dispatch_interval_s, self._settings.lead_s / 10)
+            next_look = 0.0
             while not self._stop.wait(pause_s) and not session.won():
-                pass
+                if time.monotonic() >= next_look:
+                    self._watch.see_running()
+                    next_look = time.monotonic() + min(_LOOK_EVERY_S, self._settings.lease_s / 5)
 
     def _lead(self, session: Leadership) -> None:
         if self._stop.requested:
             return
         log.info("leading")
-        self._watch = Watch(self._settings, self._database, self._clock)
         next_round = 0.0
         busy = True
         news = frozenset({""})

@@ -8,7 +8,7 @@ from typing import Self
 import psycopg
 from psycopg import sql
 
-from warpfold.app.db import NOTICES_LOSS, QUEUE, conninfo
+from warpfold.app.db import LETS_GO, NOTICES_LOSS, QUEUE, conninfo
 from warpfold.worker.silence import Clock, Silence
 from warpfold.worker.stop import Stop
 
@@ -76,8 +76,7 @@ class Leadership:
             connect_timeout=5,
             # A session cut off by the network must end on both sides, or nobody leads.
             **NOTICES_LOSS,
-            options="-c lock_timeout=5s"
-            " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+            options=f"-c lock_timeout=5s {LETS_GO}",
         )
 
     def won(self) -> bool:

@@ -28,7 +28,9 @@ _Attempt = tuple[UUID, UUID]
 
 
 class Watch:
-    """Watches for one leader. Each new leader makes a new watch, because it begins to look when it begins to lead."""
+    """Watches for one dispatcher, as long as it keeps its session in Postgres. Of the running attempts it begins to see
+    while it stands by: a machine may be lost with the leader and with workers on it, and their jobs are not to wait
+    first for another leader and then for the time of a lease."""
 
     def __init__(self, settings: Settings, database: BlockingDatabase, clock: Clock = time.monotonic) -> None:
         self._settings = settings
@@ -39,10 +41,15 @@ class Watch:
         self._messages = Silence[_Delivery](longest_s, clock)
         self._kinds = Silence[str](longest_s, clock)
 
-    def take_back_lost(self) -> None:
-        """End the attempts whose workers have not renewed their leases for `lease_s`."""
+    def see_running(self) -> Sequence[Running]:
+        """Look which running attempts have been renewed; changes nothing in Postgres."""
         running = self._database.step(leases.running_attempts)
         self._workers.look({(attempt.job_id, attempt.token): attempt.renewed_until for attempt in running})
+        return running
+
+    def take_back_lost(self) -> None:
+        """End the attempts whose workers have not renewed their leases for `lease_s`."""
+        running = self.see_running()
         silent = self._workers.lasting(self._settings.lease_s)
         if not silent:
             return

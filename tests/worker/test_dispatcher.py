@@ -12,12 +12,15 @@ from tests.support.clock import HandClock
 from tests.support.dispatching import claim, look_for
 from tests.support.ledger import Ledger
 from tests.support.queue import fill
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
 from warpfold.app.jobs.board import SMALL, Depth
+from warpfold.contract.states import Status
 from warpfold.worker.direct import DirectMessages
 from warpfold.worker.dispatcher import Dispatcher, choose
+from warpfold.worker.leadership import Leadership
 from warpfold.worker.queue import AttemptQueues, connect, rq_id
 from warpfold.worker.stop import Stop
 
@@ -283,3 +286,42 @@ def test_a_hand_over_that_a_stopped_dispatcher_takes_for_lost_is_claimed_once_al
     assert AttemptQueues(redis).waiting(first) == AttemptQueues(redis).waiting(second) == {rq_id(job_id, 1)}
     claims = [database.run(leases.claim, job_id, 1, worker, 60.0) for worker in (first, second)]
     assert [lease is not None for lease in claims] == [True, False]
+
+
+class TickingClock:
+    """Goes on a little with every look at it, until it is stopped."""
+
+    def __init__(self, tick_s: float) -> None:
+        self._tick_s = tick_s
+        self.passed_s = 0.0
+
+    def __call__(self) -> float:
+        self.passed_s += self._tick_s
+        return self.passed_s
+
+    def stop(self) -> None:
+        self._tick_s = 0.0
+
+
+def test_who_stood_by_takes_back_at_once_what_was_lost_with_the_leader(
+    settings: Settings, ledger: Ledger, database: BlockingDatabase, stop: Stop
+) -> None:
+    lost = ledger.submit()
+    claim(database, lost, ledger.worker("cpu"))
+    quick = settings.model_copy(update={"lease_s": 0.1, "dispatch_interval_s": 0.01})
+    clock = TickingClock(0.01)
+    queues = AttemptQueues(connect(settings.redis_url, answer_within_s=5.0))
+    standby = Dispatcher(quick, database, queues, stop, clock=clock)
+    with Leadership(settings.database_url, "the leader, which is lost", 60.0) as leader:
+        assert leader.won()
+        thread = threading.Thread(target=standby.run)
+        thread.start()
+        until(lambda: clock.passed_s > 0.2)
+        assert ledger.column(lost, "status") == Status.RUNNING, "who stands by changes nothing"
+        clock.stop()  # from now on, nobody falls silent
+    try:
+        ledger.until(lost, "status", Status.QUEUED, 20)
+    finally:
+        stop.request()
+        thread.join()
+    assert ledger.column(lost, "losses") == 1
