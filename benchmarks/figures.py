@@ -46,9 +46,10 @@ def environment(**variables: str) -> Iterator[None]:
 
 
 @contextmanager
-def measured_service() -> Iterator[tuple[Service, Path]]:
-    """Run `warpfold serve --slots cpu` in a temporary folder; gives the service and its data folder."""
-    with tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name:
+def measured_service(within: Path | None = None) -> Iterator[tuple[Service, Path]]:
+    """Run `warpfold serve --slots cpu` in a temporary folder, `within` another if that is given; gives the service and
+    its data folder."""
+    with tempfile.TemporaryDirectory(prefix="warpfold-bench-", dir=within) as name:
         root = Path(name)
         (root / "data").mkdir()
         with running_service(root, "--slots", "cpu") as service:

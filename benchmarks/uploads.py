@@ -2,7 +2,8 @@
 
 Starts `warpfold serve --slots cpu` in a temporary folder and uploads a file of random bytes several times, each time
 with other bytes. Beside it, in turn, on the same disk: a plain upload (uvicorn and Starlette write and hash what httpx
-sends), a copy that is hashed and flushed, and the hash alone. Times are the best of the rounds; CPU time is that of
+sends), a copy that is hashed and flushed, and the hash alone. Then the same in a folder that lies in memory, where the
+machine has one: there no disk bounds what the api takes in. Times are the best of the rounds; CPU time is that of
 client and server together.
 """
 
@@ -16,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -33,11 +34,13 @@ from warpfold.client.api import Client
 
 _PIECE = 1 << 20
 _GB = 1e9
+_AT_LEAST = 1.0
 _RATIO_AT_LEAST = 1.5
+_MEMORY = Path("/dev/shm")  # noqa: S108 (the benchmark makes a folder of its own there)
 _REMEMBERED_S = 0.25
 
 
-@dataclass
+@dataclass(eq=False)
 class Stage:
     """The seconds and the CPU seconds that rounds of one stage took."""
 
@@ -138,8 +141,8 @@ def api_of(data_dir: Path) -> psutil.Process:
     raise RuntimeError("the api of the measured service was not found")
 
 
-def measure(size: int, rounds: int) -> list[Figure]:
-    """All stages, in turn, `rounds` times."""
+def measure(size: int, rounds: int, within: Path) -> list[Figure]:
+    """All stages, in turn, `rounds` times, with all files `within` a folder."""
     ours, plain, copy, digest = (
         Stage("upload by warpfold.Client"),
         Stage("plain upload: httpx → uvicorn, Starlette"),
@@ -148,8 +151,8 @@ def measure(size: int, rounds: int) -> list[Figure]:
     )
     again = Stage("the same file again")
     with (
-        measured_service() as (service, data_dir),
-        tempfile.TemporaryDirectory(prefix="warpfold-bench-") as name,
+        measured_service(within) as (service, data_dir),
+        tempfile.TemporaryDirectory(prefix="warpfold-bench-", dir=within) as name,
         plain_service(Path(name)) as (address, server),
         httpx.Client(timeout=600, trust_env=False) as http,
         Client(service.url, service.token) as client,
@@ -170,19 +173,21 @@ def measure(size: int, rounds: int) -> list[Figure]:
             copy.time(lambda: copied(path, Path(name) / "copy"))  # noqa: B023
             digest.time(lambda: hashed(path))  # noqa: B023
     nbytes = size + 128
+    rates = {stage: nbytes / min(stage.seconds) / _GB for stage in (ours, plain, copy, digest)}
     rows = [
         Figure(
             f"{stage.name}, {nbytes / _GB:.2f} GB",
-            f"{nbytes / min(stage.seconds) / _GB:.2f} GB/s; {min(stage.cpu) / nbytes * _GB:.2f} s of CPU a GB",
+            f"{rate:.2f} GB/s; {min(stage.cpu) / nbytes * _GB:.2f} s of CPU a GB",
             "",
             True,
         )
-        for stage in (ours, plain, copy, digest)
+        for stage, rate in rates.items()
     ]
     ratio = min(plain.seconds) / min(ours.seconds)
     to_disk = min(copy.seconds) / min(ours.seconds)
     return [
         *rows,
+        Figure(f"{ours.name}", f"{rates[ours]:.2f} GB/s", f"≥ {_AT_LEAST:g} GB/s", rates[ours] >= _AT_LEAST),
         Figure("ratio to the plain upload", f"{ratio:.2f}", f"≥ {_RATIO_AT_LEAST}", ratio >= _RATIO_AT_LEAST),
         Figure("ratio to the copy, hashed and flushed", f"{to_disk:.2f}", "≥ 0.8", to_disk >= 0.8),
         Figure(
@@ -201,7 +206,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="how often each stage is measured (3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    return report("Uploads", measure(options.mib << 20, options.rounds), options.out)
+    size = options.mib << 20
+    figures = measure(size, options.rounds, Path(tempfile.gettempdir()))
+    if _MEMORY.is_dir() and psutil.disk_usage(str(_MEMORY)).free > 6 * size:
+        in_memory = measure(size, options.rounds, _MEMORY)
+        figures += [replace(figure, name=f"in memory: {figure.name}") for figure in in_memory]
+    return report("Uploads", figures, options.out)
 
 
 if __name__ == "__main__":
