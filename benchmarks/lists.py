@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -100,6 +100,7 @@ _LESS = """
 """
 _UNTAGGED = "select id, seq from jobs where tags <> '{}' and seq > %s order by seq limit 20000"
 _WAITS = "select count(*) from jobs where status = 'queued'"
+_NEWEST = "select extract(epoch from max(created_at)) from jobs where status <> 'queued'"
 _LAST = "select id from jobs where status = 'queued' order by seq desc limit 1"
 
 FILTERS: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -179,12 +180,10 @@ class Bench:
 
     def wait_for(self, waiting: int) -> None:
         """Bring the queue to `waiting` jobs, and let the housekeeping look at it."""
+        number = int(self._answer(_WAITS))
         with psycopg.connect(self.database_url, autocommit=True) as connection:
-            row = connection.execute(_WAITS).fetchone()
-            assert row is not None
-            if row[0] > waiting:
-                connection.execute(_LESS, (row[0] - waiting,))
-            connection.execute(_WAITING, (_OWNERS, max(0, waiting - row[0])))
+            connection.execute(_LESS, (max(0, number - waiting),))
+            connection.execute(_WAITING, (_OWNERS, max(0, waiting - number)))
             connection.execute("vacuum analyze jobs")
         time.sleep(6.0)
 
@@ -196,17 +195,16 @@ class Bench:
         return float(sum(each.user + each.system for each in times))
 
     def last(self) -> str:
-        with psycopg.connect(self.database_url) as connection:
-            row = connection.execute(_LAST).fetchone()
-        assert row is not None
-        return str(row[0])
+        return str(self._answer(_LAST))
 
     def newest(self) -> float:
+        return float(self._answer(_NEWEST))
+
+    def _answer(self, question: str) -> Any:
         with psycopg.connect(self.database_url) as connection:
-            row = connection.execute("select extract(epoch from max(created_at)) from jobs where status <> 'queued'")
-            fetched = row.fetchone()
-        assert fetched is not None
-        return float(fetched[0])
+            row = connection.execute(question.encode()).fetchone()
+        assert row is not None
+        return row[0]
 
 
 def note_tags(url: str) -> None:
@@ -270,12 +268,10 @@ def _process(command: Sequence[str], environment: Mapping[str, str], log: Binary
 
 def _until_ready(http: httpx.Client) -> None:
     for _ in range(600):
-        try:
+        with suppress(httpx.TransportError):
             http.get("/healthz")
-        except httpx.TransportError:
-            time.sleep(0.1)
-        else:
             return
+        time.sleep(0.1)
     raise TimeoutError("the api did not start")
 
 
@@ -288,19 +284,19 @@ def measure(bench: Bench, row: Row, method: str, path: str, times: int, **reques
             busy_s = bench.cpu_s()
         started = time.perf_counter()
         answer = bench.http.request(method, path, **request)
-        seconds = time.perf_counter() - started
         if answer.status_code == 422:
             return row
+        exchanges.append(Exchange(answer.status_code, b"", time.perf_counter() - started))
         answer.raise_for_status()
-        if turn >= 3:
-            exchanges.append(Exchange(answer.status_code, b"", seconds))
     cpu_ms = (bench.cpu_s() - busy_s) / times * 1e3
-    try:
+    items = None
+    with suppress(ValueError, KeyError, TypeError):
         items = len(answer.json()["items"])
-    except (ValueError, KeyError, TypeError):
-        items = None
-    p50_ms, p95_ms = percentile(exchanges, 50), percentile(exchanges, 95)
-    return replace(row, p50_ms=p50_ms, p95_ms=p95_ms, cpu_ms=cpu_ms, items=items)
+    return replace(row, **_percentiles(exchanges[3:]), cpu_ms=cpu_ms, items=items)
+
+
+def _percentiles(exchanges: Sequence[Exchange]) -> Mapping[str, float]:
+    return {"p50_ms": percentile(exchanges, 50), "p95_ms": percentile(exchanges, 95)}
 
 
 def of_filters(bench: Bench, times: int) -> Iterator[Row]:
@@ -332,8 +328,7 @@ async def of_folded(bench: Bench, times: int) -> Sequence[Row]:
             page = await database.search(folding.page, chosen, _PAGE, counted=True)
             exchanges.append(Exchange(200, b"", time.perf_counter() - started))
         cpu_ms = (bench.cpu_s() - busy_s) / times * 1e3
-        p50_ms, p95_ms = percentile(exchanges, 50), percentile(exchanges, 95)
-        rows.append(Row(f"folded: {question}", 0, p50_ms, p95_ms, cpu_ms, len(page.rows)))
+        rows.append(Row(f"folded: {question}", 0, **_percentiles(exchanges), cpu_ms=cpu_ms, items=len(page.rows)))
     await database.close()
     return rows
 
@@ -393,7 +388,7 @@ def main() -> int:
     shown = table([*filters, *depth])
     shown.caption = ", ".join(f"{key} {value}" for key, value in facts.items())
     Console().print(shown)
-    slow = [row.question for row in filters if row.p95_ms is not None and row.p95_ms > _GOAL_MS]
+    slow = [row.question for row in filters if (row.p95_ms or 0.0) > _GOAL_MS]
     print(f"filters whose p95 is over {_GOAL_MS:g} ms: {', '.join(slow) or 'none'}")
     if arguments.out is not None:
         written = {"provenance": facts, "rows": [asdict(row) for row in (*filters, *depth)]}

@@ -33,7 +33,7 @@ from sqlalchemy import (
 from warpfold.app.batches import repository
 from warpfold.app.batches.repository import Batch
 from warpfold.app.jobs import listing
-from warpfold.app.jobs.listing import Filter, Search, Tally
+from warpfold.app.jobs.listing import Filter, Lookups, Search, Tally
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.tags import words_of
 from warpfold.app.tables.batches import batches
@@ -42,8 +42,11 @@ from warpfold.app.tables.users import users
 
 _CHUNKS = (64, 192)
 """How many batches a page looks at, in steps."""
-_COUNTED_CHUNKS = (1001, 1001, 1536)
-"""How many jobs that came by themselves a page looks at that counts them, in steps."""
+_COUNTED_CHUNKS = (1001, 512, 1536)
+"""How many jobs that came by themselves a page looks at that counts them, in steps. Once the page is full there is no
+further step: the count is then at least so many."""
+_USUAL = 50
+"""How many rows a page of the dashboard has."""
 _MOST_PROBES = 20_000
 """How many lists of an index a step may look into. A batch without an index for the filter counts as a thousand."""
 _UNINDEXED = 1000
@@ -98,12 +101,14 @@ def page(
     rows is not always the last: see `following`. With `counted` the first page looks for as many rows as are counted,
     which costs less than to search for the page and then once more for the count."""
     counted = counted and before is None
+    lookups = Lookups(connection)
     if counted:
-        numbers, looked_to = _alone(connection, chosen, max(limit, _MOST_JOBS_COUNTED) + 1, None, _COUNTED_CHUNKS)
-        places, batches_looked_to = _batches(connection, chosen, max(limit, _MOST_COUNTED) + 1, None)
+        enough = max(limit, _USUAL) + 1
+        numbers, looked_to = _alone(lookups, chosen, max(limit, _MOST_JOBS_COUNTED) + 1, None, enough=enough)
+        places, batches_looked_to = _batches(lookups, chosen, max(limit, _MOST_COUNTED) + 1, None)
     else:
-        numbers, looked_to = _alone(connection, chosen, limit + 1, before)
-        places, batches_looked_to = _batches(connection, chosen, limit + 1, before)
+        numbers, looked_to = _alone(lookups, chosen, limit + 1, before)
+        places, batches_looked_to = _batches(lookups, chosen, limit + 1, before)
     of_jobs = listing.tally_of(numbers, looked_to, _MOST_JOBS_COUNTED)
     tally = FoldedTally(of_jobs, listing.tally_of(places, batches_looked_to, _MOST_COUNTED)) if counted else None
     # Where one of both was given up, the other must not go on: a later page would have to go back.
@@ -125,57 +130,60 @@ def page(
 
 def count(connection: Connection, chosen: Filter) -> FoldedTally:
     """How many rows the filter leaves, as far as that is cheap."""
-    of_batches = listing.tally_of(*_batches(connection, chosen, _MOST_COUNTED + 1, None), _MOST_COUNTED)
-    return FoldedTally(listing.count(connection, replace(chosen, batch=False), _MOST_JOBS_COUNTED), of_batches)
+    lookups = Lookups(connection)
+    of_jobs = listing.tally_of(
+        *_alone(lookups, chosen, _MOST_JOBS_COUNTED + 1, None, enough=_USUAL + 1), _MOST_JOBS_COUNTED
+    )
+    of_batches = listing.tally_of(*_batches(lookups, chosen, _MOST_COUNTED + 1, None), _MOST_COUNTED)
+    return FoldedTally(of_jobs, of_batches)
 
 
 def _alone(
-    connection: Connection, chosen: Filter, limit: int, before: int | None, chunks: Sequence[int] | None = None
+    lookups: Lookups, chosen: Filter, limit: int, before: int | None, *, enough: int | None = None
 ) -> tuple[Sequence[int], int | None]:
     """The `seq` of up to `limit` jobs that came by themselves; and where the search was given up, that down to which it
-    has looked."""
-    search = listing.search_for(connection, replace(chosen, batch=False))
-    return ((), None) if search is None else listing.look(connection, search, limit, before, chunks)
+    has looked. With `enough` they are counted: from so many on only as far as one step goes."""
+    search = listing.search_for(lookups, replace(chosen, batch=False))
+    chunks = None if enough is None else _COUNTED_CHUNKS
+    return ((), None) if search is None else listing.look(lookups, search, limit, before, chunks, enough=enough)
 
 
-def _batches(
-    connection: Connection, chosen: Filter, limit: int, before: int | None
-) -> tuple[dict[int, UUID], int | None]:
+def _batches(lookups: Lookups, chosen: Filter, limit: int, before: int | None) -> tuple[dict[int, UUID], int | None]:
     """Up to `limit` batches by the `seq` of their first jobs; and where the search was given up, that down to which it
     has looked."""
-    low, high = listing.range_of(connection, chosen)
+    low, high = lookups.ask(listing.range_of, chosen.since, chosen.until)
     if low >= high:
         return {}, None
     before = high if before is None else min(before, high)
-    of_few = _of_few(connection, chosen)
+    of_few = _of_few(lookups, chosen)
     by_place = {} if of_few is None else {place: batch for place, batch in of_few.items() if place < before}
     if of_few is not None and not chosen.text:
         return {place: by_place[place] for place in sorted(by_place, reverse=True)[:limit]}, None
-    named, looked_to = _newest_that_fit(connection, chosen, limit, before, names_only=of_few is not None)
+    named, looked_to = _newest_that_fit(lookups, chosen, limit, before, names_only=of_few is not None)
     return by_place | named, looked_to
 
 
-def _of_few(connection: Connection, chosen: Filter) -> dict[int, UUID] | None:
+def _of_few(lookups: Lookups, chosen: Filter) -> dict[int, UUID] | None:
     """The batches whose jobs fit, by way of these jobs; None where these are many."""
     if _of_a_job(chosen) == Filter():
         return None
-    search = listing.search_for(connection, replace(chosen, parent=None, batch=None))
+    search = listing.search_for(lookups, replace(chosen, parent=None, batch=None))
     if search is None:
         return {}
     in_batches = replace(search, conditions=(*search.conditions, jobs.c.batch_id.is_not(None)))
-    fitting, looked_to = listing.look(connection, in_batches, _FEW + 1, None, (2 * _FEW,))
+    fitting, looked_to = listing.look(lookups, in_batches, _FEW + 1, None, (2 * _FEW,))
     if len(fitting) > _FEW or looked_to is not None:
         return None
-    rows = connection.execute(_BROUGHT, {"fitting": fitting}) if fitting else ()
+    rows = lookups.connection.execute(_BROUGHT, {"fitting": fitting}) if fitting else ()
     return {row.first_seq: row.id for row in rows}
 
 
 def _newest_that_fit(
-    connection: Connection, chosen: Filter, limit: int, before: int, *, names_only: bool
+    lookups: Lookups, chosen: Filter, limit: int, before: int, *, names_only: bool
 ) -> tuple[dict[int, UUID], int | None]:
     """The same as `_batches`, one batch after the other. With `names_only` only the names of batches are looked at."""
     newest = _newest(chosen)
-    questions = _questions(connection, chosen, newest, before, names_only=names_only)
+    questions = _questions(lookups, chosen, newest, before, names_only=names_only)
     if questions is None:
         return {}, None
     asked = [true() if fits is None else fits for fits in (questions.fits, questions.fits_rest)]
@@ -183,7 +191,7 @@ def _newest_that_fit(
     by_place: dict[int, UUID] = {}
     for chunk in _CHUNKS:
         most = max(16, min(max(chunk, limit), _MOST_PROBES // questions.probes))
-        rows = connection.execute(step, {"before": before, "most": most}).all()
+        rows = lookups.connection.execute(step, {"before": before, "most": most}).all()
         for row in rows:
             if chosen.since is not None and row.created_at < chosen.since - _TURNED:
                 return by_place, None
@@ -221,33 +229,33 @@ def _of_a_job(chosen: Filter) -> Filter:
 
 
 def _questions(
-    connection: Connection, chosen: Filter, newest: Subquery, before: int, *, names_only: bool
+    lookups: Lookups, chosen: Filter, newest: Subquery, before: int, *, names_only: bool
 ) -> _Questions | None:
     """The condition on a batch; None where no batch can fit."""
     of_a_job = _of_a_job(chosen)
     rest = replace(of_a_job, text=None)
-    search = None if names_only else listing.search_for(connection, of_a_job)
-    without_text = listing.search_for(connection, rest)
+    search = None if names_only else listing.search_for(lookups, of_a_job)
+    without_text = listing.search_for(lookups, rest)
     if without_text is None:
         return None
-    fits_rest, probes = _has_job(connection, rest, without_text, newest, before)
+    fits_rest, probes = _has_job(lookups, rest, without_text, newest, before)
     if not chosen.text:
         return _Questions(fits_rest, None, (), probes)
     words = [word.lower() for word in words_of(chosen.text)]
     if search is None:  # but the name of a batch may have the word
         return _Questions(false(), fits_rest, words, probes)
-    fits, more = _has_job(connection, of_a_job, search, newest, before)
+    fits, more = _has_job(lookups, of_a_job, search, newest, before)
     return _Questions(fits, fits_rest, words, probes + more)
 
 
 def _has_job(
-    connection: Connection, chosen: Filter, search: Search, newest: Subquery, before: int
+    lookups: Lookups, chosen: Filter, search: Search, newest: Subquery, before: int
 ) -> tuple[ColumnElement[bool] | None, int]:
     """Whether a batch of `newest` has a job that fits, and into how many lists of an index that looks; None if every
     job fits."""
     if chosen == Filter():
         return None, 1
-    source = listing.rarest(connection, search, before)
+    source = listing.rarest(lookups, search, before)
     if source.everything:
         # No index answers the filter: it is applied to each job of the batch.
         candidate = text("select seq from jobs where batch_id = newest.id").columns(column("seq", BigInteger))

@@ -7,11 +7,11 @@ on record.
 """
 
 import re
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -43,8 +43,13 @@ from warpfold.app.tables.users import users
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.states import Status
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _CHUNKS = (64, 512, 2560)
 """How many jobs a page looks at, in steps: most pages are full after the first. All three take some 20 ms."""
+_COUNTED_CHUNKS = (1001, 2048)
+"""The same for jobs that are counted: a statement about many of them costs less than several about few."""
 _MOST_HEADS = 40_000
 """Entries of an index that a step may read before it puts them into one order."""
 _PROBED = 256
@@ -90,6 +95,25 @@ class Tally:
 
     number: int
     exact: bool
+
+
+class Lookups:
+    """The small questions of one page to Postgres: each is asked once, however many lists the page searches."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._answers: dict[Hashable, Any] = {}
+
+    def ask(self, question: Callable[Concatenate[Connection, P], T], *about: P.args, **named: P.kwargs) -> T:
+        """The answer to a question about something hashable."""
+        return self.once((question, about), lambda: question(self.connection, *about, **named))
+
+    def once(self, name: Hashable, answer: Callable[[], T]) -> T:
+        """The answer that was found under this name before, or is found now."""
+        if name not in self._answers:
+            self._answers[name] = answer()
+        known: T = self._answers[name]
+        return known
 
 
 _ROW = (jobs.c.id, *(column for column in COLUMNS if column.name not in ("id", "result")))
@@ -237,20 +261,22 @@ class Search:
 def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None = None) -> Page:
     """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the results of
     studies. A page with fewer is not always the last: see `following`."""
-    search = search_for(connection, chosen)
+    lookups = Lookups(connection)
+    search = search_for(lookups, chosen)
     if search is None:
         return Page((), None)
-    seqs, looked_to = look(connection, search, limit + 1, before_seq)
+    seqs, looked_to = look(lookups, search, limit + 1, before_seq)
     following = seqs[limit - 1] if len(seqs) > limit else looked_to
     return Page(listed(connection, seqs[:limit]), following)
 
 
 def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     """How many jobs the filter leaves, up to `most`, and no more than a page may look at."""
-    search = search_for(connection, chosen)
+    lookups = Lookups(connection)
+    search = search_for(lookups, chosen)
     if search is None:
         return Tally(0, exact=True)
-    return tally_of(*look(connection, search, most + 1, None), most)
+    return tally_of(*look(lookups, search, most + 1, None, _COUNTED_CHUNKS), most)
 
 
 def tally_of(seqs: Sized, looked_to: int | None, most: int) -> Tally:
@@ -258,18 +284,18 @@ def tally_of(seqs: Sized, looked_to: int | None, most: int) -> Tally:
     return Tally(min(len(seqs), most), exact=len(seqs) <= most and looked_to is None)
 
 
-def search_for(connection: Connection, chosen: Filter) -> Search | None:
+def search_for(lookups: Lookups, chosen: Filter) -> Search | None:
     """The search of a filter; None where no job can fit it."""
-    low, high = range_of(connection, chosen)
+    low, high = lookups.ask(range_of, chosen.since, chosen.until)
     lists: list[_List] = []
     conditions: list[ColumnElement[bool]] = []
     if chosen.statuses or chosen.kinds or chosen.owners:
-        of_states = _of_states(connection, chosen)
+        of_states = _of_states(lookups, chosen)
         if of_states is None:
             return None
         lists.append(of_states)
-    asked_of_tags = [_of_tag(connection, name, value) for name, value in chosen.tags]
-    asked_of_tags += [(tags.tags_with_word(connection, word), tags.has_word(word)) for word in _words(chosen)]
+    asked_of_tags = [_of_tag(lookups, name, value) for name, value in chosen.tags]
+    asked_of_tags += [(lookups.ask(tags.tags_with_word, word), tags.has_word(word)) for word in _words(chosen)]
     for tag_ids, condition in asked_of_tags:
         conditions.append(condition)
         if tag_ids is not None:
@@ -291,7 +317,7 @@ def search_for(connection: Connection, chosen: Filter) -> Search | None:
     return Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
 
 
-def _of_states(connection: Connection, chosen: Filter) -> _List | None:
+def _of_states(lookups: Lookups, chosen: Filter) -> _List | None:
     """The list of the filter's states, kinds and owners; None where there is no such owner."""
     names: dict[str, object] = {
         "statuses": [status.value for status in chosen.statuses or Status],
@@ -303,17 +329,21 @@ def _of_states(connection: Connection, chosen: Filter) -> _List | None:
         ensures.append(jobs.c.kind.in_(chosen.kinds))
     if not chosen.owners:
         return _List(_OF_STATES, names, heads, tuple(ensures), _MERGED)
-    owners = connection.execute(_OWNERS, {"names": list(chosen.owners)}).scalars().all()
+    owners = lookups.ask(_owners, chosen.owners)
     ensures.append(jobs.c.owner_id.in_(owners))
     if not owners:
         return None
     return _List(_OF_OWNERS, {**names, "owners": owners}, heads * len(owners), tuple(ensures), _MERGED)
 
 
-def _of_tag(connection: Connection, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
+def _owners(connection: Connection, names: Sequence[str]) -> Sequence[int]:
+    return connection.execute(_OWNERS, {"names": list(names)}).scalars().all()
+
+
+def _of_tag(lookups: Lookups, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
     """The tags that fit, None where they are too many, and the condition that they put on a job."""
     if value is None:
-        return tags.tags_named(connection, name), jobs.c.tags.has_key(name)
+        return lookups.ask(tags.tags_named, name), jobs.c.tags.has_key(name)
     return [tags.tag_id(name, value)], jobs.c.tags.contains({name: value})
 
 
@@ -321,25 +351,33 @@ def _words(chosen: Filter) -> Sequence[str]:
     return tags.words_of(chosen.text or "")
 
 
-def range_of(connection: Connection, chosen: Filter) -> tuple[int, int]:
-    """The lowest `seq` that a job of the filter's time can have, and one more than the highest."""
+def range_of(connection: Connection, since: datetime | None, until: datetime | None) -> tuple[int, int]:
+    """The lowest `seq` that a job of a filter's time can have, and one more than the highest."""
     low, high = 0, _LARGEST
-    if chosen.since is not None:
-        lowest = connection.execute(_LOWEST, {"since": chosen.since, "turned": _TURNED}).scalar_one()
+    if since is not None:
+        lowest = connection.execute(_LOWEST, {"since": since, "turned": _TURNED}).scalar_one()
         low = _LARGEST if lowest is None else lowest
-    if chosen.until is not None:
-        highest = connection.execute(_HIGHEST, {"until": chosen.until, "turned": _TURNED}).scalar_one()
+    if until is not None:
+        highest = connection.execute(_HIGHEST, {"until": until, "turned": _TURNED}).scalar_one()
         high = 0 if highest is None else highest + 1
     return low, high
 
 
 def look(
-    connection: Connection, search: Search, limit: int, before_seq: int | None, chunks: Sequence[int] | None = None
+    lookups: Lookups,
+    search: Search,
+    limit: int,
+    before_seq: int | None,
+    chunks: Sequence[int] | None = None,
+    *,
+    enough: int | None = None,
 ) -> tuple[list[int], int | None]:
     """The `seq` of up to `limit` jobs, newest first; and where the search was given up, that down to which it has
-    looked. `chunks` says how many jobs each step looks at, if not as many as those of a page."""
+    looked. `chunks` says how many jobs each step looks at, if not as many as those of a page. A step that has `enough`
+    jobs is the last."""
+    connection = lookups.connection
     before = search.high if before_seq is None else min(before_seq, search.high)
-    source = rarest(connection, search, before)
+    source = rarest(lookups, search, before)
     conditions = search.beside(source)
     if not conditions and limit <= source.at_once(limit):
         return list(connection.execute(source.newest(limit, search.low, before)).scalars()), None
@@ -359,13 +397,20 @@ def look(
         if len(seqs) >= limit or rows[0].looked_at < most:
             return seqs, None
         before = rows[0].lowest
+        if enough is not None and len(seqs) >= enough:
+            break
     return seqs, before
 
 
-def rarest(connection: Connection, search: Search, before: int) -> _List:
+def rarest(lookups: Lookups, search: Search, before: int) -> _List:
     """The list with the fewest jobs to pass over: a list of few jobs, or of few recent ones."""
     if len(search.lists) == 1:
         return search.lists[0]
+    name = (before, search.low, *((each.sql, repr(each.names)) for each in search.lists))
+    return search.lists[lookups.once(name, lambda: _rarest(lookups.connection, search, before))]
+
+
+def _rarest(connection: Connection, search: Search, before: int) -> int:
     probes = []
     for place, source in enumerate(search.lists):
         probe = source.newest(source.at_once(_PROBED), search.low, before, f"_{place}").subquery(f"probe_{place}")
@@ -375,7 +420,7 @@ def rarest(connection: Connection, search: Search, before: int) -> _List:
         top = min(before, (newest or 0) + 1)
         full = number == search.lists[place].at_once(_PROBED)
         density[place] = number / max(1, top - (lowest if full else search.low))
-    return search.lists[min(density, key=lambda place: (density[place], place))]
+    return min(density, key=lambda place: (density[place], place))
 
 
 def listed(connection: Connection, seqs: Sequence[int]) -> Sequence[Job]:

@@ -238,6 +238,25 @@ def test_rows_are_counted_as_far_as_that_is_cheap(many: str) -> None:
         assert (failed.jobs, failed.batches) == (Tally(1, exact=True), Tally(1, exact=True))
 
 
+def test_a_page_asks_what_it_needs_to_know_of_a_filter_once(many: str) -> None:
+    with closing(Explained(many, searches=True)) as explained:
+        statements = [read.statement for read in explained.reads(_page, FILTERS["words"]())]
+    assert sum("tag_words" in statement for statement in statements) == 2, "there are two words"
+
+
+def test_a_full_page_counts_no_further(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "_COUNTED_CHUNKS", (100, 10_000))
+    monkeypatch.setattr(folding, "_MOST_JOBS_COUNTED", 99)
+    monkeypatch.setattr(folding, "_USUAL", 10)
+    of_ann = Filter(text="59", owners=("ann",))  # the numbers that begin with 59, of which 5900 to 5999 are the newest
+    with closing(BlockingDatabase(many, application="test")) as database:
+        for limit, number, exact in ((40, 50, False), (60, 51, True)):
+            page = database.run(folding.page, of_ann, limit, counted=True)
+            assert page.tally is not None
+            assert page.tally.jobs == Tally(number, exact=exact)
+            assert len(page.rows) >= min(limit, number)
+
+
 def test_a_batch_in_a_list_says_how_its_jobs_stand(many: str) -> None:
     with closing(BlockingDatabase(many, application="test")) as database:
         rows = database.run(folding.page, Filter(statuses=(Status.FAILED,)), 10).rows

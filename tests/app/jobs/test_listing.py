@@ -225,6 +225,7 @@ INDEXES: Mapping[str, tuple[Callable[[], Filter], str]] = {
 @pytest.mark.parametrize("name", INDEXES)
 def test_a_filter_is_answered_by_its_index(many: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "_CHUNKS", (64, 256, 512))
+    monkeypatch.setattr(listing, "_COUNTED_CHUNKS", (301, 512))
     make, index = INDEXES[name]
     with closing(Explained(many, searches=True)) as explained:
         for work in (_page, _count):
@@ -259,7 +260,7 @@ def test_pages_of_a_search_that_finds_little_still_come_to_its_end(many: str, mo
 
 
 def test_a_count_that_would_look_at_too_much_says_at_least(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "_CHUNKS", (50, 200, 400))
+    monkeypatch.setattr(listing, "_COUNTED_CHUNKS", (101, 200, 400))
     with closing(BlockingDatabase(many, application="test")) as database:
         never = Filter(tags=(("parity", "0"),), kinds=("reduce",))
         assert database.run(listing.count, never, 100) == listing.Tally(0, exact=False)
