@@ -18,6 +18,8 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -28,6 +30,15 @@ def jit(function: Callable[..., Any]) -> Any:
     """
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     compiled._cache = _Cache(function)  # what `cache=True` does, with our files
+    return compiled
+
+
+def callback(function: Callable[..., Any], signature: Any) -> Any:
+    """`function` as a C function of Numba's `signature`, compiled now or loaded; its address is `.address`, for as long
+    as the object lives. The functions of C that it calls must be known to the linker."""
+    compiled: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})  # type: ignore[no-untyped-call]
+    compiled._cache = _Cache(function)
+    compiled.compile()
     return compiled
 
 

@@ -1,0 +1,116 @@
+"""The aggregates of DuckDB have the values of rationals, whatever its threads and windows do with their states."""
+
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.support.hard_sums import COLUMNS, Column, by_rows, present, random_columns, same, true_mean, true_sum
+from warpfold.engines import duckdb as exact
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
+
+Connection = duckdb.DuckDBPyConnection
+GROUPS = [column for column in [*COLUMNS.values(), *random_columns(13, 60)] if column]
+KEYS, ELEMENTS = by_rows(GROUPS)
+TABLE = pa.table({"k": KEYS, "x": pa.array(ELEMENTS, pa.float64()), "n": list(range(len(KEYS)))})
+
+
+def with_rows(connection: Connection) -> Connection:
+    # Many row groups, so that several threads have states of every group.
+    rows = connection.from_arrow(TABLE)
+    rows.create("t")
+    connection.execute("SET threads = 4")
+    return connection
+
+
+@pytest.fixture(scope="module")
+def aggregates() -> Connection:
+    return with_rows(exact.connect())
+
+
+@pytest.fixture(scope="module", params=["aggregates", "macros"])
+def connection(request: pytest.FixtureRequest, aggregates: Connection) -> Connection:
+    return aggregates if request.param == "aggregates" else with_rows(exact.register_macros(duckdb.connect()))
+
+
+def expected(column: Column) -> tuple[float | None, float | None]:
+    """The sum and the mean, null of no elements."""
+    return (true_sum(column) if present(column) else None), true_mean(column)
+
+
+def test_groups_have_the_sums_and_means_of_rationals(connection: Connection) -> None:
+    made = connection.execute("SELECT k, warpfold_sum(x), warpfold_mean(x) FROM t GROUP BY k").fetchall()
+    assert len(made) == len(GROUPS)
+    for number, value, mean in made:
+        sum_of, mean_of = expected(GROUPS[number])
+        assert same(value, sum_of), GROUPS[number]
+        assert same(mean, mean_of), GROUPS[number]
+
+
+def test_states_of_groups_and_parts_merge_to_the_state_of_all(connection: Connection) -> None:
+    parts = "SELECT k, warpfold_state(x) AS s FROM t GROUP BY k, n % 3"
+    merged = f"SELECT k, warpfold_merge(s) AS s FROM ({parts}) GROUP BY k"  # noqa: S608 - a test's own
+    values = connection.execute(f"SELECT k, warpfold_state_sum(s), warpfold_state_mean(s) FROM ({merged})")  # noqa: S608
+    for number, value, mean in values.fetchall():
+        assert same(value, true_sum(GROUPS[number])), GROUPS[number]
+        assert same(mean, true_mean(GROUPS[number])), GROUPS[number]
+    whole = connection.execute(f"SELECT warpfold_merge(s) FROM ({merged})").fetchone()  # noqa: S608
+    assert whole == (ExactState.of(np.array(present(ELEMENTS), np.float64)).to_bytes(),)
+    assert connection.execute("SELECT warpfold_state(x) FROM t").fetchone() == whole
+
+
+def test_threads_combine_states_of_many_row_groups(aggregates: Connection) -> None:
+    # Exponents far apart, so that windows of threads differ and long limbs meet.
+    query = "SELECT i % 7 AS k, (i % 5 - 2) * power(2::DOUBLE, (i % 11) * 90 - 450) AS x FROM range(700_000) r(i)"
+    aggregates.execute(f"CREATE OR REPLACE TEMP TABLE wide AS {query}")
+    made = dict(aggregates.execute("SELECT k, warpfold_sum(x) FROM wide GROUP BY k").fetchall())
+    listed = aggregates.execute("SELECT k, x, count(*) AS n FROM wide GROUP BY k, x").fetchall()
+    for key in range(7):
+        assert made[key] == float(sum(Fraction(x) * n for k, x, n in listed if k == key))
+
+
+def test_windows_slide_over_states(aggregates: Connection) -> None:
+    finite = [0.0 if element is None or not np.isfinite(element) else element for element in ELEMENTS]
+    aggregates.register("rows", pa.table({"n": list(range(len(finite))), "x": finite}))
+    query = "SELECT n, warpfold_sum(x) OVER (ORDER BY n ROWS BETWEEN 30 PRECEDING AND CURRENT ROW) FROM rows"
+    for at, value in aggregates.execute(query).fetchall():
+        assert same(value, true_sum(list(finite[max(0, at - 30) : at + 1])))
+
+
+def test_integers_are_not_rounded_before_they_are_added(aggregates: Connection) -> None:
+    rows = "(VALUES (9007199254740993::BIGINT, 18446744073709551615::UBIGINT), (-9007199254740992, 1)) v(i, u)"
+    query = f"SELECT warpfold_sum(i), warpfold_sum(u), warpfold_mean(i) FROM {rows}"  # noqa: S608
+    assert aggregates.execute(query).fetchone() == (1.0, 2.0**64, 0.5)
+    assert aggregates.execute("SELECT warpfold_sum(i::INTEGER) FROM range(10) r(i)").fetchone() == (45.0,)
+
+
+def test_other_connections_of_the_database_have_the_aggregates(aggregates: Connection) -> None:
+    with aggregates.cursor() as cursor:
+        assert cursor.execute("SELECT warpfold_sum(x) FROM t WHERE k < 0").fetchone() == (None,)
+    assert exact.register(aggregates) is aggregates
+
+
+def damaged(state: bytes) -> list[tuple[bytes, str]]:
+    version = state[:4] + b"\x02" + state[5:]
+    return [
+        (b"no state", "magic"),
+        (version, "version 2 is not known"),
+        (state[:-1], "length"),
+        (ExactState.of(np.ones(2), Terms.PRODUCTS).to_bytes(), "products"),
+    ]
+
+
+def test_bytes_that_are_no_state_of_values_are_refused(aggregates: Connection) -> None:
+    for bytes_, said in damaged(ExactState.of(np.ones(2)).to_bytes()):
+        with pytest.raises(duckdb.InvalidInputException, match=said):
+            aggregates.execute("SELECT warpfold_merge(?::BLOB)", [bytes_]).fetchall()
+    assert aggregates.execute("SELECT warpfold_sum(1::DOUBLE)").fetchone() == (1.0,)
+
+
+def test_a_connection_that_does_not_allow_extensions_is_told_how() -> None:
+    with duckdb.connect() as connection, pytest.raises(Unavailable, match="allow_unsigned_extensions"):
+        exact.register(connection)
