@@ -292,11 +292,8 @@ def measure(bench: Bench, row: Row, method: str, path: str, times: int, **reques
     items = None
     with suppress(ValueError, KeyError, TypeError):
         items = len(answer.json()["items"])
-    return replace(row, **_percentiles(exchanges[3:]), cpu_ms=cpu_ms, items=items)
-
-
-def _percentiles(exchanges: Sequence[Exchange]) -> Mapping[str, float]:
-    return {"p50_ms": percentile(exchanges, 50), "p95_ms": percentile(exchanges, 95)}
+    p50_ms, p95_ms = (percentile(exchanges[3:], percent) for percent in (50, 95))
+    return replace(row, p50_ms=p50_ms, p95_ms=p95_ms, cpu_ms=cpu_ms, items=items)
 
 
 def of_filters(bench: Bench, times: int) -> Iterator[Row]:
@@ -328,7 +325,8 @@ async def of_folded(bench: Bench, times: int) -> Sequence[Row]:
             page = await database.search(folding.page, chosen, _PAGE, counted=True)
             exchanges.append(Exchange(200, b"", time.perf_counter() - started))
         cpu_ms = (bench.cpu_s() - busy_s) / times * 1e3
-        rows.append(Row(f"folded: {question}", 0, **_percentiles(exchanges), cpu_ms=cpu_ms, items=len(page.rows)))
+        p50_ms, p95_ms = (percentile(exchanges, percent) for percent in (50, 95))
+        rows.append(Row(f"folded: {question}", 0, p50_ms, p95_ms, cpu_ms, len(page.rows)))
     await database.close()
     return rows
 
