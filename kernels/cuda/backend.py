@@ -97,16 +97,17 @@ class CudaBackend:
             stopwatch = Stopwatch(self._gpu.stream)
             sources = (source,) if other is None else (source, other)
             count = 0
-            run = self._start(row, taken, chosen, nan_policy)
+            run: _Reducing | None = None  # it starts when threads read already
             key = (chosen.name, row.name, nan_policy, *(part.dtype for part in sources))
             for arrays, first in self._arrays(sources, progress, whole=chosen.needs_whole):
+                run = run or self._start(row, taken, chosen, nan_policy)
                 if key not in preparation.ready:
                     self._try_out(self._start(row, taken, chosen, nan_policy), arrays, first)
                     preparation.ready.add(key)
                 with stopwatch:
                     run.add(arrays, first)
                 count = first + int(arrays[0].size)
-            if count == 0:
+            if run is None:
                 return self._empty(row, taken, chosen)
             kernel_ms = stopwatch.total_ms()
             stages = self._stager.stages(kernel_ms / 1e3)

@@ -34,11 +34,13 @@ class PinnedRing:
         self._coming: Iterator[Part] = iter(())
         self._times = StageTimes(gpu.stream)
         self._room = 0
+        self._lent: list[int] | None = None
 
     def begin(self, sources: Sequence[Source], piece: int, times: StageTimes) -> None:
         """Start to read `sources`, which `send` will ask for in pieces of `piece` elements, and of each piece source
         after source. What is read and copied is counted in `times`."""
         self._abandon()
+        self._lent = None
         self._times, total_bytes = times, bytes_of(sources)
         self._coming = parts_of(sources, piece, self._shape)
         largest = self._shape.largest(total_bytes)
@@ -101,13 +103,15 @@ class PinnedRing:
     def lend(self) -> list[int]:
         """The addresses of all parts, `part_bytes` each, for others to use until `begin` is called. Nothing uses them
         any more."""
-        self._abandon()
-        self._coming = iter(())
-        while len(self._slots) < self._shape.parts:
-            self._slots.append(_Slot())
-        for slot in self._slots:
-            slot.reserve(self._shape.part_bytes)
-        return sorted(slot.address for slot in self._slots)
+        if self._lent is None:
+            self._abandon()
+            self._coming = iter(())
+            while len(self._slots) < self._shape.parts:
+                self._slots.append(_Slot())
+            for slot in self._slots:
+                slot.reserve(self._shape.part_bytes)
+            self._lent = sorted(slot.address for slot in self._slots)
+        return self._lent
 
     def close(self) -> None:
         """Give the memory back, and end the threads."""
@@ -115,6 +119,7 @@ class PinnedRing:
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = self._readers = None
+        self._lent = None
         self._slots.clear()
 
 

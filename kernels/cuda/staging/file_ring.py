@@ -29,6 +29,8 @@ class FileRing:
         self._events: list[tuple[Any, Any]] = []
         self._times = StageTimes(gpu.stream)
         self._in_memory = False
+        self._blocks: list[int] = []
+        self._places = Places(np.empty(0, np.int64), 1)
 
     def takes(self, sources: Sequence[Source]) -> bool:
         """Whether the bytes of all `sources` lie somewhere, and are enough for several threads."""
@@ -42,10 +44,12 @@ class FileRing:
         lanes, shape = self._ready()
         self.rest()
         blocks = self._ring.lend()
-        together = self._ring.part_bytes // shape.part_bytes
-        places = [block + number * shape.part_bytes for block in blocks for number in range(together)][: shape.parts]
+        if blocks is not self._blocks:
+            self._blocks, together = blocks, self._ring.part_bytes // shape.part_bytes
+            places = [block + number * shape.part_bytes for block in blocks for number in range(together)]
+            self._places = Places(np.array(places[: shape.parts], np.int64), together)
         self._times, self._in_memory = times, all(map(in_memory, sources))
-        threads = lanes.begin(sources, piece, Places(np.array(places, np.int64), shape.part_bytes, together))
+        threads = lanes.begin(sources, piece, self._places)
         times.threads = max(times.threads, threads)
 
     def send(self, array: Any) -> None:

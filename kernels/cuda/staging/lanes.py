@@ -38,8 +38,8 @@ class LaneShape:
     most_threads: int = 12
 
     def threads(self) -> int:
-        """How many threads read. Some cores are left to the thread that drives the GPU and to the driver's own."""
-        return max(1, min(self.most_threads, usable_cores() * 3 // 4))
+        """How many threads read. A core is left to the thread that drives the GPU."""
+        return max(1, min(self.most_threads, usable_cores() - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,10 @@ def cuda_driver() -> Driver:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places of pinned memory that parts take in turns: their addresses, the bytes of each, and how many of them were
-    allocated `together`, one behind the other."""
+    """Places of pinned memory that parts take in turns: their addresses, and how many of them were allocated
+    `together`, one behind the other."""
 
     addresses: NDArray[np.int64]
-    nbytes: int
     together: int
 
 
