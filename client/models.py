@@ -45,7 +45,8 @@ class Placement(Answer):
 
 
 class ReduceResult(Answer):
-    """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`."""
+    """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`.
+    `decimal` is the exact value of a column of decimals in full."""
 
     value: JsonValue
     hex: str | None
@@ -59,6 +60,7 @@ class ReduceResult(Answer):
     timings: Timings
     provenance: dict[str, Any] = Field(default_factory=dict)
     state: str | None
+    decimal: str | None = None
     nulls: int = 0
     input: Input | None = None
     placement: Placement | None = None
@@ -72,6 +74,7 @@ class ReduceResult(Answer):
             f"{self.op} of {self.count:,} elements",
             [
                 ("value", repr(self.value)),
+                ("decimal", self.decimal),
                 ("hex", self.hex),
                 ("dtype", self.dtype),
                 ("strategy", f"{self.strategy}, {rounded}"),

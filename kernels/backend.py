@@ -67,7 +67,7 @@ class Reduction:
     bytes of the exact accumulator (`kernels.exact`), and is None where the strategy had none. `load_ms` covers reading
     or generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms`
     is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
-    run them all. `stages` is None where a backend tells no stages apart.
+    run them all. `stages` is None where a backend tells no stages apart. `decimal` is the value of decimals in full.
     """
 
     value: Value
@@ -81,6 +81,7 @@ class Reduction:
     state: bytes | None = None
     prepare_ms: float = 0.0
     stages: Stages | None = None
+    decimal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

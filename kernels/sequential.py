@@ -72,7 +72,7 @@ class SequentialSource:
     progress alone, and `shape` how they are arranged, None where they are one after another. `sections` begins to list
     the same elements in sections, in order, for whoever need not have the elements in order; it is None where there are
     none. Where `count` is None, so are the sections' starts and counts. A source is read by `make` or by its sections,
-    once.
+    once. Where `scale` is a number, the elements are the integers of decimals (`kernels.decimals`).
     """
 
     dtype: DType
@@ -82,6 +82,7 @@ class SequentialSource:
     tally: Tally = field(default_factory=Tally)
     shape: tuple[int, ...] | None = None
     sections: Callable[[], Iterator[Section]] | None = None
+    scale: int | None = None
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same elements, of which each run is read within a context of its own, which may tell faults in other

@@ -239,7 +239,7 @@ def _reduce_each(
             elif as_json:
                 output.lines([{"file": str(path), **result.model_dump(mode="json")}])
             else:
-                typer.echo(f"{result.value!r}\t{path}")
+                typer.echo(f"{result.decimal or repr(result.value)}\t{path}")
     if failed:
         raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
 
@@ -315,7 +315,7 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
 def _print(job: Job, *, fingerprint: bool) -> None:
     result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
-    typer.echo(repr(result.value))
+    typer.echo(result.decimal or repr(result.value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)
     prepare_ms, bound = result.timings.prepare_ms, bound_in_words(result.timings.model_dump())
@@ -355,9 +355,10 @@ def _reduce_locally(
             "input": source.model_dump(mode="json"),
         }
         shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
+        facts = {"decimal": result.decimal, **facts} if result.decimal else facts
         output.document({"value": shown, "hex": hex_of(value), **facts, "correctly_rounded": result.correctly_rounded})
         return
-    typer.echo(repr(value))
+    typer.echo(result.decimal or repr(value))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     output.say(
         f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine{_left(nulls)}"

@@ -326,6 +326,11 @@ class ReduceResult(Frozen):
 
     value: JsonValue
     hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers and bools.")
+    decimal: str | None = Field(
+        None,
+        exclude_if=lambda decimal: decimal is None,
+        description="The exact value of a column of decimals in full, of which `value` is the nearest float64.",
+    )
     dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
     count: int = Field(description="How many elements the value was computed from.")
     nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")

@@ -15,6 +15,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.decimals import scale_of
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
@@ -102,11 +103,17 @@ class FilesSource(AnyOptions, SourceSpec):
                     "reduced as one array need one dtype",
                     "source.paths" if self.glob is None else "source.glob",
                 )
+            if file.scale != first.scale:
+                raise InvalidInput(
+                    f"{file.name!r} and {first.name!r} hold decimals of different scales: files that are reduced as "
+                    "one array need one",
+                    "source.paths" if self.glob is None else "source.glob",
+                )
         counts = [file.count for file in files if file.by_position and file.count is not None]
         if len(counts) == len(files):
             links = [Link(repr(file.name), count, file.opened) for file, count in zip(files, counts, strict=True)]
             return ChainedSource(first.dtype, links)
-        return _one_after_another(first.dtype, files)
+        return _one_after_another(first, files)
 
     def open_table(self, folders: Folders) -> Frame:
         reader = _Reader(self, folders, Session(folders.places))
@@ -182,13 +189,14 @@ class _File:
     likely: int
     by_position: bool
     stamp: tuple[Any, ...]
+    scale: int | None
 
     @classmethod
     def of(cls, name: str, reader: _Reader) -> Self:
         """Raises InvalidInput."""
         source, stamp = reader.look(name)
         by_position = not isinstance(source, SequentialSource)
-        return cls(name, reader, source.dtype, source.count, likely_count(source), by_position, stamp)
+        return cls(name, reader, source.dtype, source.count, likely_count(source), by_position, stamp, scale_of(source))
 
     def opened(self) -> Any:
         """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
@@ -198,7 +206,7 @@ class _File:
         return source
 
 
-def _one_after_another(dtype: DType, files: Sequence[_File]) -> SequentialSource:
+def _one_after_another(first: _File, files: Sequence[_File]) -> SequentialSource:
     tally = Tally()
 
     def pieces() -> Iterator[NDArray[Any]]:
@@ -216,4 +224,5 @@ def _one_after_another(dtype: DType, files: Sequence[_File]) -> SequentialSource
 
     counts = [file.count for file in files]
     known = None if None in counts else sum(count for count in counts if count is not None)
-    return SequentialSource(dtype, pieces, known, sum(file.likely for file in files), tally)
+    likely = sum(file.likely for file in files)
+    return SequentialSource(first.dtype, pieces, known, likely, tally, scale=first.scale)

@@ -16,6 +16,7 @@ from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.decimals import check_decimals, refuse_decimals, with_scale
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
@@ -64,10 +65,11 @@ class CpuBackend:
         """
         row = op_named(op)
         taken = operands(row, source, other, ddof)
+        check_decimals(row, source)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
         self._prepare(chosen, row, taken)
-        reduction = cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
+        reduction = with_scale(row, cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress), source)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def reduce_groups(
@@ -90,6 +92,7 @@ class CpuBackend:
         Raises as `reduce`, and InvalidInput naming "axis", "segments.offsets.…" or "states".
         """
         row = op_named(op)
+        refuse_decimals(source, "a reduction to many values", "source")
         asked = Grouped(operands(row, source, other, ddof), shape, grouping)
         chosen = resolve_grouped(row, source.dtype, strategy)
         if states:

@@ -21,6 +21,7 @@ from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
+from warpfold.kernels.decimals import check_decimals, refuse_decimals, with_scale
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
@@ -88,9 +89,10 @@ class CudaBackend:
         """
         row, dtype = op_named(op), source.dtype
         taken = operands(row, source, other, ddof)
+        check_decimals(row, source)
         chosen = cuda_strategies()[resolve(row, dtype, strategy, "cuda", taken.other_dtype)]
         if source.count == 0:
-            return self._empty(row, taken, chosen)
+            return with_scale(row, self._empty(row, taken, chosen), source)
         began, preparation = time.perf_counter(), self._gpu.preparation
         before_ms = preparation.total_ms
         with self._gpu.active(), cuda_errors(f"{op} by {chosen.name}"):
@@ -108,7 +110,7 @@ class CudaBackend:
                     run.add(arrays, first)
                 count = first + int(arrays[0].size)
             if run is None:
-                return self._empty(row, taken, chosen)
+                return with_scale(row, self._empty(row, taken, chosen), source)
             kernel_ms = stopwatch.total_ms()
             stages = self._stager.stages(kernel_ms / 1e3)
             nans, reducer, prepare_ms = run.nans, run.reducer, preparation.total_ms - before_ms
@@ -119,9 +121,9 @@ class CudaBackend:
             omitted = reducer.omitted()
             missing = sum(counter.count() for counter in nans) if omitted is None else omitted
             if missing == count:
-                return self._empty(row, taken, chosen)
+                return with_scale(row, self._empty(row, taken, chosen), source)
             finished = reducer.finish(count - missing)
-        return Reduction(
+        reduction = Reduction(
             value=finished.value,
             dtype=taken.result_dtype(row),
             count=count - missing,
@@ -134,6 +136,7 @@ class CudaBackend:
             prepare_ms=prepare_ms,
             stages=stages,
         )
+        return with_scale(row, reduction, source)
 
     def reduce_groups(
         self,
@@ -158,6 +161,7 @@ class CudaBackend:
         if states:
             raise InvalidInput("CPU slots alone give the states of many values so far", "states")
         row = op_named(op)
+        refuse_decimals(source, "a reduction to many values", "source")
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):

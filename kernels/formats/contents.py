@@ -15,7 +15,7 @@ from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
 from warpfold.kernels.formats.parquet import check_footer, nulls_of
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import dtype_of_column, random_access
+from warpfold.kernels.formats.tables import dtype_of_column, random_access, scale_of_column
 from warpfold.kernels.formats.text import first_block
 from warpfold.kernels.npy import read_head
 
@@ -61,7 +61,8 @@ class Content:
     ) -> "Content":
         """A column of a table with so many rows; `field` is that of pyarrow's schema."""
         try:
-            reduced_as = dtype_of_column(field.name, field.type).name
+            decimal = scale_of_column(field.type) is not None
+            reduced_as = "decimal" if decimal else dtype_of_column(field.name, field.type).name
         except InvalidInput:
             reduced_as = None
         return cls(field.name, str(field.type), reduced_as, None if rows is None else (rows,), nulls, chunks, nbytes)

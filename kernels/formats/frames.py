@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
+from warpfold.kernels.decimals import refuse_decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -227,6 +228,8 @@ def keyed_arrays(
     elements, or an array of pyarrow. Raises InvalidInput with the field of an array of another length, or of keys that
     are none."""
     pyarrow = required("pyarrow", "tables")
+    for _, array, where in (*keys, *columns):
+        refuse_decimals(array, "a group-by", where)
     opened = [array for _, array, _ in (*keys, *columns) if isinstance(array, SequentialSource)]
     held = [
         (name, array if isinstance(array, pyarrow.Array) else gathered(array), where) for name, array, where in keys

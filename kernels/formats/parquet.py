@@ -42,6 +42,7 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
         tally,
         # A null is refused by its index.
         sections=None if table.count is None and wanted.refuse_nulls else lambda: table.sections(tally),
+        scale=reading.scale,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -77,6 +78,7 @@ class Reading:
     columns: tuple[str, ...]
     rows: Any
     refuse_nulls: bool
+    scale: int | None = None
 
     @classmethod
     def of(cls, schema: Any, wanted: ColumnWanted) -> "Reading":
@@ -87,8 +89,10 @@ class Reading:
         for column in needed:
             if len(schema.get_all_field_indices(column)) > 1:
                 raise InvalidInput(f"holds more than one column {column!r}", "column" if column == name else "filter")
-        dtype = dtype_of_column(name, schema.field(name).type)
-        return cls(name, dtype, tuple(column for column in schema.names if column in needed), rows, wanted.refuse_nulls)
+        kind, read = schema.field(name).type, tuple(column for column in schema.names if column in needed)
+        scale = scale_of_column(kind)
+        dtype = dtype_of_column(name, kind) if scale is None else DTYPES["int64"]
+        return cls(name, dtype, read, rows, wanted.refuse_nulls, scale)
 
     def indices(self, schema: Any) -> list[int]:
         """Where the columns are in `schema`."""
@@ -97,7 +101,9 @@ class Reading:
     def source(self, batches: Callable[[], Iterator[Any]], likely: int) -> SequentialSource:
         """The elements of what the function `batches` begins to read: record batches with the columns."""
         tally = Tally()
-        return SequentialSource(self.dtype, lambda: self.elements(batches(), 0, tally), None, likely, tally)
+        return SequentialSource(
+            self.dtype, lambda: self.elements(batches(), 0, tally), None, likely, tally, scale=self.scale
+        )
 
     def elements(self, batches: Iterator[Any], start: int, tally: Tally) -> Iterator[NDArray[Any]]:
         """The column's values in record batches of which the first row that is reduced has the index `start`; `tally`
@@ -119,6 +125,8 @@ class Reading:
                 raise NullRefused(self.column, start + column.is_null().index(True).as_py())
             tally.add(nulls=column.null_count)
             column = column.drop_null()
+        if self.scale is not None:
+            return _integers_of(self.column, column)
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return elements
 
@@ -131,10 +139,31 @@ def dtype_of_column(name: str, kind: Any) -> DType:
     dtype = DTYPES.get(_DTYPES.get(str(inner), str(inner)))
     if dtype is None:
         raise InvalidInput(
-            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced: integers, floats and truth values are",
+            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced here: integers, floats and truth values "
+            "are",
             "column",
         )
     return dtype
+
+
+def scale_of_column(kind: Any) -> int | None:
+    """The scale of a column of decimals, None of another type: how many digits are behind the point."""
+    types = required("pyarrow", "tables").types
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return int(inner.scale) if types.is_decimal(inner) else None
+
+
+def _integers_of(name: str, column: Any) -> NDArray[np.int64]:
+    """The integers that decimals without nulls are stored as. Raises InvalidInput where int64 does not hold one."""
+    width = int(column.type.bit_width) // 8
+    if width < 8:
+        stored = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
+        return stored.astype(np.int64)
+    words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
+    low, *high = words.reshape(-1, width // 8).T
+    if any((word != low >> 63).any() for word in high):
+        raise InvalidInput(f"holds a decimal in column {name!r} whose digits make an integer beyond int64", "column")
+    return np.ascontiguousarray(low)
 
 
 def random_access(file: BinaryIO) -> Any:
@@ -189,7 +218,7 @@ def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
     The file is mapped, and nothing of a batch is read but its head: the arrays that pyarrow makes tell where they are.
     """
     pyarrow, ipc = required("pyarrow", "tables"), required("pyarrow.ipc", "tables")
-    if reading.dtype is DTYPES["bool"]:
+    if reading.dtype is DTYPES["bool"] or reading.scale is not None:
         return None
     mapped = pyarrow.memory_map(f"/dev/fd/{file.fileno()}")
     size = mapped.size()

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Stages
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.staging import parts, stager
 from warpfold.kernels.cuda.staging.lanes import LaneShape
@@ -69,6 +70,17 @@ def test_a_file_gives_the_same_bits_as_its_array_at_every_length(
         got = backend.reduce(opened(tmp_path / "x.npy"), op)
         assert got.value == pytest.approx(rounded, rel=1e-6)
         assert got.state == backend.reduce(ArraySource(array), op).state
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "min", "max", "norm1", "norm_inf", "argmin"])
+def test_decimals_have_the_values_of_a_cpu_slot(backend: CudaBackend, op: str) -> None:
+    integers = np.random.default_rng().integers(-(10**15), 10**15, 3 * PIECE)
+    results = [
+        own.reduce(SequentialSource(DTYPES["int64"], lambda: iter([integers]), scale=2), op)
+        for own in (backend, CpuBackend())
+    ]
+    facts = [(each.value, each.decimal, each.dtype, each.count, each.correctly_rounded) for each in results]
+    assert facts[0] == facts[1]
 
 
 @pytest.mark.parametrize("order", [">f8", "F"])

@@ -11,6 +11,7 @@ from warpfold.contract.partitions import MOST_PARTITIONS
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.values import ValuesSource
+from warpfold.kernels.decimals import refuse_decimals
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, likely_count
@@ -35,6 +36,8 @@ def cut(spec: ReduceSpec, folders: Folders, workers: int) -> list[Partition]:
     in_place = op.places or op.sources > 1
     named = [source.refusing_nulls() if in_place else source for _, source in spec.sources()]
     opened = [source.open(folders) for source in named]
+    for source in opened:
+        refuse_decimals(source, "a Dask cluster", "backend")
     nbytes = sum(likely_count(source) * source.dtype.itemsize for source in opened)
     number = spec.partitions or _number(nbytes, workers)
     if any(isinstance(source, ValuesSource) for source in named):

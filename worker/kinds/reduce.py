@@ -58,6 +58,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     result = ReduceResult(
         value=reduction.value,
         hex=hex_of(reduction.value),
+        decimal=reduction.decimal,
         dtype=reduction.dtype,
         count=reduction.count,
         op=reduction.op,

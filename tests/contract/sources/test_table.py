@@ -195,7 +195,7 @@ def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytes
         (["a"], "string"),
         (pa.array([1], pa.timestamp("ms")), "timestamp[ms]"),
         (pa.array([1], pa.date32()), "date32[day]"),
-        (pa.array([1], pa.decimal128(5, 2)), "decimal128(5, 2)"),
+        (pa.array([1], pa.duration("ms")), "duration[ms]"),
         ([[1, 2]], "list<"),
         ([{"a": 1}], "struct<a: int64>"),
         (pa.array(["a"]).dictionary_encode(), "dictionary<"),
