@@ -10,7 +10,7 @@ import numpy as np
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.buffers import PinnedRing
-from warpfold.kernels.cuda.staging.lanes import Lanes, LaneShape, Places, cuda_driver
+from warpfold.kernels.cuda.staging.lanes import Lanes, LaneShape, PinnedPlaces, cuda_driver
 from warpfold.kernels.cuda.staging.parts import bytes_of
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.source import Source, bytes_at, in_memory
@@ -30,7 +30,7 @@ class FileRing:
         self._times = StageTimes(gpu.stream)
         self._in_memory = False
         self._blocks: list[int] = []
-        self._places = Places(np.empty(0, np.int64), 1)
+        self._places = PinnedPlaces(np.empty(0, np.int64), 1)
 
     def takes(self, sources: Sequence[Source]) -> bool:
         """Whether the bytes of all `sources` lie somewhere, and are enough for several threads."""
@@ -47,7 +47,7 @@ class FileRing:
         if blocks is not self._blocks:
             self._blocks, together = blocks, self._ring.part_bytes // shape.part_bytes
             places = [block + number * shape.part_bytes for block in blocks for number in range(together)]
-            self._places = Places(np.array(places[: shape.parts], np.int64), together)
+            self._places = PinnedPlaces(np.array(places[: shape.parts], np.int64), together)
         self._times, self._in_memory = times, all(map(in_memory, sources))
         threads = lanes.begin(sources, piece, self._places)
         times.threads = max(times.threads, threads)

@@ -62,8 +62,8 @@ def cuda_driver() -> Driver:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Places of pinned memory that parts take in turns: their addresses, and how many of them were allocated
+class PinnedPlaces:
+    """PinnedPlaces of pinned memory that parts take in turns: their addresses, and how many of them were allocated
     `together`, one behind the other."""
 
     addresses: NDArray[np.int64]
@@ -102,7 +102,7 @@ class Lanes:
         self._native.wait_idle.compile((words,))
         self._start(self.shape.threads())
 
-    def begin(self, sources: Sequence[Source], piece: int, places: Places) -> int:
+    def begin(self, sources: Sequence[Source], piece: int, places: PinnedPlaces) -> int:
         """Start to read `sources` into `places`, in the order in which `copy` will ask for it: pieces of `piece`
         elements, and of each piece source after source. Returns how many threads do."""
         self.stop()

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.staging import lanes as module
-from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, Places, table_of
+from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, PinnedPlaces, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource
@@ -85,7 +85,7 @@ class Bench:
         """The bytes of all sources, as they arrive."""
         size = self.shape.part_bytes
         addresses = self.memory.ctypes.data + size * np.arange(self.shape.parts)
-        self.lanes.begin(sources, piece, Places(addresses.astype(np.int64), 4))
+        self.lanes.begin(sources, piece, PinnedPlaces(addresses.astype(np.int64), 4))
         out = [np.full(source.count * source.dtype.itemsize, 0xEE, np.uint8) for source in sources]
         for start in range(0, sources[0].count, piece):
             for source, array in zip(sources, out, strict=True):
@@ -160,7 +160,7 @@ def test_parts_that_are_ready_together_are_copied_together(tmp_path: Path) -> No
     with bench(shape) as own:
         size = shape.part_bytes
         addresses = own.memory.ctypes.data + size * np.arange(8)
-        own.lanes.begin([in_file(tmp_path, content, "uint8")], 8 << 10, Places(addresses, 4))
+        own.lanes.begin([in_file(tmp_path, content, "uint8")], 8 << 10, PinnedPlaces(addresses, 4))
         own.lanes._native.wait_idle(own.lanes._control)
         out = np.zeros(8 << 10, np.uint8)
         assert own.lanes.copy(out.ctypes.data) == 0
@@ -194,7 +194,7 @@ def test_an_error_of_the_gpu_is_handed_on(tmp_path: Path) -> None:
     with bench(error=700) as own:
         size = own.shape.part_bytes
         addresses = own.memory.ctypes.data + size * np.arange(own.shape.parts)
-        own.lanes.begin([in_file(tmp_path, bytes(9000), "uint8")], 4096, Places(addresses, 4))
+        own.lanes.begin([in_file(tmp_path, bytes(9000), "uint8")], 4096, PinnedPlaces(addresses, 4))
         assert own.lanes.copy(0) == 700
 
 
@@ -205,7 +205,7 @@ def test_threads_stop_in_the_middle_of_a_file(tmp_path: Path) -> None:
         addresses = own.memory.ctypes.data + size * np.arange(own.shape.parts)
         out = np.zeros(100_000, np.uint8)
         for pieces in range(4):
-            own.lanes.begin([in_file(tmp_path, content, "uint8")], 4096, Places(addresses, 4))
+            own.lanes.begin([in_file(tmp_path, content, "uint8")], 4096, PinnedPlaces(addresses, 4))
             for piece in range(pieces):
                 assert own.lanes.copy(out.ctypes.data + 4096 * piece) == 0
             own.lanes.stop()
