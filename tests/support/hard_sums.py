@@ -19,6 +19,12 @@ COLUMNS: dict[str, Column] = {
     "a tie": [1.0, 2.0**-53],
     "above a tie": [1.0, 2.0**-53, 2.0**-1074],
     "below a tie": [1.0, 2.0**-53, -(2.0**-1074)],
+    "around 2^-40 and 2^32": [
+        sign * math.nextafter(edge, to)
+        for sign in (1, -0.75)
+        for edge in (2.0**-40, 2.0**32 - 1)
+        for to in (0.0, edge, math.inf)
+    ],
     "nulls": [None, 0.1, None, 0.2, 0.3],
     "only nulls": [None, None],
     "no rows": [],

@@ -1,0 +1,112 @@
+"""The aggregates of Postgres, in SQL alone, have the values of rationals and the bytes of states."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from tests.support.hard_sums import COLUMNS, by_rows, present, random_columns, same, true_mean, true_sum
+from tests.support.servers import fresh_database
+from warpfold.engines import postgres
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.ops import Terms
+from warpfold.worker.embedded.postgres import EmbeddedPostgres
+
+GROUPS = [column for column in [*COLUMNS.values(), *random_columns(17, 12, most=12)] if column]
+KEYS, ELEMENTS = by_rows(GROUPS)
+
+
+@pytest.fixture(scope="module")
+def connection(shared_postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
+    with fresh_database(shared_postgres) as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(postgres.script().encode())
+        connection.execute("SET search_path TO public, warpfold")
+        connection.execute("CREATE TABLE t (k integer, x double precision)")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(zip(KEYS, ELEMENTS, strict=True)))
+        yield connection
+
+
+def test_groups_have_the_sums_means_and_states_of_rationals(connection: psycopg.Connection[Any]) -> None:
+    query = "SELECT k, warpfold_sum(x), warpfold_mean(x), warpfold_state(x) FROM t GROUP BY k"
+    made = connection.execute(query).fetchall()
+    assert len(made) == len(GROUPS)
+    for number, value, mean, state in made:
+        column = GROUPS[number]
+        assert same(value, true_sum(column) if present(column) else None), column
+        assert same(mean, true_mean(column)), column
+        assert state == ExactState.of(np.array(present(column), np.float64)).to_bytes(), column
+
+
+def test_states_that_others_wrote_merge(connection: psycopg.Connection[Any]) -> None:
+    states = [[ExactState.of(np.array(present(column), np.float64)).to_bytes()] for column in GROUPS]
+    connection.execute("CREATE TEMP TABLE states (s bytea)")
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO states VALUES (%s)", [*states, [None]])
+    whole = ExactState.of(np.array(present(ELEMENTS), np.float64)).to_bytes()
+    assert connection.execute("SELECT warpfold_merge(s) FROM states").fetchone() == (whole,)
+    values = "SELECT warpfold_state_sum(s), warpfold_state_mean(s) FROM states WHERE s IS NOT NULL"
+    for column, (value, mean) in zip(GROUPS, connection.execute(values).fetchall(), strict=True):
+        assert same(value, true_sum(column)), column
+        assert same(mean, true_mean(column)), column
+
+
+def test_workers_of_postgres_combine_what_they_added(connection: psycopg.Connection[Any]) -> None:
+    with connection.transaction():
+        for setting in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"SET LOCAL {setting} = 0")
+        connection.execute("SET LOCAL debug_parallel_query = on")
+        (plan,) = zip(*connection.execute("EXPLAIN SELECT warpfold_sum(x) FROM t").fetchall(), strict=True)
+        assert any("Partial Aggregate" in line for line in plan)
+        row = connection.execute("SELECT warpfold_sum(x) FROM t WHERE abs(x) < 1e300").fetchone()
+    kept = [x if x is not None and abs(x) < 1e300 else None for x in ELEMENTS]
+    assert row is not None
+    assert same(row[0], true_sum(kept))
+
+
+def test_integers_are_not_rounded_before_they_are_added(connection: psycopg.Connection[Any]) -> None:
+    rows = "(VALUES (9007199254740993::bigint), (-9007199254740992)) v (i)"
+    assert connection.execute(f"SELECT warpfold_sum(i), warpfold_mean(i) FROM {rows}").fetchone() == (1.0, 0.5)  # noqa: S608
+    assert connection.execute(
+        "SELECT warpfold_sum(i), warpfold_sum(i::real) FROM generate_series(1, 9) i"
+    ).fetchone() == (
+        45.0,
+        45.0,
+    )
+
+
+def test_bytes_that_are_no_state_of_values_are_refused(connection: psycopg.Connection[Any]) -> None:
+    state = bytearray(ExactState.of(np.array([0.1, 2.0])).to_bytes())
+    products = ExactState.of(np.ones(1), Terms.PRODUCTS).to_bytes()
+
+    def changed(at: int, value: int) -> bytes:
+        return bytes([*state[:at], value, *state[at + 1 :]])
+
+    for damaged, said in (
+        (b"no state", "magic"),
+        (changed(4, 2), "version 2 is not known"),
+        (products, "terms"),
+        (bytes(state[:-1]), "length"),
+        (changed(8, 0), "count"),
+        (changed(6, 24), "flags"),
+        (changed(7, 1), "canonical"),
+        (changed(18, 200), "length"),
+    ):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match=said):
+            connection.execute("SELECT warpfold_merge(%s::bytea)", [damaged])
+
+
+def test_the_script_may_run_again(connection: psycopg.Connection[Any]) -> None:
+    connection.execute(postgres.script().encode())
+    assert connection.execute("SELECT warpfold_sum(1.5::double precision)").fetchone() == (1.5,)
+
+
+def test_the_module_prints_the_script() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "warpfold.engines.postgres"], check=True, capture_output=True, text=True
+    )
+    assert printed.stdout == postgres.script()
