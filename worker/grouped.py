@@ -1,9 +1,7 @@
 """Reductions along axes and by segments, to an array of values: a part of the kind `reduce`. Many values stand in the
 result; very many are stored in files."""
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from itertools import chain
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -13,7 +11,7 @@ from warpfold.contract.groupings import MOST_RESULTS, check_results, field_of
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
-from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress, Stages
+from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
 from warpfold.kernels.blocks import MOST_OF_BLOCK, MOST_ON_GPU, Block, blocks
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
@@ -22,6 +20,7 @@ from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
+from warpfold.kernels.spread import together
 from warpfold.kernels.state_tables import TableOfStates
 from warpfold.worker.artefacts import ArtefactWriter, Stored
 from warpfold.worker.kinds.attempt import Attempt
@@ -137,27 +136,7 @@ def _reduced_to_files(
             writer.append(part.values, part.counts, part.states)
             stands = whole.values <= MOST_RESULTS
             parts.append(replace(part, states=()) if stands else replace(part, values=(), counts=(), states=()))
-        return _together(parts), count, writer.finish()
-
-
-def _together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
-    """The blocks of a reduction as one: their values, the sums of their times, and the names of all loops that ran."""
-
-    def added(stage: str) -> float | None:
-        times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
-        return sum(times) if times else None
-
-    stages = Stages(**{field.name: added(field.name) for field in fields(Stages)})
-    return replace(
-        parts[0],
-        values=tuple(chain.from_iterable(part.listed() for part in parts)),
-        counts=tuple(chain.from_iterable(part.counted() for part in parts)),
-        kernel=", ".join(dict.fromkeys(part.kernel for part in parts)),
-        load_ms=sum(part.load_ms for part in parts),
-        kernel_ms=sum(part.kernel_ms for part in parts),
-        prepare_ms=sum(part.prepare_ms for part in parts),
-        stages=stages if parts[0].stages else None,
-    )
+        return together(parts), count, writer.finish()
 
 
 def _with_shape(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.spread import reduce_spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,17 @@ class CudaBackend:
     """The GPU that CUDA numbers `index`, ready to reduce; see `kernels.backend.Backend`.
 
     Compiled kernels are kept in the folder `cache` (by default `kernels.cuda.compile.default_cache()`). `ring` is for
-    benchmarks, which compare shapes of the ring through which files come to the GPU. Opening runs the sums of float32
-    and float64 once, so that the first job does not pay for loading them; other reductions pay for that in their first
-    run, as `prepare_ms`. Raises Unavailable where there is no such GPU, no driver or no CuPy.
+    benchmarks, which compare shapes of the ring through which files come to the GPU. `room` is how many bytes of
+    elements are on the GPU at a time where they make many values; by default four fifths of what is free. Opening runs
+    the sums of float32 and float64 once, so that the first job does not pay for loading them; other reductions pay for
+    that in their first run, as `prepare_ms`. Raises Unavailable where there is no such GPU, no driver or no CuPy.
     """
 
-    def __init__(self, index: int = 0, cache: Path | None = None, ring: RingShape | None = None) -> None:
+    def __init__(
+        self, index: int = 0, cache: Path | None = None, ring: RingShape | None = None, room: int | None = None
+    ) -> None:
         self._gpu = Gpu(index, cache)
+        self._room = room
         self._stager = Stager(self._gpu, ring)
         self._device = describe(self._gpu)
         for name in ("float32", "float64"):
@@ -152,8 +158,9 @@ class CudaBackend:
         other: Elements | None = None,
         states: bool = False,
     ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape` in C order that fits into the GPU's memory, to the
-        values of `grouping`: by all ops but prod, unless of truth values, and dot.
+        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`: by all ops but
+        prod, unless of truth values, and dot. What does not fit into the GPU's memory is reduced in blocks of whole
+        values, and longer values piece by piece.
 
         Raises InvalidInput naming "backend" for another op or dtype, "strategy" or "axis"; Unavailable, OutOfMemory or
         CudaError, and whatever `progress` raises.
@@ -166,8 +173,32 @@ class CudaBackend:
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):
             raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
-        with self._gpu.active(), cuda_errors(f"{op} of many values"):
-            return reduce_groups(self._gpu, self._stager, source, shape, grouping, row, nan_policy, progress, ddof)
+        most = self._most(source)
+        if prod(shape) > most:
+            return reduce_spread(
+                [_AtOnce(self)], source, shape, grouping, op, most, nan_policy=nan_policy, progress=progress, ddof=ddof
+            )
+        return self.reduce_at_once(source, shape, grouping, row, nan_policy, progress, ddof)
+
+    def reduce_at_once(  # noqa: PLR0917
+        self, source: Elements, shape: tuple[int, ...], grouping: Grouping, op: Op, nan_policy: NanPolicy,
+        progress: Progress | None, ddof: int,
+    ) -> GroupedReduction:  # fmt: skip
+        """Reduce an array that fits into the GPU's memory, as `reduce_groups` does. Raises OutOfMemory if it does
+        not."""
+        with self._gpu.active(), cuda_errors(f"{op.name} of many values"):
+            return reduce_groups(self._gpu, self._stager, source, shape, grouping, op, nan_policy, progress, ddof)
+
+    def _most(self, source: Elements) -> int:
+        """How many elements of `source` may be on the GPU at a time."""
+        import cupy
+
+        room = self._room
+        if room is None:
+            with self._gpu.active(), cuda_errors("memory of the device"):
+                free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+            room = free // 5 * 4
+        return max(1, room // source.dtype.itemsize)
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
         """Reduce the rows of each group, which fit into the GPU's memory: sum, mean, min and max of float32, float64,
@@ -254,3 +285,29 @@ class CudaBackend:
         """Give back the GPU's memory and modules."""
         self._stager.close()
         self._gpu.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _AtOnce:
+    """A GPU that takes blocks of arrays that do not fit it as a whole."""
+
+    backend: CudaBackend
+
+    def reduce(self, source: Elements, op: str, **options: Any) -> Reduction:
+        return self.backend.reduce(source, op, **options)
+
+    def reduce_groups(
+        self,
+        source: Elements,
+        shape: tuple[int, ...],
+        grouping: Grouping,
+        op: str,
+        *,
+        strategy: str = "auto",
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+        ddof: int = 0,
+        other: Elements | None = None,
+        states: bool = False,
+    ) -> GroupedReduction:
+        return self.backend.reduce_at_once(source, shape, grouping, op_named(op), nan_policy, progress, ddof)

@@ -11,6 +11,7 @@ from tests.support.gpu.accumulators import on_device
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.dtypes import DTYPES
@@ -20,6 +21,7 @@ from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.spread import reduce_spread
 
 Array = NDArray[Any]
 CHECKED = 8  # values of a shape, spread over all
@@ -208,3 +210,44 @@ def test_other_ops_have_the_values_of_a_cpu(backend: CudaBackend, dtype: str) ->
                 )
                 assert (made.shape, made.dtype, made.counted()) == (wanted.shape, wanted.dtype, wanted.counted())
                 assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (shape, op, data)
+
+
+IN_PIECES: tuple[tuple[tuple[int, ...], Grouping], ...] = (
+    ((3000, 70), AlongAxes((1,))),
+    ((3000, 70), AlongAxes((0,))),
+    ((7, 30_000), AlongAxes((1,))),
+    ((40, 50, 60), AlongAxes((1,))),
+    ((40, 50, 60), AlongAxes((1, 2), keepdims=True)),
+    ((210_000,), Segments(length=11)),
+    ((210_000,), Segments((0, 0, 11, 100, 60_000, 60_000, 200_000))),
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_does_not_fit_a_gpu_is_reduced_in_blocks_and_pieces_with_the_same_bits(
+    backend: CudaBackend, dtype: str
+) -> None:
+    small = CudaBackend(0, room=20_000 * DTYPES[dtype].itemsize)
+    for shape, grouping in IN_PIECES:
+        array = adversarial("any finite", DTYPES[dtype], int(np.prod(shape)), 2).reshape(shape)
+        for laid in (array, np.asfortranarray(array)):
+            for op in ("sum", "mean", "max", "std"):
+                made, whole = (
+                    on.reduce_groups(ArraySource(laid), shape, grouping, op, nan_policy=NanPolicy.OMIT)
+                    for on in (small, backend)
+                )
+                assert (made.shape, made.dtype, made.counted()) == (whole.shape, whole.dtype, whole.counted())
+                assert list(map(repr, made.listed())) == list(map(repr, whole.listed())), (shape, grouping, op)
+
+
+def test_several_gpus_together_have_the_bits_of_one(backend: CudaBackend) -> None:
+    gpus = len(visible_devices())
+    if gpus < 2:
+        pytest.skip("there is one GPU")
+    members = [CudaBackend(number) for number in range(gpus)]
+    for shape, grouping in IN_PIECES:
+        source = ArraySource(adversarial("any finite", DTYPES["float32"], int(np.prod(shape)), 3).reshape(shape))
+        whole = backend.reduce_groups(source, shape, grouping, "sum")
+        for most in (20_000, 1 << 20):
+            made = reduce_spread(members, source, shape, grouping, "sum", most)
+            assert list(map(repr, made.listed())) == list(map(repr, whole.listed())), (shape, grouping)

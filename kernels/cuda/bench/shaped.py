@@ -139,25 +139,25 @@ class ExactOfShape:
 
 
 class ExactByKey:
-    """Exact sums or means by key, from the sample of the keys to the values of all groups."""
+    """Exact sums or means by key, from the sample of the keys to the keys and the values of all groups."""
 
     waits = True
 
     def __init__(self, data: DeviceShape, op: str) -> None:
         self._data, self._mean, self.read_bytes = data, op == "mean", data.read_bytes
-        self._sums: KeyedSums | None = None
+        self._keys: Any = None
         self._values: Any = None
 
     def run(self) -> None:
         data = self._data
-        self._sums = KeyedSums(data.gpu, data.keys, KEY, data.elements, data.dtype)
-        self._sums.add()
-        self._values = self._sums.values(mean=self._mean)
+        sums = KeyedSums(data.gpu, data.keys, KEY, data.elements, data.dtype)
+        sums.add()
+        self._keys = sums.groups().keys
+        self._values = sums.values(mean=self._mean)
 
     def values(self) -> NDArray[Any]:
-        assert self._sums is not None, "run() comes first"
         with cuda_errors("reading the values"):
-            return self._data.dense(self._sums.groups().keys, self._values)
+            return self._data.dense(self._keys, self._values)
 
 
 class PeerOfShape:
