@@ -146,6 +146,16 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class Spendable(Protocol):
+    """A backend that opens devices only for a job, and gives them back by the end of its process."""
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has opened devices."""
+        ...
+
+
+@runtime_checkable
 class GroupsBackend(Protocol):
     """A backend that reduces along axes and by segments, too."""
 

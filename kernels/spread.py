@@ -152,11 +152,11 @@ class _Done:
         return None if self._progress is None else partial(self._told, id(member))
 
     def _told(self, who: int, done: int, of: int) -> None:
-        with self._lock:
+        assert self._progress is not None
+        with self._lock:  # the caller hears of one member at a time
             self._running[who] = done
             now = self._ended + sum(self._running.values())
-        assert self._progress is not None
-        self._progress(min(now, self._total), self._total)
+            self._progress(min(now, self._total), self._total)
 
     def end(self, member: Member, count: int) -> None:
         """Note that a block of `count` elements has ended."""

@@ -1,5 +1,6 @@
 """The work of a slot's child: it runs specs on the one device that it holds open, and returns their results."""
 
+import dataclasses
 import hashlib
 import json
 import platform
@@ -19,7 +20,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.needs import DASK
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.tasks import TaskSpec, stored_task
-from warpfold.kernels.backend import GANG, Backend
+from warpfold.kernels.backend import GANG, Backend, Spendable
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.extras import install
 from warpfold.kernels.open import open_backend
@@ -102,7 +103,8 @@ class Kernels:
             success = self._runs[spec.kind](attempt, spec)
         if not spec.small():
             self._rates.learn(spec, success.result)
-        return success
+        spent = isinstance(self._backend, Spendable) and self._backend.spent
+        return dataclasses.replace(success, replace=True) if spent else success
 
     def _datasets_at_hand(self, attempt: Attempt, spec: TaskSpec) -> AbstractContextManager[None]:
         """Fetch what the job needs and this machine lacks, where there are apis to fetch it from."""

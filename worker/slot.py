@@ -174,15 +174,15 @@ class Slot:
         """Run one attempt. Every `beat_s` seconds `beat` is called with the latest progress, if any is new; `keep` is
         given the points of a benchmark as they begin and end.
 
-        After any ending but a plain answer the child is gone, and `ready` has the next: the spare child if there is
-        one, else a new one.
+        After any ending but a plain answer, and after an answer that asks for another child, the child is gone, and
+        `ready` has the next: the spare child if there is one, else a new one.
         """
         try:
             ending = self._watch(lease, timeout_s, beat_s, beat, keep)
         except BaseException:
             self._end_child()  # otherwise its answer to this lease would be taken for the answer to the next one
             raise
-        if not isinstance(ending, Success) and not (isinstance(ending, Failure) and not ending.replace):
+        if not isinstance(ending, Success | Failure) or ending.replace:
             self._end_child()
         return ending
 

@@ -78,11 +78,13 @@ class StoredResult:
 @dataclass(frozen=True, slots=True)
 class Success:
     """The attempt succeeded: its result as JSON values, the points that were measured, and what is stored of the result
-    in files."""
+    in files. With `replace` the process that computed it is to be replaced, because it holds devices that others want.
+    """
 
     result: Mapping[str, object]
     points: tuple[Measurement, ...] = ()
     stored: StoredResult | None = None
+    replace: bool = False
 
     def after(self, queued_ms: float) -> "Success":
         """The same success of a job that waited for `queued_ms`: a child that computed ahead of the claim knew no

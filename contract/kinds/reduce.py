@@ -25,7 +25,7 @@ from warpfold.contract.groupings import (
 from warpfold.contract.inputs import FingerprintField, InputField
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
-from warpfold.contract.needs import ANY, DASK
+from warpfold.contract.needs import ANY, DASK, GANG
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.placement import PLACEMENT_EXAMPLE, PlacementField, Work
 from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, DeviceView, Provenance
@@ -84,6 +84,9 @@ _SPEC_EXAMPLES: list[JsonDict] = [
 ]
 
 
+_ON_GPUS = ("cuda", GANG)
+
+
 class ReduceSpec(Task):
     """Reduce one array, or for `dot` two, to one value; or along axes or by segments to an array of values."""
 
@@ -98,7 +101,8 @@ class ReduceSpec(Task):
     backend: ReduceBackendName = Field(
         "auto",
         description="Backend of the slot; auto takes the CPU or GPU slot that is predicted to end the job first, of "
-        "those that know the strategy. dask reduces partitions on the workers of a Dask cluster.",
+        "those that know the strategy. gang is all GPUs of a machine together, for reductions along axes and by "
+        "segments. dask reduces partitions on the workers of a Dask cluster.",
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     source: Source
@@ -187,19 +191,32 @@ class ReduceSpec(Task):
         op, dtype, grouping = op_named(self.op), self.source.known_dtype, self.grouping()
         if check_partitioned(op, self.strategy, grouping, self.partitions, of_dask=self.backend == DASK):
             return self
-        if self.backend not in ("auto", *able) and grouping is not None:
+        if self.backend == GANG:
+            self._check_gang()
+        if self.backend not in ("auto", GANG, *able) and grouping is not None:
             raise InvalidInput(refused_on_gpu(op, dtype), "backend")
         shape = self.source.known_shape
         runs = grouping.runs(shape) if isinstance(grouping, AlongAxes) and shape is not None else []
-        if self.backend == "cuda" and sum(reduced for _, reduced in runs) > 1:
+        if self.backend in _ON_GPUS and sum(reduced for _, reduced in runs) > 1:
             raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
-        if self.backend not in ("auto", *able):
+        if self.backend not in ("auto", GANG, *able):
             raise InvalidInput(
                 f"strategy {self.strategy!r} computes {self.op}{'' if dtype is None else f' of {dtype.name}'} on "
                 f"{' and '.join(able)}, not on {self.backend}",
                 "backend",
             )
         return self
+
+    def _check_gang(self) -> None:
+        """Raise InvalidInput where all GPUs of a machine together do not reduce this."""
+        if self.grouping() is None:
+            raise InvalidInput(
+                "all GPUs together reduce to many values: name an axis or segments, or give cuda", "backend"
+            )
+        if self.states:
+            raise InvalidInput("CPU slots alone give the states of many values so far", "states")
+        if "cuda" not in self.backends():
+            raise InvalidInput(refused_on_gpu(op_named(self.op), self.source.known_dtype), "backend")
 
     def backends(self) -> tuple[str, ...]:
         """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
@@ -212,7 +229,7 @@ class ReduceSpec(Task):
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
             unasked = made is None or not serves_a_gpu(self.grouping(), self.source.known_shape, made)
             unasked = unasked or not finished_on_gpu(op, dtype)
-            return ("cpu",) if unasked and self.backend != "cuda" else grouped_backends(op, dtype)
+            return ("cpu",) if unasked and self.backend not in _ON_GPUS else grouped_backends(op, dtype)
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
@@ -237,7 +254,7 @@ class ReduceSpec(Task):
         counts = [source.known_count for _, source in self.sources()]
         grouping, shape = self.grouping(), self.source.known_shape
         many = grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS
-        if self.states or self.backend == DASK or many:
+        if self.states or self.backend in (GANG, DASK) or many:
             return False
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 

@@ -31,7 +31,7 @@ from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.spread import reduce_spread
+from warpfold.kernels.spread import Member, reduce_spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,10 @@ class CudaBackend:
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):
             raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
-        most = self._most(source)
+        most = self.most(source)
         if prod(shape) > most:
             return reduce_spread(
-                [_AtOnce(self)], source, shape, grouping, op, most, nan_policy=nan_policy, progress=progress, ddof=ddof
+                [self.at_once()], source, shape, grouping, op, most, nan_policy=nan_policy, progress=progress, ddof=ddof
             )
         return self.reduce_at_once(source, shape, grouping, row, nan_policy, progress, ddof)
 
@@ -189,7 +189,11 @@ class CudaBackend:
         with self._gpu.active(), cuda_errors(f"{op.name} of many values"):
             return reduce_groups(self._gpu, self._stager, source, shape, grouping, op, nan_policy, progress, ddof)
 
-    def _most(self, source: Elements) -> int:
+    def at_once(self) -> Member:
+        """The same GPU for blocks of arrays that do not fit it as a whole."""
+        return _AtOnce(self)
+
+    def most(self, source: Elements) -> int:
         """How many elements of `source` may be on the GPU at a time."""
         import cupy
 

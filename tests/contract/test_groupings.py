@@ -66,6 +66,10 @@ def test_a_line_names_the_axis() -> None:
         ({"axis": 0.5}, "axis", "the number of an axis"),
         ({"axis": 0, "backend": "cuda", "op": "prod"}, "backend", "and not prod of int64 so far"),
         ({"axis": [0, 2], "backend": "cuda", "source": CUBE}, "axis", "axes that lie side by side"),
+        ({"axis": [0, 2], "backend": "gang", "source": CUBE}, "axis", "axes that lie side by side"),
+        ({"backend": "gang"}, "backend", "name an axis or segments, or give cuda"),
+        ({"axis": 0, "backend": "gang", "op": "prod"}, "backend", "and not prod of int64 so far"),
+        ({"axis": 0, "backend": "gang", "states": True}, "states", "CPU slots alone give the states"),
         ({"axis": 0, "strategy": "numpy"}, "strategy", "known: auto, exact"),
         ({"axis": 0, "segments": {"length": 2}}, "segments", "cannot be combined"),
         ({"keepdims": True}, "keepdims", "keepdims needs an axis"),
@@ -86,6 +90,13 @@ def test_what_is_wrong_is_refused_with_its_field(fields: dict[str, Any], field: 
     problem = spec_problem(refused.value).errors[0]
     assert problem.field == field
     assert words in problem.message
+
+
+def test_a_gang_takes_an_axis_or_segments_where_it_is_named() -> None:
+    floats = {"type": "values", "values": [1.0, 2.0, 3.0, 4.0], "dtype": "float32", "shape": [2, 2]}
+    for fields in ({"axis": 0}, {"segments": {"length": 3}}, {"axis": 1, "op": "var"}):
+        asked = spec(**fields, source=floats, backend="gang")
+        assert (asked.needs(), asked.small(), asked.ahead()) == ("gang", False, False)
 
 
 def test_a_gpu_is_chosen_where_it_is_named_or_many_elements_are_made_there() -> None:

@@ -63,6 +63,17 @@ def test_one_warm_child_runs_job_after_job(slot: Slot) -> None:
     assert second.result == {"pid": slot.pid, "said": "two"}
 
 
+def test_a_child_that_spent_itself_on_an_answer_is_replaced_by_the_next(slot: Slot) -> None:
+    before = psutil.Process(slot.pid)
+    spent = run(slot, "spend all")
+    assert isinstance(spent, Success)
+    assert spent.result["said"] == "all"
+    processes.wait_for_ends([before])
+    slot.ready()
+    assert slot.pid != before.pid
+    assert isinstance(run(slot, "say again"), Success)
+
+
 def test_what_a_child_answered_before_it_died_counts_although_more_was_to_be_sent(slot: Slot) -> None:
     assert slot.pid is not None
     child = psutil.Process(slot.pid)

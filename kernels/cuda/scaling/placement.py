@@ -1,29 +1,47 @@
 """The GPUs of a machine together: as one device, the gang, and as a place for ranks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import Protocol
 
-from warpfold.kernels.backend import Backend, Device, Progress, Reduction
+from warpfold.kernels.backend import Backend, Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.catalog import grouped_backends, refused_on_gpu, resolve_grouped
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.gpu.device import driver_release, visible_devices
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
-from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.grouping import Grouping
+from warpfold.kernels.operands import operands
+from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.sequential import Elements
+from warpfold.kernels.spread import Member, reduce_spread
+
+
+class GangMember(Protocol):
+    """A GPU of the gang."""
+
+    def most(self, source: Elements) -> int: ...
+
+    def at_once(self) -> Member: ...
 
 
 class Gang:
-    """The GPUs that CUDA shows this process. It holds no context on them: their memory stays with the slots of single
-    GPUs until a job's processes ask for it. Raises Unavailable if there are none."""
+    """The GPUs that CUDA shows this process, or `gpus`. It holds no context on them until a reduction asks for that:
+    their memory stays with the slots of single GPUs. `open_member` opens one by its number. Raises Unavailable if there
+    are none."""
 
-    def __init__(self) -> None:
-        self.gpus = visible_devices()
+    def __init__(
+        self, gpus: Sequence[Device] | None = None, open_member: Callable[[int], GangMember] = CudaBackend
+    ) -> None:
+        self.gpus = visible_devices() if gpus is None else gpus
         if not self.gpus:
             raise Unavailable("CUDA shows no GPU, so this machine has no gang slot")
+        self._open_member = open_member
+        self._members: tuple[GangMember, ...] = ()
         names = dict.fromkeys(gpu.name for gpu in self.gpus)
         release = driver_release()
         self.device = Device(
@@ -37,6 +55,11 @@ class Gang:
             versions=(*((("driver", release),) if release else ()), *self.gpus[0].versions),
         )
 
+    @property
+    def spent(self) -> bool:
+        """Whether GPUs were opened, whose memory only the end of this process gives back in full."""
+        return bool(self._members)
+
     def reduce(
         self,
         source: Elements,
@@ -49,7 +72,40 @@ class Gang:
         other: Elements | None = None,
     ) -> Reduction:
         """Raises Unavailable: one array is a single GPU's work."""
-        raise Unavailable("the gang of all GPUs runs scaling studies; a single reduction runs on one GPU")
+        raise Unavailable(
+            "the gang of all GPUs reduces to many values and runs scaling studies; a reduction to one value runs on "
+            "one GPU"
+        )
+
+    def reduce_groups(
+        self,
+        source: Elements,
+        shape: tuple[int, ...],
+        grouping: Grouping,
+        op: str,
+        *,
+        strategy: str = "auto",
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+        ddof: int = 0,
+        other: Elements | None = None,
+        states: bool = False,
+    ) -> GroupedReduction:
+        """Reduce blocks of whole values on all GPUs at once, as `CudaBackend.reduce_groups` does on one: with the same
+        bits."""
+        if states:
+            raise InvalidInput("CPU slots alone give the states of many values so far", "states")
+        row = op_named(op)
+        operands(row, source, other, ddof)
+        resolve_grouped(row, source.dtype, strategy)
+        if "cuda" not in grouped_backends(row, source.dtype):
+            raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
+        self._members = self._members or tuple(self._open_member(gpu.index) for gpu in self.gpus)
+        return reduce_spread(
+            [member.at_once() for member in self._members], source, shape, grouping, op,
+            min(member.most(source) for member in self._members),
+            nan_policy=nan_policy, progress=progress, ddof=ddof,
+        )  # fmt: skip
 
     def close(self) -> None:
         """There is nothing to give back."""

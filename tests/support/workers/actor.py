@@ -43,7 +43,7 @@ class Actor:
         _PARTS[word](rest, tell)
         said = {"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}
         timings = {"timings": {"queued_ms": lease.queued_ms, "total_ms": 1.0}} if word == "note" else {}
-        return Success({**said, **timings}, (_POINT,))
+        return Success({**said, **timings}, (_POINT,), replace=word == "spend")
 
 
 def opened(device: Mapping[str, object]) -> Actor:
@@ -174,6 +174,7 @@ def _raise(rest: str, tell: Tell) -> None:
 
 _PARTS: dict[str, Callable[[str, Tell], None]] = {
     "say": _say,
+    "spend": _say,
     "note": _note,
     "note-and-sleep": _note_and_sleep,
     "sleep": _sleep,

@@ -1,15 +1,23 @@
-"""What a group on GPUs is made of, as far as that is known without one."""
+"""What a group on GPUs is made of, as far as that is known without one, and what the gang makes of its members."""
 
 from dataclasses import replace
 from functools import partial
+from math import prod
+from typing import Any
 
+import numpy as np
 import pytest
 
-from warpfold.kernels.backend import Device
+from warpfold.kernels.backend import Device, GroupsBackend, Spendable
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.exact import MOST_GPUS
-from warpfold.kernels.cuda.scaling.placement import CudaPlacement
+from warpfold.kernels.cuda.scaling.placement import CudaPlacement, Gang
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.grouping import AlongAxes, Segments
 from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.source import ArraySource
+from warpfold.kernels.spread import Member
 
 GPU = Device("cuda", "NVIDIA H200", 0, 140 << 30, 132, "9.0", "GPU-0", ())
 
@@ -54,3 +62,57 @@ def test_there_are_no_more_ranks_than_an_exact_sum_has_room_for() -> None:
 def test_a_message_has_room_to_be_sent_received_and_checked() -> None:
     assert gpus(2).room(2) * 3 < GPU.memory_bytes
     assert gpus(2).memory(2) == 2 * GPU.memory_bytes
+
+
+class MemberOfTest(CpuBackend):
+    """A member of a gang that is a CPU, which says what it was asked for."""
+
+    def __init__(self, index: int, opened: "list[MemberOfTest]") -> None:
+        super().__init__(8 << 20)
+        self.index, self.shapes = index, list[tuple[int, ...]]()
+        opened.append(self)
+
+    def most(self, source: object) -> int:
+        return 100 + self.index
+
+    def at_once(self) -> Member:
+        return self
+
+    def reduce_groups(self, source: Any, shape: tuple[int, ...], *rest: Any, **options: Any) -> Any:
+        self.shapes.append(shape)
+        return super().reduce_groups(source, shape, *rest, **options)
+
+
+def gang_of(count: int, opened: list[MemberOfTest]) -> Gang:
+    return Gang([replace(GPU, index=index) for index in range(count)], lambda index: MemberOfTest(index, opened))
+
+
+def test_a_gang_shares_the_blocks_of_a_reduction_and_gives_the_bits_of_one_device() -> None:
+    opened: list[MemberOfTest] = []
+    gang = gang_of(3, opened)
+    array = np.random.default_rng(1).standard_normal((60, 20))
+    assert isinstance(gang, GroupsBackend)
+    assert isinstance(gang, Spendable)
+    assert (gang.device.name, gang.spent, opened) == ("3 × NVIDIA H200", False, [])
+    for grouping in (AlongAxes((1,)), AlongAxes((0,)), Segments(length=7)):
+        made = gang.reduce_groups(ArraySource(array), array.shape, grouping, "sum")
+        whole = CpuBackend(8 << 20).reduce_groups(ArraySource(array), array.shape, grouping, "sum")
+        assert (made.listed(), made.shape, made.counted()) == (whole.listed(), whole.shape, whole.counted())
+    assert gang.spent
+    assert [member.index for member in opened] == [0, 1, 2], "members stay open until the process ends"
+    shapes = [shape for member in opened for shape in member.shapes]
+    assert max(map(prod, shapes)) <= 100, "the smallest member sets the size of blocks"
+    assert sum(map(prod, shapes)) == 3 * array.size
+
+
+def test_a_gang_refuses_what_no_gpu_computes_before_it_opens_one() -> None:
+    opened: list[MemberOfTest] = []
+    gang, source = gang_of(2, opened), ArraySource(np.ones((4, 4)))
+    with pytest.raises(InvalidInput, match="and not prod of"):
+        gang.reduce_groups(source, (4, 4), AlongAxes((0,)), "prod")
+    with pytest.raises(InvalidInput, match="CPU slots alone give the states"):
+        gang.reduce_groups(source, (4, 4), AlongAxes((0,)), "sum", states=True)
+    with pytest.raises(Unavailable, match="a reduction to one value runs on one GPU"):
+        gang.reduce(source, "sum")
+    assert opened == []
+    assert not gang.spent
