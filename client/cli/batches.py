@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -15,7 +15,6 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, fail, service
-from warpfold.client.errors import FieldError, Refused
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.models import ReduceResult
 from warpfold.client.progress import state_of_batch
@@ -105,13 +104,18 @@ def results(
         print_outcomes(batch.outcomes(), as_json=as_json)
 
 
-def print_outcomes(outcomes: list[JobOutcome], *, as_json: bool) -> None:
-    """A row, or a line of JSON, for each job."""
+def print_outcomes(outcomes: list[JobOutcome], *, as_json: bool, places: Sequence[str] = ()) -> None:
+    """A row, or a line of JSON, for each job; with the file that it came from, where `places` has these."""
     if as_json:
-        output.lines(outcomes)
+        named = ({"file": places[each.index], **each.model_dump(mode="json")} for each in outcomes if places)
+        output.lines(named if places else outcomes)
         return
+    heads = ("index", "job", "kind", "status", "value", "error")
     rows = ([each.index, each.id[:8], each.kind, each.status, _value(each), each.error] for each in outcomes)
-    output.table(("index", "job", "kind", "status", "value", "error"), rows, right=("index", "value"), fold="error")
+    if places:
+        heads = ("file", *heads[1:])
+        rows = ([place, *row[1:]] for place, row in zip(places, rows, strict=True))
+    output.table(heads, rows, right=("index", "value"), fold="error")
 
 
 def wait_for(batch: LiveBatch, timeout_s: float | None) -> LiveBatch:
@@ -155,21 +159,12 @@ def read_specs(file: str, complete: Callable[[dict[str, Any]], dict[str, Any]]) 
     return specs
 
 
-@contextmanager
-def naming_lines(file: str, numbers: list[int]) -> Iterator[None]:
-    """Name the line of a file in place of the number of a spec, where the service refuses a batch in the block."""
-    try:
-        yield
-    except Refused as refused:
-        errors = [FieldError(_line_of(error.field, file, numbers), error.message) for error in refused.errors]
-        raise Refused(refused.status, refused.title, refused.detail, errors) from None
-
-
-def _line_of(field: str, file: str, numbers: list[int]) -> str:
+def place_of(field: str, places: Sequence[str]) -> str:
+    """A field of a refusal, with the place of its spec (`specs.jsonl:3`) for the number of the spec in the batch."""
     named = _SPEC.fullmatch(field)
-    if named is None or int(named[1]) >= len(numbers):
+    if named is None or int(named[1]) >= len(places):
         return field
-    return f"{file}:{numbers[int(named[1])]}" + (f": {named[2]}" if named[2] else "")
+    return places[int(named[1])] + (f": {named[2]}" if named[2] else "")
 
 
 @contextmanager

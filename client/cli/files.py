@@ -1,8 +1,9 @@
 """Files that commands read: by name, or through a pipe."""
 
+import glob
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,25 @@ Rehash = Annotated[
 
 DASH = "-"
 """Names standard input."""
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for the files that fit it, as 'runs/*.npy' does."""
+    return not Path(name).exists() and glob.has_magic(name)
+
+
+def matching(names: Sequence[str]) -> list[Path]:
+    """The files that are named, in order, those of a pattern by name."""
+    paths: list[Path] = []
+    for name in names:
+        if name == DASH:
+            raise typer.BadParameter("standard input cannot be combined with files", param_hint="FILE")
+        # Unlike Path.glob, it takes a pattern with a root.
+        fitting = sorted(glob.glob(name, recursive=True)) if is_pattern(name) else [name]  # noqa: PTH207
+        if not fitting:
+            raise typer.BadParameter(f"no file fits {name!r}", param_hint="FILE")
+        paths += map(Path, fitting)
+    return paths
 
 
 @contextmanager

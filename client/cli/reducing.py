@@ -1,6 +1,5 @@
 """The command that reduces a file: reduce."""
 
-import glob
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from warpfold.client import local
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
-from warpfold.client.cli.files import DASH, Rehash, seekable
+from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.keyed import Asked, How, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, is_plain, options_of
@@ -136,14 +135,14 @@ def reduce(
     )
     fields = fields_from(axis, segments, keepdims=keepdims)
     check_file(to, fields, as_json=as_json)
-    if len(files) > 1 or (_is_pattern(files[0]) and not is_url(files[0])):
+    if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if fields:
             raise typer.BadParameter("--axis and --segments take a single file", param_hint="FILE")
         if other is not None or locally or timeout is not None:
             raise typer.BadParameter("--other, --local and --timeout take a single file", param_hint="FILE")
         if backend is not None:
             chosen["backend"] = backend
-        _reduce_each(context, _matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)
+        _reduce_each(context, matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)
         return
     if files[0] == other == DASH:
         raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
@@ -191,24 +190,6 @@ def _check_where(files: list[str], other: str | None, backend: str | None, *, lo
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
         raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
-
-
-def _is_pattern(name: str) -> bool:
-    return not Path(name).exists() and glob.has_magic(name)
-
-
-def _matching(names: list[str]) -> list[Path]:
-    """The files that are named, in order, those of a pattern by name."""
-    paths: list[Path] = []
-    for name in names:
-        if name == DASH:
-            raise typer.BadParameter("standard input cannot be combined with files", param_hint="FILE")
-        # Unlike Path.glob, it takes a pattern with a root.
-        matching = sorted(glob.glob(name, recursive=True)) if _is_pattern(name) else [name]  # noqa: PTH207
-        if not matching:
-            raise typer.BadParameter(f"no file fits {name!r}", param_hint="FILE")
-        paths += map(Path, matching)
-    return paths
 
 
 def _reduce_each(

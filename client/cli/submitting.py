@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +12,11 @@ from rich.markup import escape
 
 from warpfold.client.api import Client
 from warpfold.client.cli import batches, output
+from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
+from warpfold.client.cli.spec_files import Entry, entries, is_array, naming_places
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 
@@ -27,6 +30,10 @@ warpfold submit --values '1e8 1 -1e8' --dtype float32 --wait
 warpfold submit job.yaml --set priority=high
 
 warpfold submit specs.jsonl --wait
+
+warpfold submit 'runs/*.npy' --op max --wait
+
+warpfold submit jobs/*.yaml --tag sweep:june
 
 warpfold submit --kind benchmark --set 'strategies=[exact, numpy]' --set 'sizes=[1000, 1000000]'"""
 
@@ -55,11 +62,12 @@ def register(app: typer.Typer) -> None:
 
 def submit(
     context: typer.Context,
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
             metavar="FILE",
-            help="A spec as JSON or YAML; - is standard input. Of a .jsonl file each line is a spec: they are a batch.",
+            help="A spec as JSON or YAML, or an array to reduce; - is a spec from standard input. Several files, a "
+            "pattern ('runs/*.npy') and a .jsonl file, of which each line is a spec, are one batch.",
         ),
     ] = None,
     *,
@@ -87,8 +95,9 @@ def submit(
 ) -> None:
     """Submit a job, from a file, from options, or from both: options win. Prints the job's id.
 
-    The specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is printed. A webhook is
-    then that of the batch.
+    A file that holds an array or a table is uploaded, once however often it is reduced. Several files, the files that
+    fit a pattern, and the specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is
+    printed. A webhook is then that of the batch.
     """
     options = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
     source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
@@ -101,26 +110,31 @@ def submit(
         _complete(spec, tag, assign)
         return spec
 
-    if file is not None and batches.is_file_of_lines(file):
-        specs = batches.read_specs(file, completed)
+    receiver = None if webhook is None else {"url": webhook}
+    if files and (len(files) > 1 or is_pattern(files[0]) or batches.is_file_of_lines(files[0])):
+        listed = entries(files, _read, completed)
         if dry_run:
-            output.lines(spec for _, spec in specs)
+            output.lines(entry.shown() for entry in listed)
             return
         with service(context) as client:
-            receiver = None if webhook is None else {"url": webhook}
-            with batches.naming_lines(file, [number for number, _ in specs]):
-                name = Path(file).name[:128]
-                batch = client.submit_many([spec for _, spec in specs], name=name, key=key, webhook=receiver)
-            _show_batch(batch, wait=wait, timeout=timeout, as_json=as_json)
+            specs = [entry.sent(client) for entry in listed]
+            with naming_places(listed):
+                name = " ".join(Path(file).name for file in files)[:128]
+                batch = client.submit_many(specs, name=name, key=key, webhook=receiver)
+            places = () if batches.is_file_of_lines(files[0]) and len(files) == 1 else [each.place for each in listed]
+            _show_batch(batch, places, wait=wait, timeout=timeout, as_json=as_json)
         return
-    spec = completed(_read(file) if file is not None else {})
-    if webhook is not None:
-        spec["webhook"] = {**(spec.get("webhook") or {}), "url": webhook}
+    if files and files[0] != DASH and is_array(files[0]):
+        [entry] = entries(files, _read, completed)
+    else:
+        entry = Entry("", completed(_read(files[0]) if files else {}))
+    if receiver is not None:
+        entry.spec["webhook"] = {**(entry.spec.get("webhook") or {}), **receiver}
     if dry_run:
-        output.document(spec)
+        output.document(entry.shown())
         return
     with service(context) as client:
-        hand_in(client, spec, key, wait=wait, timeout=timeout, as_json=as_json)
+        hand_in(client, entry.sent(client), key, wait=wait, timeout=timeout, as_json=as_json)
 
 
 def run(
@@ -157,7 +171,7 @@ def hand_in(
     check_ended_well(ended)
 
 
-def _show_batch(batch: LiveBatch, *, wait: bool, timeout: float | None, as_json: bool) -> None:
+def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout: float | None, as_json: bool) -> None:
     """Print the id, and with `wait` what became of each job."""
     if not wait:
         if as_json:
@@ -166,7 +180,7 @@ def _show_batch(batch: LiveBatch, *, wait: bool, timeout: float | None, as_json:
             typer.echo(batch.id)
         return
     ended = batches.wait_for(batch, timeout)
-    batches.print_outcomes(ended.outcomes(), as_json=as_json)
+    batches.print_outcomes(ended.outcomes(), as_json=as_json, places=places)
     batches.check_ended_well(ended)
 
 

@@ -1,0 +1,94 @@
+"""The jobs of a batch that files name: each file is a spec, has a spec a line, or is an array to be reduced."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from warpfold.client import uploads
+from warpfold.client.api import Client
+from warpfold.client.batches import MOST_JOBS
+from warpfold.client.cli import batches
+from warpfold.client.cli.files import matching
+from warpfold.client.errors import FieldError, Refused
+from warpfold.kernels.formats.signature import format_of
+
+_TABLES_OF_TEXT = (".csv", ".tsv")
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One job: where its spec stands (`specs.jsonl:3`, `runs/a.npy`), the spec, and its array if that is a file to be
+    uploaded."""
+
+    place: str
+    spec: Spec
+    array: Path | None = None
+
+    def sent(self, client: Client) -> Spec:
+        """The spec, once the service has the array."""
+        return self.spec if self.array is None else self._of(client.upload(self.array).id)
+
+    def shown(self) -> Spec:
+        """The same without sending anything: an array is known by its digest."""
+        if self.array is None:
+            return self.spec
+        return self._of(uploads.digest(uploads.FileContent(self.array, rehash=True)))
+
+    def _of(self, dataset_id: str) -> Spec:
+        return {**self.spec, "source": {**self.spec["source"], "type": "dataset", "id": dataset_id}}
+
+
+def is_array(file: str) -> bool:
+    """Whether a file holds an array or a table, by its first bytes or, where these are text, by its name."""
+    path = Path(file)
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as opened:
+            return path.suffix.lower() in _TABLES_OF_TEXT or format_of(opened) is not None
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
+
+
+def entries(files: Sequence[str], read: Callable[[str], Spec], complete: Callable[[Spec], Spec]) -> list[Entry]:
+    """The jobs of files and of patterns, in their order; `read` reads the file of one spec, and `complete` adds what
+    options say. What is wrong with a file is an error of usage that names the file."""
+    listed: list[Entry] = []
+    for path in matching(files):
+        file = str(path)
+        if batches.is_file_of_lines(file):
+            listed += [Entry(f"{file}:{number}", spec) for number, spec in batches.read_specs(file, complete)]
+        elif is_array(file):
+            listed.append(Entry(file, _of_array(complete), path))
+        else:
+            listed.append(Entry(file, complete(read(file))))
+        if len(listed) > MOST_JOBS:
+            raise typer.BadParameter(
+                f"{file} is one too many: a batch has at most {MOST_JOBS:,} jobs", param_hint="FILE"
+            )
+    return listed
+
+
+def _of_array(complete: Callable[[Spec], Spec]) -> Spec:
+    spec = complete({})
+    source = spec.setdefault("source", {})
+    if not isinstance(source, dict) or "type" in source:
+        raise typer.BadParameter("is the array to be reduced; options name other elements", param_hint="FILE")
+    return spec
+
+
+@contextmanager
+def naming_places(listed: Sequence[Entry]) -> Iterator[None]:
+    """Name the file, or its line, in place of the number of a spec, where the service refuses a batch in the block."""
+    try:
+        yield
+    except Refused as refused:
+        places = [entry.place for entry in listed]
+        errors = [FieldError(batches.place_of(error.field, places), error.message) for error in refused.errors]
+        raise Refused(refused.status, refused.title, refused.detail, errors) from None
