@@ -21,6 +21,7 @@ _SCHEMES = {
     "redis_url": ("redis://", "rediss://", "unix://"),
 }
 _HTTP = re.compile(r"https?://[^\s/?#@]+")
+_TOKEN = re.compile(r"[!-~]{32,}")
 _SCHEDULER = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/]+:\d+")
 DATABASE_NOTE = "database_url"
 """The file in `data_dir` in which `warpfold serve` notes which database it uses, for the other commands."""
@@ -183,7 +184,6 @@ class Settings(BaseSettings):
     )
     worker_token: str = Field(
         "",
-        pattern=r"^([!-~]{32,})?$",
         repr=False,
         description="A secret of 32 characters or more, the same for apis and workers: an api gives any uploaded array "
         "to a worker that shows it. If it is empty, an api gives them to their owners and to admins alone.",
@@ -200,19 +200,14 @@ class Settings(BaseSettings):
         "no traces are sent.",
     )
 
-    compile_ahead: bool = Field(
-        True,
-        description="Whether an idle CPU slot compiles its kernels in the background, before a job needs them.",
-    )
+    compile_ahead: bool = Field(True, description="Whether an idle CPU slot compiles kernels before jobs need them.")
 
     spare_child: bool = Field(
         True, description="Whether a slot keeps a second child, which takes over after a cancel, a crash or a hang."
     )
 
     measure_rates: bool = Field(
-        True,
-        description="Whether an idle slot measures once how fast it reads, copies and reduces, so that jobs with the "
-        "backend auto go where they end first.",
+        True, description="Whether an idle slot measures once how fast it is, so that `auto` goes where jobs end first."
     )
 
     dask_scheduler: str = Field(
@@ -221,9 +216,7 @@ class Settings(BaseSettings):
         "is empty, the slot starts a local cluster.",
     )
     dask_processes: int | None = Field(
-        None,
-        ge=1,
-        description="How many processes a local Dask cluster has. If it is unset, one for each core, and at most 8.",
+        None, ge=1, description="How many processes a local Dask cluster has; unset, one for each core, and at most 8."
     )
     dask_wait_s: float = Field(
         60.0,
@@ -299,10 +292,17 @@ class Settings(BaseSettings):
             raise ValueError("must be the address of a Dask scheduler, as tcp://host:8786 or tls://host:8786")
         return address
 
+    @field_validator("worker_token")
+    @classmethod
+    def _check_token(cls, token: str) -> str:
+        if token and not _TOKEN.fullmatch(token):
+            raise ValueError("must have 32 characters of ASCII or more, and no space")
+        return token
+
     @field_validator("dataset_urls", mode="before")
     @classmethod
     def _split_urls(cls, urls: object) -> object:
-        listed = tuple(urls.split()) if isinstance(urls, str) else urls
+        listed = tuple(url.rstrip("/") for url in urls.split()) if isinstance(urls, str) else urls
         if isinstance(listed, tuple) and (wrong := [url for url in listed if not _HTTP.fullmatch(str(url))]):
             raise ValueError(f"must be urls of apis, as http://host:8080, and {wrong[0]!r} is none")
         return listed

@@ -54,8 +54,8 @@ def _kept(cache: DatasetCache, dataset_id: str, report: Report) -> Iterator[None
     datasets = CachedDatasets(cache)
     patience = _Patience(dataset_id)
     while True:
-        with datasets.reading(dataset_id) as there:
-            if there:
+        with datasets.reading(dataset_id) as is_cached:
+            if is_cached:
                 yield
                 return
         try:

@@ -4,8 +4,8 @@ work. What it returns is a line for the report."""
 import time
 from collections.abc import Callable, Sequence
 
-from benchmarks.hosts.drill import Drill, Wrong
-from benchmarks.hosts.lab import Machine
+from benchmarks.hosts.drill import PATIENCE_S, Drill, Wrong
+from benchmarks.hosts.lab import Machine, until
 
 Blow = Callable[[Drill, int], str]
 """A blow, during which so many jobs are submitted."""
@@ -163,13 +163,11 @@ def _lost(
     bring_back()
     back = time.monotonic()
     drill.until_ready(machine)
-    again = drill.hold(machine)
-    worked = time.monotonic() - back
-    drill.release(again)
-    return f"its job ran elsewhere after {elsewhere:.1f} s; {worked:.1f} s after its return it ran a job again"
+    ready = time.monotonic() - back
+    drill.release(drill.hold(machine))
+    return f"its job ran elsewhere after {elsewhere:.1f} s; its worker was ready {ready:.1f} s after its return"
 
 
 def _until_other_leads(drill: Drill, lost: Machine, began: float) -> float:
-    while drill.leader() is lost:
-        time.sleep(0.05)
+    until(lambda: drill.leader() is not lost, PATIENCE_S, f"another dispatcher than that on {lost.name} leads")
     return time.monotonic() - began

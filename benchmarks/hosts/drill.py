@@ -19,7 +19,8 @@ from psycopg.rows import dict_row
 from benchmarks.hosts.lab import Machine, until
 from benchmarks.hosts.stage import Stage
 
-_PATIENCE_S = 180.0
+PATIENCE_S = 180.0
+"""Nothing that the drill waits for may take longer."""
 _ANSWER_S = 8.0
 _UPLOADED = 20_000
 """How many numbers an uploaded array has."""
@@ -90,7 +91,7 @@ class Drill:
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request to one api, and to the other where no answer comes, until one says that it is done."""
-        give_up = time.monotonic() + _PATIENCE_S
+        give_up = time.monotonic() + PATIENCE_S
         names = list(self.stage.apis)
         self._chance.shuffle(names)
         last: object = None
@@ -114,7 +115,7 @@ class Drill:
     def _client(self, name: str) -> httpx.Client:
         if name not in self._clients:
             headers = {"Authorization": f"Bearer {self.stage.token}"}
-            timeout = httpx.Timeout(_ANSWER_S, connect=2.0)
+            timeout = httpx.Timeout(_ANSWER_S, connect=1.0)
             self._clients[name] = httpx.Client(base_url=self.stage.apis[name], headers=headers, timeout=timeout)
         return self._clients[name]
 
@@ -122,7 +123,7 @@ class Drill:
 
     def rows(self, statement: str, *values: object) -> list[dict[str, Any]]:
         """The rows of a statement; it is tried again while Postgres is away."""
-        give_up = time.monotonic() + _PATIENCE_S
+        give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
                 if self._observer is None:
@@ -142,7 +143,7 @@ class Drill:
         [row] = self.rows(f"select {columns} from jobs where id = %s", job_id)  # noqa: S608 (no value is in it)
         return row
 
-    def until(self, job_id: UUID, what: str, *, within_s: float = _PATIENCE_S, **columns: object) -> float:
+    def until(self, job_id: UUID, what: str, *, within_s: float = PATIENCE_S, **columns: object) -> float:
         """Wait until a job's row says so."""
 
         def says_so() -> bool:
@@ -151,24 +152,24 @@ class Drill:
 
         return until(says_so, within_s, f"job {job_id} {what}: {columns}")
 
-    def until_ready(self, machine: Machine, within_s: float = _PATIENCE_S) -> None:
+    def until_ready(self, machine: Machine, within_s: float = PATIENCE_S) -> None:
         """Wait until the worker of a machine lives by Postgres, and is ready for jobs."""
         ready = "select id from workers where id = %s and expires_at > now() and state in ('idle', 'running')"
         until(lambda: bool(self.rows(ready, worker_of(machine))), within_s, f"the worker of {machine.name} is ready")
 
     def leader(self) -> Machine:
         """The machine of the dispatcher that leads."""
-        found: list[Machine] = []
+        leading: list[Machine] = []
         asked = """select host(client_addr) as address from lead
                    join pg_stat_activity on pg_stat_activity.pid = lead.pid where holder is not null"""
 
         def leads() -> bool:
             addresses = [row["address"] for row in self.rows(asked)]
-            found[:] = [each for each in self.stage.lab.machines if each.address in addresses]
-            return bool(found)
+            leading[:] = [each for each in self.stage.lab.machines if each.address in addresses]
+            return bool(leading)
 
-        until(leads, _PATIENCE_S, "a dispatcher leads")
-        return found[0]
+        until(leads, PATIENCE_S, "a dispatcher leads")
+        return leading[0]
 
     # --- jobs that a machine is in the middle of
 
@@ -201,7 +202,7 @@ class Drill:
             row = self.job(job_id)
             return bool(row["status"] == "running" and row["worker"] != worker_of(lost))
 
-        until(elsewhere, _PATIENCE_S, f"job {job_id} runs elsewhere than on {lost.name}")
+        until(elsewhere, PATIENCE_S, f"job {job_id} runs elsewhere than on {lost.name}")
         self.elsewhere_s.append((self.job(job_id)["started_at"] - since).total_seconds())
         return self.elsewhere_s[-1]
 
@@ -213,7 +214,7 @@ class Drill:
             seen.add(self.job(job_id)["lease_expires_at"])
             return len(seen) > times
 
-        until(renewed, _PATIENCE_S, f"the lease of job {job_id} is renewed")
+        until(renewed, PATIENCE_S, f"the lease of job {job_id} is renewed")
 
     def release(self, job_id: UUID) -> None:
         """Open the gate of a job, and wait until it has ended."""
@@ -225,7 +226,7 @@ class Drill:
     def settle(self) -> None:
         """Wait until all jobs have ended, and check each of them. Raises TimeoutError and Wrong."""
         open_jobs = "select count(*) as count from jobs where status in ('queued', 'running')"
-        until(lambda: self.rows(open_jobs)[0]["count"] == 0, 2 * _PATIENCE_S, "all jobs have ended", every_s=0.2)
+        until(lambda: self.rows(open_jobs)[0]["count"] == 0, 2 * PATIENCE_S, "all jobs have ended", every_s=0.2)
         ended = {row["id"]: row for row in self.rows(_ENDED)}
         if lost := self.expected.keys() - ended.keys():
             raise Wrong(f"lost: {sorted(map(str, lost))}")

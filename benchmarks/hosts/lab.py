@@ -31,6 +31,14 @@ def until(condition: Callable[[], bool], within_s: float, what: str, every_s: fl
     return time.monotonic() - began
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process runs no more. It may still be a zombie, for whom nobody has waited."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 class Channel:
     """Orders to a process of the lab, each with its answer."""
 
@@ -88,7 +96,7 @@ class Machine:
     def power_off(self) -> None:
         """End all of its processes at once by SIGKILL. What they had sent is sent; nothing else says farewell."""
         os.kill(self.pid, signal.SIGKILL)
-        until(lambda: not Path(f"/proc/{self.pid}").exists(), 30, f"machine {self.name} is off")
+        until(lambda: has_ended(self.pid), 30, f"machine {self.name} is off", every_s=0.01)
         if self._channel is not None:
             self._channel.close()
 

@@ -17,6 +17,7 @@ _WHY_NOT = calls.why_not()
 
 QUICK = {
     "WARPFOLD_LEASE_S": "3",
+    "WARPFOLD_MAX_LOSSES": "20",  # where a loaded machine keeps a worker from its heartbeat, too
     "WARPFOLD_LEAD_S": "2",
     "WARPFOLD_HEARTBEAT_S": "0.2",
     "WARPFOLD_DISPATCH_INTERVAL_S": "0.2",

@@ -39,10 +39,10 @@ def dataset_server(**faults: Any) -> Iterator[DatasetServer]:
             state.ranges.append(asked)
             dataset_id = self.path.split("/")[3]
             status = state.statuses.pop(0) if state.statuses else 200
-            if state.token and self.headers.get("Authorization") != f"Bearer {state.token}":
-                status = 401
             if dataset_id not in state.files:
                 status = 404
+            if state.token and self.headers.get("Authorization") != f"Bearer {state.token}":
+                status = 401
             if status != 200:
                 self.send_response(status)
                 self.send_header("Content-Length", "0")

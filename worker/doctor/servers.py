@@ -1,8 +1,9 @@
-"""Checks the servers: Postgres and its schema, and Redis."""
+"""Checks the servers: Postgres and its schema, Redis, and the apis from which workers fetch uploaded arrays."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psycopg
 import redis
 from alembic.config import Config
@@ -25,6 +26,7 @@ def look_at_servers(settings: Settings) -> Iterator[Finding]:
     database_url = settings.database_in_use()
     yield _postgres(database_url) if database_url else _embedded_postgres()
     yield _redis(settings.redis_url) if settings.redis_url else _embedded_redis()
+    yield from (_api(url, settings.worker_token) for url in settings.dataset_urls)
 
 
 def _postgres(url: str) -> Finding:
@@ -91,3 +93,18 @@ def _embedded_redis() -> Finding:
     except ServerMissing as error:
         return broken("redis", str(error), "set WARPFOLD_REDIS_URL, or put redis-server or valkey-server on PATH")
     return absent("redis", f"none is configured: `warpfold serve` embeds {program.name}")
+
+
+def _api(url: str, token: str) -> Finding:
+    """Ask an api for an array that no service has."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        answer = httpx.get(f"{url}/v1/datasets/{'0' * 64}/file", headers=headers, timeout=3)
+    except httpx.HTTPError as error:
+        detail = f"{url} does not answer: {str(error) or type(error).__name__}"
+        return broken("datasets", detail, "check WARPFOLD_DATASET_URLS, and that the api runs")
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        return broken("datasets", f"{url} refuses this worker", "set the same WARPFOLD_WORKER_TOKEN here and there")
+    if answer.status_code != httpx.codes.NOT_FOUND:
+        return poor("datasets", f"{url} answers {answer.status_code}", "look into the log of that api")
+    return well("datasets", f"{url} gives uploaded arrays to this worker")
