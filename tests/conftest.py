@@ -23,6 +23,8 @@ from tests.support.servers import (
     postgres_server,
     redis_server,
 )
+from tests.support.warm import prepare
+from tests.support.warm_children import Nursery, warm_children
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
@@ -67,6 +69,14 @@ def pytest_collection_finish() -> None:
     """What was collected stays until the end, and is looked through no more."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_children() -> Iterator[None]:
+    """Processes that tests spawn by way of our code are forks; `real_children` is for tests of what a start does."""
+    prepare()
+    with warm_children(Nursery.of_forkserver):
+        yield
 
 
 # --- servers and settings

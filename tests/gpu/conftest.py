@@ -4,9 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.warm_children import real_children
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import Unavailable
+
+
+@pytest.fixture(scope="package", autouse=True)
+def interpreters() -> Iterator[None]:
+    """Children begin as in a service: no process that opens a GPU is a fork."""
+    with real_children():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import psutil
-
 from tests.support.fleet import DISPATCHER, fleet
 from tests.support.ledger import Ledger
-from tests.support.processes import wait_for_ends
+from tests.support.processes import is_spawned, wait_for_ends
 from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -30,7 +28,7 @@ def test_jobs_of_a_cluster_end_are_cancelled_and_leave_no_process(settings: Sett
         endless = ledger.submit(spec=job(1 << 40), needs="dask")
         ledger.until(endless, "status", Status.RUNNING.value)
         child = service.child("dask")
-        cluster = until(lambda: [process for process in child.children(recursive=True) if _computes(process)])
+        cluster = until(lambda: [process for process in child.children(recursive=True) if is_spawned(process)])
         ledger.cancel(endless)
         after = ledger.submit(spec=job(3000), needs="dask")
         ledger.wait([endless, after], 120)
@@ -41,10 +39,3 @@ def test_jobs_of_a_cluster_end_are_cancelled_and_leave_no_process(settings: Sett
         assert ledger.job(anywhere).status == Status.QUEUED, "a cluster takes what asks for it"
         wait_for_ends([child, *cluster])
         database.close()
-
-
-def _computes(process: psutil.Process) -> bool:
-    try:
-        return any("spawn_main" in word for word in process.cmdline())
-    except psutil.Error:
-        return False

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import psutil
 
+from tests.support import warm_children
 from tests.support.waiting import until
 from tests.support.warm import Fork
 from warpfold.app.config import Settings
@@ -74,14 +75,15 @@ def end(processes: Sequence[Process]) -> None:
 def spawned(pid: int) -> list[psutil.Process]:
     """The processes that multiprocessing spawned for process `pid`, but not its resource tracker."""
     try:
-        return [child for child in psutil.Process(pid).children() if _is_spawned(child)]
+        return [child for child in psutil.Process(pid).children() if is_spawned(child)]
     except psutil.NoSuchProcess:
         return []
 
 
-def _is_spawned(process: psutil.Process) -> bool:
+def is_spawned(process: psutil.Process) -> bool:
+    """Whether multiprocessing spawned the process, or a nursery forked it in place of that."""
     try:
-        return any("spawn_main" in word for word in process.cmdline())
+        return process.name() == warm_children.NAME or any("spawn_main" in word for word in process.cmdline())
     except psutil.Error:  # it ended while it was looked at
         return False
 

@@ -1,7 +1,8 @@
 """Processes of the service that start in hundredths of a second: forks of a process that has imported the service.
 
 `python -m …` imports for one to two seconds of computing, at each start. What a fork runs afterwards is the same: the
-module as `__main__`, with its arguments and its environment. The children that a worker spawns are real starts.
+module as `__main__`, with its arguments and its environment. The children that it spawns are forks, too
+(`tests/support/warm_children.py`).
 """
 
 import os
@@ -16,9 +17,20 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context, reduction
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-_IMPORTED = ("pytest", "warpfold.app.__main__", "warpfold.worker.dispatcher", "warpfold.worker.boot")
+from tests.support.warm_children import Nursery, warm_children
+from warpfold.contract.tasks import TaskKind
+
+_IMPORTED = (
+    "pytest",
+    "warpfold.app.__main__",
+    "warpfold.worker.dispatcher",
+    "warpfold.worker.boot",
+    "warpfold.worker.execute",
+    "warpfold.kernels.cpu.backend",
+    *(f"warpfold.worker.kinds.{kind}" for kind in get_args(TaskKind)),
+)
 _TURN = threading.Lock()
 """Whoever looks at a process takes its exit code from a pipe, which has it once."""
 
@@ -31,10 +43,9 @@ class Fork:
         if isinstance(output, Path):
             output.touch()
             output = output.absolute()
-        context = get_context("forkserver")
-        context.set_forkserver_preload(list(_IMPORTED))
+        prepare()
         with _TURN:
-            self._process: ForkServerProcess = context.Process(
+            self._process: ForkServerProcess = get_context("forkserver").Process(
                 target=_run, args=(tuple(module), dict(environment), output, str(Path.cwd()))
             )
             self._process.start()
@@ -70,6 +81,11 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
+def prepare() -> None:
+    """Have the fork server of this process import the service when it begins."""
+    get_context("forkserver").set_forkserver_preload(list(_IMPORTED))
+
+
 def run(module: Sequence[str], environment: Mapping[str, str], log: Path, within_s: float = 60.0) -> tuple[int, str]:
     """The exit code of `python -m module …`, and what it prints, by way of the new file `log`."""
     log.unlink(missing_ok=True)
@@ -101,4 +117,6 @@ def _run(module: Sequence[str], environment: Mapping[str, str], output: Path | D
     os.environ.update(environment)
     sys.argv = list(module)
     warnings.filterwarnings("ignore", ".* found in sys.modules after import of package")  # as it is meant here
-    runpy.run_module(module[0], run_name="__main__", alter_sys=True)
+    nursery = Nursery.forked()  # now, while there is a single thread
+    with warm_children(lambda: nursery):
+        runpy.run_module(module[0], run_name="__main__", alter_sys=True)

@@ -15,6 +15,7 @@ import pytest
 from tests.support import processes
 from tests.support.leases import lease_on
 from tests.support.waiting import until
+from tests.support.warm_children import real_children
 from tests.support.workers.actor import (
     actor,
     note,
@@ -28,6 +29,14 @@ from warpfold.app.jobs.attempt import Success
 from warpfold.worker.messages import Opener, Prepare, Progress, Spare
 from warpfold.worker.slot import Died, Ending, Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested
+
+
+@pytest.fixture(autouse=True)
+def interpreters() -> Iterator[None]:
+    """The processes of these tests are started as in a service: the tests are about that."""
+    with real_children():
+        yield
+
 
 Make = Callable[..., Slot]
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.support.api import THREE_VALUES, Api
+from tests.support.processes import is_spawned
 from warpfold.app.http.large_bodies import LARGE_BYTES, LargeBodies
 
 MANY = {"type": "values", "values": [0.5] * 50_000, "dtype": "float64"}
@@ -97,6 +98,6 @@ def test_while_a_large_body_is_checked_others_are_served(api: Api, monkeypatch: 
 def test_a_helper_that_dies_is_replaced(http: httpx.Client) -> None:
     assert posted(http, {**THREE_VALUES, "source": MANY}).status_code == 202
     for child in psutil.Process().children(recursive=True):
-        if "spawn_main" in " ".join(child.cmdline()):
+        if is_spawned(child):
             os.kill(child.pid, signal.SIGKILL)
     assert posted(http, {**THREE_VALUES, "source": MANY}).status_code == 202

@@ -6,6 +6,7 @@ import psutil
 import pytest
 
 from tests.support.kernels.rank_actors import actors
+from tests.support.processes import is_spawned
 from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.dtypes import DTYPES
@@ -131,7 +132,7 @@ def test_a_lost_rank_ends_the_study_and_leaves_no_process(cpu: Backend) -> None:
     with pytest.raises(RankLost, match="signal 9"):
         list(run(Stage(cpu.device, "killed"), study))
     after = [process for process in psutil.Process().children(recursive=True) if process not in before]
-    assert not [process for process in after if "spawn_main" in " ".join(process.cmdline())]
+    assert not [process for process in after if is_spawned(process)]
 
 
 def test_the_libraries_are_told_once(cpu: Backend) -> None:
