@@ -19,7 +19,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, get_args
 
-from tests.support.warm_children import Nursery, warm_children
+from tests.support.warm_children import Nursery, name, warm_children
 from warpfold.contract.tasks import TaskKind
 
 _IMPORTED = (
@@ -116,6 +116,7 @@ def _run(module: Sequence[str], environment: Mapping[str, str], output: Path | D
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = list(module)
+    name(module[0].rpartition(".")[2])
     warnings.filterwarnings("ignore", ".* found in sys.modules after import of package")  # as it is meant here
     nursery = Nursery.forked()  # now, while there is a single thread
     with warm_children(lambda: nursery):

@@ -48,8 +48,8 @@ class Nursery:
         """A fork of this process, which must have a single thread. It ends with this process."""
         ours, theirs = socket.socketpair()
         if os.fork() == 0:
-            ours.close()
-            serve(theirs, parent=os.getppid())
+            _take((*_STANDARD, theirs.fileno()), (*_STANDARD, 3))  # whoever waits for the end of another must not wait
+            serve(socket.socket(fileno=3), parent=os.getppid())
             os._exit(0)
         theirs.close()
         return cls(ours)
@@ -125,6 +125,11 @@ def _adopting() -> Iterator[None]:
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0)
 
 
+def name(process: str) -> None:
+    """What this process is called among processes; Linux keeps 15 letters."""
+    _libc.prctl(_PR_SET_NAME, process.encode())
+
+
 # --- in the nursery
 
 
@@ -132,6 +137,7 @@ def serve(end: socket.socket, parent: int | None = None) -> None:
     """Body of the nursery. It ends when the other end of the connection is closed, and with `parent`."""
     if parent is not None:
         end_with(parent)
+    name("nursery")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -171,18 +177,20 @@ def _become(request: bytes, files: Sequence[int], between: int) -> None:
         time.sleep(0.0005)
     if os.getppid() != parent:
         os._exit(1)
-    _libc.prctl(_PR_SET_NAME, NAME.encode())
+    name(NAME)
     exit_code = 1
     try:
         _take(files, numbers)
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         util._finalizer_registry.clear()  # type: ignore[attr-defined]
         util._run_after_forkers()  # type: ignore[attr-defined]
         sys.argv = ["-c", "--multiprocessing-fork"]
-        exec(code, {"__name__": "__main__"})  # noqa: S102 (what multiprocessing would have an interpreter run)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        nursery = Nursery.forked()
+        with warm_children(lambda: nursery):
+            exec(code, {"__name__": "__main__"})  # noqa: S102 (what multiprocessing would have an interpreter run)
         exit_code = 0
     except SystemExit as end:
         exit_code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
