@@ -23,8 +23,8 @@ from tests.support.servers import (
     postgres_server,
     redis_server,
 )
-from tests.support.warm import prepare
-from tests.support.warm_children import Nursery, warm_children
+from tests.support.warm import nursery
+from tests.support.warm_children import warm_children
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
@@ -74,8 +74,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def forked_children() -> Iterator[None]:
     """Processes that tests spawn by way of our code are forks; `real_children` is for tests of what a start does."""
-    prepare()
-    with warm_children(Nursery.of_forkserver):
+    with warm_children(nursery):
         yield
 
 

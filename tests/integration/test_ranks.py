@@ -57,7 +57,7 @@ def ranks_of(service: Fleet) -> list[psutil.Process]:
     while True:
         with contextlib.suppress(psutil.Error):  # one that ends while it is looked at
             ranks = processes.spawned(service.child("worker").pid)
-            if len(ranks) == 2 and all(rank.cpu_times().user > 0.5 for rank in ranks):
+            if len(ranks) == 2 and all(rank.cpu_times().user > 0.1 for rank in ranks):
                 return ranks
         assert time.monotonic() < give_up, "no ranks"
         time.sleep(0.02)

@@ -8,29 +8,22 @@ module as `__main__`, with its arguments and its environment. The children that 
 import os
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, reduction
-from multiprocessing.context import ForkServerProcess
+from multiprocessing import connection, forkserver, get_context, reduction
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from tests.support.warm_children import Nursery, name, warm_children
-from warpfold.contract.tasks import TaskKind
+from tests.support.warm_children import Nursery, name, serve, warm_children
 
-_IMPORTED = (
-    "pytest",
-    "warpfold.app.__main__",
-    "warpfold.worker.dispatcher",
-    "warpfold.worker.boot",
-    "warpfold.worker.execute",
-    "warpfold.kernels.cpu.backend",
-    *(f"warpfold.worker.kinds.{kind}" for kind in get_args(TaskKind)),
-)
+_ROOT = Path(__file__).parents[2]
 _TURN = threading.Lock()
 """Whoever looks at a process takes its exit code from a pipe, which has it once."""
 
@@ -43,9 +36,8 @@ class Fork:
         if isinstance(output, Path):
             output.touch()
             output = output.absolute()
-        prepare()
         with _TURN:
-            self._process: ForkServerProcess = get_context("forkserver").Process(
+            self._process: ForkServerProcess = _context().Process(
                 target=_run, args=(tuple(module), dict(environment), output, str(Path.cwd()))
             )
             self._process.start()
@@ -81,9 +73,22 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
-def prepare() -> None:
-    """Have the fork server of this process import the service when it begins."""
-    get_context("forkserver").set_forkserver_preload(list(_IMPORTED))
+def nursery() -> Nursery:
+    """A nursery for the children of this process."""
+    ours, theirs = socket.socketpair()
+    with _TURN:
+        _context().Process(target=serve, args=(theirs,), daemon=True).start()
+    theirs.close()
+    return Nursery(ours)
+
+
+def _context() -> ForkServerContext:
+    """Its processes are forks of one that has imported the service, which begins with the first call."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["tests.support.preloaded"])
+    with chdir(_ROOT):  # where `tests` is found
+        forkserver.ensure_running()
+    return context
 
 
 def run(module: Sequence[str], environment: Mapping[str, str], log: Path, within_s: float = 60.0) -> tuple[int, str]:

@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context, util
+from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +51,6 @@ class Nursery:
             _take((*_STANDARD, theirs.fileno()), (*_STANDARD, 3))  # whoever waits for the end of another must not wait
             serve(socket.socket(fileno=3), parent=os.getppid())
             os._exit(0)
-        theirs.close()
-        return cls(ours)
-
-    @classmethod
-    def of_forkserver(cls) -> "Nursery":
-        """A process of multiprocessing's fork server."""
-        ours, theirs = socket.socketpair()
-        process = get_context("forkserver").Process(target=serve, args=(theirs,), daemon=True)
-        process.start()
         theirs.close()
         return cls(ours)
 

@@ -1,0 +1,17 @@
+"""What the fork server of the tests does before it forks (`tests/support/warm.py`): it imports the service, and loads
+what a CPU slot compiles, so that no fork has to."""
+
+import gc
+import threading
+
+import pytest  # noqa: F401 (forks unpickle classes of its)
+
+from warpfold.app import __main__  # noqa: F401
+from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.worker import boot, dispatcher, execute  # noqa: F401
+from warpfold.worker.kinds import runs
+
+runs()
+CpuBackend().close()
+assert threading.active_count() == 1, "a process of several threads cannot be forked"
+gc.freeze()  # a collection in a fork would copy every page that it looks at
