@@ -66,7 +66,8 @@ def test_a_worker_that_dies_takes_along_only_what_it_had_in_hand() -> None:
     assert result.state == state_of(40_000_000)
     assert result.partitions is not None
     assert sum(worker.partitions for worker in result.partitions.workers) == 40
-    assert 1 <= result.partitions.repeated <= 4  # Dask sends a worker two at a time, and two may have been on the way
+    # Dask sends a worker two at a time. Some more may have ended there, or been on the way, but not a worker's half.
+    assert 1 <= result.partitions.repeated <= 10
 
 
 def test_a_job_waits_for_a_cluster_without_workers_and_then_is_unavailable(own: Any) -> None:
