@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.kernels.bench.shapes import SHAPE_FIELDS, CaseShape
+from warpfold.kernels.shapes import SHAPE_FIELDS, CaseShape
 
 
 @dataclass(frozen=True, slots=True)

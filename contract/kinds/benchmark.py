@@ -25,10 +25,10 @@ from warpfold.kernels.bench import Axes, Cache, Rule
 from warpfold.kernels.bench.axes import MAX_CASES, check_axes, check_axis
 from warpfold.kernels.bench.contenders import contender_names, contenders
 from warpfold.kernels.bench.data import Data
-from warpfold.kernels.bench.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 from warpfold.kernels.catalog import strategies, strategy_names
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, op_named
+from warpfold.kernels.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 1000

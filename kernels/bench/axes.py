@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.shapes import CaseShape
 
 MAX_CASES = 1000
 

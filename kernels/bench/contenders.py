@@ -3,8 +3,8 @@ library; `host/shaped.py` and `kernels/cuda/bench/shaped.py` run them."""
 
 from dataclasses import dataclass
 
-from warpfold.kernels.bench.shapes import By
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.shapes import By
 from warpfold.kernels.strategy import EXACT
 
 SUMS = ("sum", "mean")

@@ -21,7 +21,6 @@ from warpfold.kernels.bench.check import (
 )
 from warpfold.kernels.bench.flags import Flag, flags_of
 from warpfold.kernels.bench.measurement import Measured, measure
-from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.bench.target import BenchmarkTarget, Loaded, LoadedShape
 from warpfold.kernels.bench.workload import Runnable
@@ -29,6 +28,7 @@ from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, KernelError
 from warpfold.kernels.ops import Value, op_named
 from warpfold.kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
 
 T = TypeVar("T")

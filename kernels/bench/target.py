@@ -9,8 +9,8 @@ from warpfold.kernels.backend import Backend, Device
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Observer
 from warpfold.kernels.bench.measurement import Timer
-from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.workload import ShapedWorkload, Workload
+from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
 
 

@@ -9,7 +9,6 @@ import pytest
 from warpfold.kernels.bench import Axes, Cache, Rule, record_of, run
 from warpfold.kernels.bench.contenders import FLOATS, SUMS, contenders
 from warpfold.kernels.bench.data import Data
-from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.baselines import baselines
@@ -27,6 +26,7 @@ from warpfold.kernels.ops import OPS
 from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.puzzles import ClusterShape, Puzzle, checks, solve
 from warpfold.kernels.puzzles.solve import model
+from warpfold.kernels.shapes import CaseShape
 
 QUICK = Rule(target_rse=0.05, min_samples=5, max_samples=50, time_limit_s=0.5)
 MIB = 1 << 20

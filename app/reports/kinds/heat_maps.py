@@ -8,7 +8,7 @@ from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Cell, ChartText, Plane, heat_map
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.wording import significant
-from warpfold.kernels.bench.shapes import By, CaseShape
+from warpfold.kernels.shapes import By, CaseShape
 from warpfold.kernels.strategy import EXACT
 
 _CEILING = 90.0

@@ -12,12 +12,12 @@ from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
 from warpfold.kernels.bench.host.observer import HostObserver, measure_ceiling
 from warpfold.kernels.bench.host.shaped import HostShape
 from warpfold.kernels.bench.host.timer import HostTimer
-from warpfold.kernels.bench.shapes import KEY, By, CaseShape
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import Value, op_named
+from warpfold.kernels.shapes import KEY, By, CaseShape
 from warpfold.kernels.source import ArraySource, Source
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
-from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cuda.backend import CudaBackend
@@ -21,6 +20,7 @@ from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import op_named
+from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from warpfold.kernels.bench.contenders import CONTENDERS, contender, contender_names, contenders
 from warpfold.kernels.bench.host import shaped as on_host
-from warpfold.kernels.bench.shapes import By
 from warpfold.kernels.cuda.bench import shaped as on_gpu
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.shapes import By
 
 
 @pytest.mark.parametrize(("backend", "bound"), [("cpu", on_host.BOUND), ("cuda", on_gpu.BOUND)])

@@ -11,9 +11,9 @@ from tests.support.kernels.scripted import ScriptedTarget
 from warpfold.kernels.bench import Axes, Cache, Point, Rule, case_of, record_of, run
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.host import shaped
-from warpfold.kernels.bench.shapes import By, CaseShape
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.shapes import By, CaseShape
 from warpfold.kernels.source import Source
 
 RULE = Rule(target_rse=0.5, min_samples=2, max_samples=5, time_limit_s=0.5)

@@ -11,11 +11,11 @@ from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Conditions
 from warpfold.kernels.bench.host.shaped import HostShape
 from warpfold.kernels.bench.measurement import Replay
-from warpfold.kernels.bench.shapes import CaseShape
 from warpfold.kernels.bench.workload import Runnable
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import Value
+from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
 
 CEILING = Ceiling(1e12, 2e12, 4e12, 1 << 20)
