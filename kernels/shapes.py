@@ -1,6 +1,6 @@
 """The shapes that a benchmark sweeps: matrices along an axis, arrays cut into segments, and tables grouped by a key.
 
-The data of a shape follow from a seed, so that every backend measures the same rows, lengths and keys.
+`kernels.bench.data` makes their data. This module loads no NumPy: the parent of a slot reads points, and stays small.
 """
 
 from collections.abc import Mapping
@@ -8,16 +8,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.source import GeneratedSource
-
 MAX_GROUPS = (1 << 31) - 1
 """Keys are int32."""
-
-KEY = DTYPES["int32"]
 
 
 class By(StrEnum):
@@ -95,25 +87,3 @@ class CaseShape:
 
 
 SHAPE_FIELDS = tuple(field.name for field in fields(CaseShape) if field.name != "n")
-
-
-def bounds_of(shape: CaseShape, seed: int) -> NDArray[np.int64]:
-    """The offsets of all segments, from 0 to `shape.n`. The last segment has what is left."""
-    assert shape.segments is not None
-    random = np.random.default_rng(seed)
-    parts, total = [np.zeros(1, np.int64)], 0
-    while total < shape.n:
-        about = int((shape.n - total) / shape.segments) + 16
-        ends = np.cumsum(random.geometric(1 / shape.segments, about)) + total
-        parts.append(ends[: int(np.searchsorted(ends, shape.n))])
-        total = int(ends[-1])
-    parts.append(np.array([shape.n], np.int64))
-    return np.concatenate(parts)
-
-
-def keys_of(shape: CaseShape, seed: int) -> GeneratedSource:
-    """The keys of a table, in random order."""
-    assert shape.groups is not None
-    # The elements have the seed itself: other draws keep keys and elements apart.
-    other = (seed + 0x9E3779B97F4A7C15) % (1 << 64)
-    return GeneratedSource("uniform", shape.n, other, KEY, {"low": 0, "high": shape.groups - 1})

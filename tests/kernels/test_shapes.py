@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from warpfold.kernels.shapes import SHAPE_FIELDS, By, CaseShape, bounds_of, keys_of
+from warpfold.kernels.bench.data import bounds_of, keys_of
+from warpfold.kernels.shapes import SHAPE_FIELDS, By, CaseShape
 
 MATRIX, CUT, TABLE = CaseShape.matrix(6, 5, 0), CaseShape.cut(10_000, 7), CaseShape.table(5000, 40, "sorted")
 

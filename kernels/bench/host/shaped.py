@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Backend, GroupsBackend
 from warpfold.kernels.bench.contenders import contender
+from warpfold.kernels.bench.data import bounds_of, keys_of
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.extras import required
@@ -20,7 +21,7 @@ from warpfold.kernels.formats.frames import keyed_arrays
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedBackend
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.shapes import By, CaseShape, KeyOrder, bounds_of, keys_of
+from warpfold.kernels.shapes import By, CaseShape, KeyOrder
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.strategy import EXACT
 

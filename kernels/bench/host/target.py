@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Backend, Device, Reduction
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
+from warpfold.kernels.bench.data import KEY
 from warpfold.kernels.bench.host.observer import HostObserver, measure_ceiling
 from warpfold.kernels.bench.host.shaped import HostShape
 from warpfold.kernels.bench.host.timer import HostTimer
@@ -17,7 +18,7 @@ from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import Value, op_named
-from warpfold.kernels.shapes import KEY, By, CaseShape
+from warpfold.kernels.shapes import By, CaseShape
 from warpfold.kernels.source import ArraySource, Source
 
 

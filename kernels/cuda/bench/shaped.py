@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.bench.contenders import contender
+from warpfold.kernels.bench.data import KEY, bounds_of, keys_of
 from warpfold.kernels.bench.workload import ShapedWorkload
 from warpfold.kernels.cuda.baselines.shaped import cub_keys, cub_matrix, cub_segments
 from warpfold.kernels.cuda.baselines.torch_ import torch_on
@@ -20,7 +21,7 @@ from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, Of
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.shapes import KEY, By, CaseShape, KeyOrder, bounds_of, keys_of
+from warpfold.kernels.shapes import By, CaseShape, KeyOrder
 from warpfold.kernels.source import Source
 from warpfold.kernels.strategy import EXACT
 
