@@ -32,7 +32,7 @@ QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload
 FREED = "freed"  # there is room in a slot, and nothing waits for it
 JOB = "warpfold_job"  # payload: ids of jobs whose rows changed, or of their batches, with commas between
 ENDED = "warpfold_ended"  # payload: ids of jobs that ended, with commas between; of them there is no other news
-OUTCOME = "warpfold_outcome"  # payload: the id of a job that ended, and its outcome (`app.jobs.outcome`)
+OUTCOME = "warpfold_told"  # payload: the id of a job that ended, its secret, and its outcome (`app.jobs.outcome`)
 ACCESS = "warpfold_access"  # a token was revoked, or a role changed; no payload
 
 NOTICES_LOSS: Mapping[str, Any] = MappingProxyType(

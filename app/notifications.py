@@ -7,6 +7,8 @@ notification, and every second anyway, so that a lost notification costs a secon
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from secrets import compare_digest
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -21,10 +23,12 @@ log = structlog.get_logger("notifications")
 
 
 class Watch:
-    """A request that waits for changes of one job, or `for_end` alone. `outcome` is what it was told of that end."""
+    """A request that waits for changes of one job, or `for_end` alone. `outcome` is what it was told of that end, by a
+    message that has its `secret`."""
 
-    def __init__(self, *, for_end: bool) -> None:
+    def __init__(self, *, for_end: bool, secret: UUID | None = None) -> None:
         self.for_end = for_end
+        self.secret = secret
         self.outcome: str | None = None
         self._changed = asyncio.Event()
 
@@ -60,11 +64,11 @@ class Notifications:
                 await self._task
 
     @contextmanager
-    def watch(self, job_id: object, *, for_end: bool = False) -> Iterator[Watch]:
+    def watch(self, job_id: object, *, for_end: bool = False, secret: UUID | None = None) -> Iterator[Watch]:
         """Hear of changes of a job from now on, or `for_end` of its end alone: watch first, then look, then wait. Who
         watches a job before it is accepted need not look first."""
         key = str(job_id)
-        watch = Watch(for_end=for_end)
+        watch = Watch(for_end=for_end, secret=secret)
         self._watches.setdefault(key, set()).add(watch)
         try:
             yield watch
@@ -104,9 +108,11 @@ class Notifications:
         if channel == ACCESS:
             self._tell_all()  # a held request may no longer be allowed
         if channel == OUTCOME:
-            job_id, _, outcome = payload.partition(" ")
+            job_id, _, told = payload.partition(" ")
+            secret, _, outcome = told.partition(" ")
             for watch in self._watches.get(job_id, ()):
-                watch.outcome = outcome  # the news that the job has ended comes next
+                if watch.secret is not None and compare_digest(str(watch.secret).encode(), secret.encode()):
+                    watch.outcome = outcome  # the news that the job has ended comes next
             return
         for job_id in payload.split(","):
             for watch in self._watches.get(job_id, ()):

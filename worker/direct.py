@@ -66,7 +66,8 @@ class DirectMessages:
         if not self._came and self._connection is not None:
             try:
                 for news in self._connection.notifies(timeout=0):
-                    self._take_in(news)
+                    with suppress(ValueError):  # none of our messages: whoever may connect may send some
+                        self._take_in(news)
             except psycopg.Error as error:
                 self._lost(error)
         return self._came.popleft() if self._came else None

@@ -73,6 +73,7 @@ def job_of(
     traceparent: str | None,
     job_id: UUID | None = None,
     *,
+    secret: UUID | None = None,
     folders: Folders | None = None,
 ) -> Job:
     """The new job that `spec` asks for, with `job_id` as its id if that is given. `request_id` goes to the logs of all
@@ -94,6 +95,7 @@ def job_of(
         tags=spec.tags,
         request_id=request_id,
         traceparent=traceparent,
+        secret=secret,
     )
 
 
@@ -293,6 +295,7 @@ _STORED = (
     "request_id",
     "traceparent",
     "rank",
+    "secret",
 )
 """The columns of a new job that come from its submission; Postgres fills the others."""
 

@@ -2,7 +2,8 @@
 
 Whoever waits for the end of one job is told the outcome with the notification of the end, so that the row need not be
 read again. Postgres sends a notification after the commit, and the row of a job that has ended changes no more: the
-message says what a reader of the row would find. An outcome that is too long for a notification, or one of many that
+message says what a reader of the row would find. It has the secret of the waiting request, which stands in the row and
+nowhere else, so only who reads jobs could forge it. An outcome that is too long for a notification, or one of many that
 one statement stores, is not sent: then those who wait read the row. So does everybody who has missed the message.
 """
 
@@ -40,8 +41,9 @@ COLUMNS = (
 
 
 def told(changed: CTE) -> ColumnElement[Any]:
-    """Notify those who wait for the end of the job in `changed`, which has its id and `COLUMNS`, when this transaction
-    commits; nobody if it has several jobs, or if the message would be too long."""
+    """Notify the request that waits for the end of the job in `changed`, which has its id, its secret and `COLUMNS`,
+    when this transaction commits; nobody if no request waits, if there are several jobs, or if the message would be too
+    long."""
     pairs: list[ColumnElement[Any]] = []
     for each in COLUMNS:
         if each is not jobs.c.result:
@@ -49,20 +51,23 @@ def told(changed: CTE) -> ColumnElement[Any]:
     parts: tuple[ColumnElement[Any], ...] = (
         changed.c.id,
         literal_column("' '"),
+        changed.c.secret,
+        literal_column("' '"),
         func.json_build_object(*pairs),
         literal_column("chr(10)"),
         cast(changed.c.result, Text),
     )
     # `offset 0`: else the message would be made twice, for its length and to be sent.
-    message = select(func.concat(*parts).label("text")).offset(literal_column("0")).subquery("message")
+    asked = select(func.concat(*parts).label("text")).where(changed.c.secret.is_not(None))
+    message = asked.offset(literal_column("0")).subquery("message")
     is_one = select(func.count()).select_from(changed).scalar_subquery() == literal_column("1")
     fits = func.octet_length(message.c.text) < literal_column(str(_MOST_BYTES))
     return select(case((fits, func.pg_notify(OUTCOME, message.c.text)))).where(is_one).scalar_subquery()
 
 
 def values_of(outcome: str) -> Mapping[str, object]:
-    """The values of `COLUMNS`, as the row has them, by what a message says after the job's id; the result is its JSON
-    text."""
+    """The values of `COLUMNS`, as the row has them, by what a message says after the job's id and secret; the
+    result is its JSON text."""
     head, _, result = outcome.partition("\n")
     values: dict[str, Any] = json.loads(head)
     times = {name: datetime.fromisoformat(values[name]) for name in _TIMES if values[name] is not None}

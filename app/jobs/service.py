@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import structlog
 from sqlalchemy import Connection
@@ -46,16 +46,26 @@ async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
     return tuple(Unable(name, why) for name, why in reasons if why is not None)
 
 
-async def submit(context: Context, user: Principal, spec: JobSpec, key: Key | None, job_id: UUID | None = None) -> Job:
+async def submit(
+    context: Context,
+    user: Principal,
+    spec: JobSpec,
+    key: Key | None,
+    job_id: UUID | None = None,
+    *,
+    secret: UUID | None = None,
+) -> Job:
     """Accept a job, as `job_id` if it is given, or find the one that was accepted with the same key: that has another
-    id. Touches nothing but Postgres."""
+    id. The outcome is told with `secret`. Touches nothing but Postgres."""
     accept.check(spec, context.settings)
     with context.tracing.span("submit", kind=spec.kind) as span:
         facts = spec, user, current_request_id(), span.traceparent, job_id
         if accept.reads_files(spec):  # whose sizes may have to come from a disk
-            new = await asyncio.to_thread(lambda: accept.job_of(*facts, folders=context.settings.folders()))
+            new = await asyncio.to_thread(
+                lambda: accept.job_of(*facts, secret=secret, folders=context.settings.folders())
+            )
         else:
-            new = accept.job_of(*facts)
+            new = accept.job_of(*facts, secret=secret)
         children, datasets = accept.children_of(spec, new, user), accept.datasets_of(spec)
         limits = Limits.of(context.settings)
         job = None
@@ -124,8 +134,9 @@ async def submit_and_wait(
     A job that is new is watched before it is accepted, so that nothing is read before its end.
     """
     until = time.monotonic() + seconds
-    with context.notifications.watch(job_id, for_end=True) as watch:
-        job = await submit(context, user, spec, key, job_id)
+    secret = uuid4()
+    with context.notifications.watch(job_id, for_end=True, secret=secret) as watch:
+        job = await submit(context, user, spec, key, job_id, secret=secret)
         if job.id == job_id:
             return await _ended(context, job, until, watch, gone)
     if job.status.terminal:

@@ -100,6 +100,7 @@ class Job:
     spec_brief: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
+    secret: UUID | None = None
 
     @classmethod
     def new(
@@ -122,6 +123,7 @@ class Job:
         name: str | None = None,
         request_id: str | None = None,
         traceparent: str | None = None,
+        secret: UUID | None = None,
     ) -> "Job":
         """A job that is not accepted yet, as it will be right after its acceptance but for what Postgres adds: `seq`,
         `created_at`, `rank` and `queue_position`."""
@@ -160,6 +162,7 @@ class Job:
             spec_brief=spec_brief,
             request_id=request_id,
             traceparent=traceparent,
+            secret=secret,
         )
 
     @property

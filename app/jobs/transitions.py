@@ -75,7 +75,8 @@ class Change:
         ends = event in _ENDINGS
         returned = (jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, jobs.c.batch_id, *also)
         tells_outcome = ends and not of_many
-        beyond = [each for each in outcome.COLUMNS if each not in returned] if tells_outcome else []
+        told = (*outcome.COLUMNS, jobs.c.secret) if tells_outcome else ()
+        beyond = [each for each in told if each not in returned]
         changed = statement.values(version=jobs.c.version + 1).returning(*returned, *beyond).cte("changed")
         recorded_data = bindparam("event_data", type_=JSON) if data is None else data(changed)
         recorded = (

@@ -81,6 +81,7 @@ jobs = Table(
     Column("reason", String(32)),
     Column("error", Text),
     Column("result", JSON(none_as_null=True)),
+    Column("secret", Uuid),  # of the request that waits for the end: it believes an outcome that has it
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),

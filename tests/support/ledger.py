@@ -39,12 +39,13 @@ class Ledger:
         timeout_s: float = 60.0,
         small: bool = False,
         work: Work | None = None,
+        secret: UUID | None = None,
     ) -> UUID:
         """Accept a job, for the dispatcher to hand over; without `spec` one that the children of tests understand."""
         new = self._new(
             spec=spec or {"do": do}, owner=owner, priority=priority, needs=needs, timeout_s=timeout_s, small=small
         )
-        self.database.run(accept.accept, replace(new, work=None if work is None else work.model_dump()))
+        self.database.run(accept.accept, replace(new, work=None if work is None else work.model_dump(), secret=secret))
         return new.id
 
     def submit_small(self, do: str = "say hello", *, owner: str = "ada") -> UUID:

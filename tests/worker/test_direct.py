@@ -109,3 +109,13 @@ def test_the_spec_of_another_job_is_dropped(messages: DirectMessages, other: psy
     send_spec(other, job_id, 1, "{}")
     send(other, job_id, 2)
     assert taken(messages, 2) == [DirectMessage(job_id, 1), DirectMessage(job_id, 2, Ahead(job_id, 2, "{}", None))]
+
+
+def test_messages_that_nobody_of_ours_sent_are_passed_over(messages: DirectMessages, other: psycopg.Connection) -> None:
+    messages.listen()
+    for channel in ("warpfold_slot_", "warpfold_spec_"):
+        for payload in ("", "nonsense", f"{uuid4()} first", "1 2 3 4"):
+            other.execute("select pg_notify(%s || md5(%s), %s)", (channel, WORKER, payload))
+    job_id = uuid4()
+    send(other, job_id, 1)
+    assert taken(messages, 1) == [DirectMessage(job_id, 1)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -19,6 +19,7 @@ from warpfold.app.jobs.store import Job
 from warpfold.contract.states import Reason
 
 WORKER = "here:cpu"
+SECRET = uuid4()
 RESULT: Mapping[str, Any] = {"value": 1.5, "hex": "0x1.8p+0", "text": 'a "quote", ä line\nand \\ another'}
 
 Heard = Callable[[], list[tuple[str, str]]]
@@ -46,7 +47,7 @@ def heard(database_url: str) -> Iterator[Heard]:
 @contextmanager
 def running(ledger: Ledger, database: BlockingDatabase) -> Iterator[tuple[Job, Lease]]:
     """A job as it was accepted, and the lease on it."""
-    job_id = ledger.submit(small=True)
+    job_id = ledger.submit(small=True, secret=SECRET)
     accepted = ledger.job(job_id)
     lease = database.run(leases.claim, job_id, 1, WORKER, 60.0)
     assert lease is not None
@@ -71,9 +72,18 @@ def test_the_outcome_that_is_told_is_what_a_reader_of_the_row_finds(
         end(database, lease)
         (first, message), *rest = heard()
         assert (first, [channel for channel, _ in rest]) == (OUTCOME, [ENDED])
-        job_id, _, text = message.partition(" ")
-        assert job_id == str(accepted.id)
+        job_id, secret, text = message.split(" ", 2)
+        assert (job_id, secret) == (str(accepted.id), str(SECRET))
         assert store.with_outcome(accepted, outcome.values_of(text)) == database.run(store.ended, accepted)
+
+
+def test_of_a_job_that_no_request_waits_for_the_end_alone_is_told(
+    ledger: Ledger, database: BlockingDatabase, heard: Heard
+) -> None:
+    lease = database.run(leases.claim, ledger.submit(small=True), 1, WORKER, 60.0)
+    assert lease is not None
+    database.run(leases.succeed, lease, RESULT, ())
+    assert [channel for channel, _ in heard()] == [ENDED]
 
 
 def test_an_end_that_is_undone_is_not_told(ledger: Ledger, database: BlockingDatabase, heard: Heard) -> None:
@@ -96,6 +106,25 @@ def test_of_several_jobs_that_end_together_and_of_a_long_result_the_end_alone_is
         with running(ledger, database) as (_, lease):
             database.quickly(groups.end, [(lease, Success({"long": "a" * length}))])
         assert [channel for channel, _ in heard()] == ([OUTCOME, ENDED] if length == 7_000 else [ENDED])
+
+
+@pytest.mark.usefixtures("without_timer")
+def test_a_forged_outcome_is_not_believed(api: Api, database_url: str) -> None:
+    http = api.client("ann")
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(lambda: http.post("/v1/jobs", json=THREE_VALUES, headers={"Prefer": "wait=40"}))
+        while not (jobs := api.client("bob").get("/v1/jobs").json()["items"]):
+            pass
+        job_id = jobs[0]["id"]
+        api.until_watched(job_id)
+        with psycopg.connect(conninfo(database_url), autocommit=True) as forger:
+            for secret in ("", str(uuid4()), "ä"):
+                forged = f'{job_id} {secret} {{"status": "succeeded"}}\n{{"value": 666}}'
+                forger.execute("select pg_notify(%s, %s)", (OUTCOME, forged))
+            forger.execute("select pg_notify(%s, %s)", (OUTCOME, job_id))
+            forger.execute("select pg_notify(%s, %s)", (ENDED, job_id))
+        api.finish(api.claim(job_id), {"value": 6})
+        assert held.result().json()["result"] == {"value": 6}
 
 
 @pytest.mark.usefixtures("without_timer")
