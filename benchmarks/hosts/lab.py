@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.hosts import clock
+from benchmarks.hosts.calls import ROOT
 from benchmarks.hosts.clock import Clock
 
 _MOST = 1 << 16
@@ -146,6 +147,7 @@ class _Nursery:
                 [sys.executable, "-m", "benchmarks.hosts.machine", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 env=environment,
+                cwd=ROOT,
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,

@@ -13,8 +13,6 @@ from benchmarks.hosts.drill import Drill
 from benchmarks.hosts.stage import stage
 from tests.support.servers import folder
 
-_WHY_NOT = calls.why_not()
-
 QUICK = {
     "WARPFOLD_LEASE_S": "3",
     "WARPFOLD_MAX_LOSSES": "20",  # where a loaded machine keeps a worker from its heartbeat, too
@@ -26,8 +24,9 @@ QUICK = {
 JOBS = 10
 
 
-@pytest.mark.skipif(_WHY_NOT is not None, reason=str(_WHY_NOT))
 def test_machines_that_are_lost_lose_no_job_and_run_none_twice(cluster: Path) -> None:
+    if (why := calls.why_not()) is not None:
+        pytest.skip(why)
     with folder() as files, stage(files, cluster, **QUICK) as on, calls.inside_network(on.user.pid):
         drill = Drill(on)
         try:
