@@ -293,11 +293,20 @@ class CudaBackend:
 
 @dataclass(frozen=True, slots=True)
 class _AtOnce:
-    """A GPU that takes blocks of arrays that do not fit it as a whole."""
+    """A GPU that takes blocks of arrays that do not fit it as a whole, on whichever thread."""
 
     backend: CudaBackend
 
+    def _bind(self) -> None:
+        """Make this GPU the thread's own. Calls of the driver, such as those that ask how many blocks of a kernel run
+        at a time, need its context, and CuPy sets none where the number of the device is the current one already."""
+        import cupy
+
+        with cuda_errors("the thread of a GPU"):
+            cupy.cuda.runtime.setDevice(self.backend.gpu.index)
+
     def reduce(self, source: Elements, op: str, **options: Any) -> Reduction:
+        self._bind()
         return self.backend.reduce(source, op, **options)
 
     def reduce_groups(
@@ -314,4 +323,5 @@ class _AtOnce:
         other: Elements | None = None,
         states: bool = False,
     ) -> GroupedReduction:
+        self._bind()
         return self.backend.reduce_at_once(source, shape, grouping, op_named(op), nan_policy, progress, ddof)

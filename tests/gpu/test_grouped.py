@@ -14,6 +14,7 @@ from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.scaling.placement import Gang
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.finish import value_of
@@ -244,10 +245,19 @@ def test_several_gpus_together_have_the_bits_of_one(backend: CudaBackend) -> Non
     gpus = len(visible_devices())
     if gpus < 2:
         pytest.skip("there is one GPU")
-    members = [CudaBackend(number) for number in range(gpus)]
+    members = [CudaBackend(number).at_once() for number in range(gpus)]
     for shape, grouping in IN_PIECES:
         source = ArraySource(adversarial("any finite", DTYPES["float32"], int(np.prod(shape)), 3).reshape(shape))
         whole = backend.reduce_groups(source, shape, grouping, "sum")
         for most in (20_000, 1 << 20):
             made = reduce_spread(members, source, shape, grouping, "sum", most)
             assert list(map(repr, made.listed())) == list(map(repr, whole.listed())), (shape, grouping)
+
+
+def test_a_gang_has_the_bits_of_one_gpu(backend: CudaBackend) -> None:
+    gang = Gang()
+    for shape, grouping in IN_PIECES:
+        source = ArraySource(adversarial("any finite", DTYPES["float64"], int(np.prod(shape)), 4).reshape(shape))
+        made, whole = (on.reduce_groups(source, shape, grouping, "mean") for on in (gang, backend))
+        assert list(map(repr, made.listed())) == list(map(repr, whole.listed())), (shape, grouping)
+    assert gang.spent
