@@ -147,7 +147,7 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
         raise ImportError(f"groups of frames need pyarrow: {install('frames')}") from error
     named: Any = data
     if columns is not None and library_of(data) == "pandas":
-        named = named[list(columns)]  # others may hold what Arrow does not
+        named = named[list(dict.fromkeys(columns))]  # others may hold what Arrow does not
     try:
         if library_of(data) == "pandas":
             table = pyarrow.Table.from_pandas(named, preserve_index=False)

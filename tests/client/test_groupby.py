@@ -31,6 +31,8 @@ def test_a_frame_comes_back_as_a_frame_of_its_library(client: Client) -> None:
     )
     assert isinstance(in_polars, pl.DataFrame)
     assert in_polars.to_dict(as_series=False) == {"region": SUMS["region"], "price": SUMS["price"]}
+    twice = client.groupby(pd.DataFrame(SALES), "region").agg(least=("price", "min"), most=("price", "max"))
+    assert twice.to_dict("list") == {"region": ["north", "south"], "least": [-2.5, 1.0], "most": [2.5, 1e16]}
     table = client.groupby(SALES, ["region"]).agg(
         {"price": "sum", "sold": ["sum", "max"]}, n=("price", "count_nonzero")
     )
