@@ -39,6 +39,22 @@ def test_a_benchmark_shows_its_progress_and_then_its_charts(visit: Visiting, das
     expect(visited.page.get_by_role("group", name="Measured points")).to_contain_text("numpy")
 
 
+def test_a_sweep_of_shapes_is_a_heat_map(visit: Visiting, dashboard: Dashboard) -> None:
+    sweep = {
+        "kind": "benchmark", "strategies": ["exact", "numpy"], "backend": "cpu", "caches": ["hot"],
+        "rows": [1000], "columns": [3, 40], "time_limit_s": 0.05, "min_samples": 2,
+    }  # fmt: skip
+    with dashboard.client() as client:
+        job = client.submit(sweep)
+    page = visit().page
+    page.goto(f"/jobs/{job.id}")
+    chart = page.get_by_role("img", name=re.compile("Exact beside the best of numpy: axis 1, sum of float32"))
+    expect(chart.locator("svg path").first).to_be_attached()
+    expect(chart).to_have_accessible_name(re.compile("The exact strategy is faster at [0-2] of 2 shapes"))
+    expect(chart.get_by_text(re.compile("^[0-9.]+ ×$"))).to_have_count(2)
+    expect(page.get_by_role("group", name="Measured points")).to_contain_text("1,000 × 40, axis 1")
+
+
 def test_a_running_job_is_cancelled_after_a_question(visit: Visiting, dashboard: Dashboard) -> None:
     page = visit().page
     with dashboard.client() as client:

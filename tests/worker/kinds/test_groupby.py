@@ -155,6 +155,18 @@ def test_what_cannot_be_grouped_names_its_field(
     assert words in str(caught.value)
 
 
+def test_a_job_that_reaches_too_many_groups_leaves_nothing(root: Path, grouped: Grouped) -> None:
+    parquet.write_table(pyarrow.table({"k": np.arange(20_000), "x": np.ones(20_000)}), root / "more.parquet")
+    before = sorted(path for path in (root / "artefacts").rglob("*") if path.is_file())
+    with pytest.raises(InvalidInput, match="more than 15,000 groups: 20,000 were reached") as refused:
+        grouped(
+            source={"type": "table", "path": "more.parquet"}, by=["k"],
+            aggregations=[{"op": "sum", "column": "x"}], max_groups=15_000,
+        )  # fmt: skip
+    assert refused.value.field == "max_groups"
+    assert sorted(path for path in (root / "artefacts").rglob("*") if path.is_file()) == before
+
+
 def test_more_groups_than_a_result_holds_are_stored_as_a_table(root: Path, grouped: Grouped) -> None:
     parquet.write_table(pyarrow.table({"k": np.arange(10_001), "x": np.ones(10_001)}), root / "many.parquet")
     source = {"type": "table", "path": "many.parquet"}

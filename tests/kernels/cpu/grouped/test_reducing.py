@@ -181,6 +181,20 @@ def test_parts_and_threads_do_not_show(op: str, piece: int, monkeypatch: pytest.
                 check(array, dtype, grouping, OPS[op], policy=NanPolicy.OMIT, other=other)
 
 
+@pytest.mark.parametrize("op", ["sum", "mean", "std", "norm2", "max"])
+def test_an_order_within_the_values_does_not_show(op: str) -> None:
+    rng = np.random.default_rng(11)
+    array = (rng.standard_normal((40, 30)) * np.exp2(rng.integers(-60, 60, (40, 30)))).astype(np.float64)
+    offsets = (0, 7, 7, 400, 1200)
+    shuffled = np.concatenate([rng.permutation(part) for part in np.split(array.reshape(-1), offsets[1:-1])])
+    for one, other, grouping in (
+        (array, rng.permuted(array, axis=1), AlongAxes((1,))),
+        (array, rng.permuted(array, axis=0), AlongAxes((0,))),
+        (array, shuffled.reshape(40, 30), Segments(offsets)),
+    ):
+        assert repr(reduced(one, grouping, op).listed()) == repr(reduced(other, grouping, op).listed())
+
+
 @pytest.mark.parametrize("scale", [0, 4, 60], ids=["narrow", "wide", "all exponents"])
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("op", ["sum", "mean", "norm1", "var"])
