@@ -166,15 +166,15 @@ def heat_map(text: ChartText, plane: Plane, cells: Sequence[Cell]) -> Chart:
     """`cells` on a plane. The figures stand in the cells as well, for those who cannot tell the colours apart."""
     reach = max((abs(math.log(cell.value / plane.middle)) for cell in cells if cell.value > 0), default=0.0)
     # As far from the middle on both sides, on a scale of ratios.
-    low, high = plane.middle / math.exp(reach or 1), plane.middle * math.exp(reach or 1)
+    low, high, *light = (plane.middle * math.exp(share * (reach or 1)) for share in (-1, 1, -0.7, 0.7))
     data = [{"x": f"{cell.x:,}", "y": f"{cell.y:,}", "value": cell.value, "shown": cell.shown} for cell in cells]
     columns, rows = sorted({cell.x for cell in cells}), sorted({cell.y for cell in cells}, reverse=True)
-    scale = altair.Scale(domain=[low, plane.middle, high], range=[*_ORANGE_TO_BLUE], interpolate="lab", clamp=True)
+    domain = [low, plane.middle, high]
+    scale = altair.Scale(type="log", domain=domain, range=[*_ORANGE_TO_BLUE], interpolate="lab", clamp=True)
     base = altair.Chart(inline(data)).encode(
         x=altair.X("x:N", title=plane.x, sort=[f"{size:,}" for size in columns], axis=altair.Axis(labelAngle=0)),
         y=altair.Y("y:N", title=plane.y, sort=[f"{size:,}" for size in rows]),
     )
-    light = (low + 0.3 * (plane.middle - low), high - 0.3 * (high - plane.middle))
     dark = f"datum.value < {light[0]!r} || datum.value > {light[1]!r}"
     ink = altair.condition(dark, altair.value("#ffffff"), altair.value("#1b1f24"))
     picture = altair.layer(
