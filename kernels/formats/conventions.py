@@ -1,5 +1,6 @@
-"""What the attributes of an array say of its values (CF conventions, sections 2.5.1 and 8.1), which NetCDF-4 files
-carry and xarray writes into Zarr: some elements stand for missing values, and others are packed."""
+"""Attributes by which an array says what its elements mean (CF conventions, sections 2.5.1 and 8.1): some elements
+stand for missing values, and others are packed. NetCDF-4 files have such attributes, and xarray writes them into
+Zarr."""
 
 import base64
 import struct
@@ -20,7 +21,8 @@ _PACKED = {"scale_factor": 1, "add_offset": 0}
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The values that stand for no value. False if there are none but NaN, which is NaN to a reduction too."""
+    """The values that stand for a missing element. The object is false where NaN is the only one: a reduction has a
+    policy of its own for NaN."""
 
     values: tuple[Any, ...]
     path: str
@@ -44,7 +46,8 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How the attributes are taken: `stored` ignores them, and `refuse_nulls` makes a missing value an error."""
+    """What a request wants of the attributes: `stored` ignores them, and `refuse_nulls` makes a missing value an
+    error."""
 
     stored: bool = False
     refuse_nulls: bool = False
@@ -69,8 +72,8 @@ class Conventions:
 
 
 def _numbers(name: str, written: Any, dtype: "np.dtype[Any]") -> list[Any]:
-    """The values that an attribute names, of those that an element may equal. xarray writes a float into Zarr version 3
-    as the base64 of its bytes, and NaN may be written as a word. Raises InvalidInput where they are no numbers."""
+    """The values of an attribute that an element can equal. xarray writes a float into Zarr version 3 as the base64
+    of its bytes, and NaN may be written as a word. Raises InvalidInput where they are no numbers."""
     native = dtype.newbyteorder("=")
     values = np.asarray(written).ravel()
     if values.dtype.kind in "USO":

@@ -1,4 +1,4 @@
-"""Files by their names within something: a folder, of which no link is followed, wherever it leads, or an archive."""
+"""Files that are read by their names: those of a folder, in which no link is followed, or those of an archive."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ def open_within(folder: int, parts: Sequence[str]) -> int:
 
 
 class Tree(Protocol):
-    """Files by their names, which are paths with slashes."""
+    """Files that are read by their names, which are paths with slashes."""
 
     def size(self, name: str) -> int | None:
         """Bytes of the file `name`; None if there is no such file. Raises OSError."""

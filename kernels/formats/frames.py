@@ -279,6 +279,7 @@ def _length(array: Any) -> int:
 
 
 def _type_of(dtype: DType) -> Any:
-    """The type of pyarrow for keys of `dtype`: bfloat16, which pyarrow has not, is a float as good as another."""
+    """pyarrow's type for keys of `dtype`. pyarrow has no bfloat16: float32 stands for it, for keys of either are
+    refused."""
     pyarrow = required("pyarrow", "tables")
     return pyarrow.from_numpy_dtype(dtype.numpy if dtype.native else DTYPES["float32"].numpy)

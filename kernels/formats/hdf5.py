@@ -1,4 +1,4 @@
-"""Datasets of HDF5 files, and so variables of NetCDF-4 files.
+"""Datasets of HDF5 files. The variables of NetCDF-4 files are such datasets.
 
 A dataset that lies in the file as it is in memory is read like a .npy file. Others are decoded by the HDF5 library,
 block after block. What would read another file (external links, external storage, virtual datasets) is refused: a file

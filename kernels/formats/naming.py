@@ -1,4 +1,4 @@
-"""Names within a file, and faults of its contents, as a user reads them."""
+"""The words of errors about names within a file, and about faults of its contents."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

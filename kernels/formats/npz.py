@@ -33,8 +33,7 @@ _SUFFIX = ".npy"
 
 
 class _Bounded:
-    """A file from which nothing is read that is longer than a directory may be: what an archive claims is not
-    believed."""
+    """A file that refuses to read more at once than a directory may be long: an archive may claim any length."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -52,7 +52,7 @@ def delimiter_of(name: str) -> str:
 
 
 def is_text(name: str) -> bool:
-    """Whether a file is called like a table of text."""
+    """Whether a file's name is that of a table of text."""
     return _unpacked(name).endswith((".csv", ".tsv", ".tab"))
 
 

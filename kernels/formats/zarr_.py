@@ -112,8 +112,8 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
 
 
 class _OwnLoop(local):
-    """An event loop for each thread that reads, which does itself what zarr-python would hand to other threads.
-    zarr-python has one loop for all threads, and that loop copies the elements of every chunk."""
+    """An event loop of each reading thread, which runs what zarr-python would hand to other threads. zarr-python
+    has one loop for all threads, and that loop copies the elements of every chunk."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -134,7 +134,7 @@ class _OwnLoop(local):
 
 
 class _AtOnce(ThreadPoolExecutor):
-    """Does what is submitted before `submit` returns, in the same thread."""
+    """An executor that runs each task before `submit` returns, in the thread that calls it."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         done: Future[Any] = Future()
