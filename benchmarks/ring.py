@@ -33,13 +33,12 @@ LANES = LaneShape()
 SHAPES = (
     RingShape(),
     RingShape(lanes=None),
-    RingShape(lanes=replace(LANES, most_threads=15)),
-    RingShape(lanes=replace(LANES, first_bytes=MIB // 16)),
-    RingShape(lanes=replace(LANES, first_bytes=MIB // 16, most_threads=15)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=64, first_bytes=MIB // 16)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=64, first_bytes=MIB // 16, most_threads=15)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=48, first_bytes=MIB // 16, most_threads=14)),
-    RingShape(lanes=replace(LANES, parts=64, first_bytes=MIB // 16, most_threads=15)),
+    RingShape(lanes=replace(LANES, most_threads=14)),
+    RingShape(lanes=replace(LANES, parts=24, most_threads=14)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=48, most_threads=14)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=32, most_threads=14)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=24, most_threads=12)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, parts=48, most_threads=14, first_bytes=MIB // 16)),
 )
 
 

@@ -40,15 +40,9 @@ NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null")
 _FIRST_BYTES = 1 << 22
 """The block that tells the dtypes, and the longest line."""
 
-_BLOCK_BYTES = 1 << 23
-"""The most that one thread of Python has parsed at a time: each block takes the interpreter's lock several times, for
-which all other threads wait."""
-
-_ALL_BLOCKS_BYTES = 1 << 28
-"""The most that the blocks of all threads take together."""
-
-_PART_BYTES = 1 << 20
-"""What one thread of pyarrow's own parses at a time of a block."""
+_BLOCK_BYTES = 3 << 20
+"""The most that one thread parses at a time. On 16 cores smaller blocks cost more hand-overs of the interpreter's lock,
+and in larger ones, or where pyarrow's own threads share a block, threads wait for each other in the end."""
 
 _LEAST_BLOCK_BYTES = 1 << 20
 """A short file is cut for fewer threads, because a block costs about as much as parsing 100 KiB."""
@@ -145,9 +139,6 @@ class TextFile:
         self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
         self._size = file.seek(0, 2)
         self.block_bytes = _even_blocks(self._size, usable_cores())
-        # Where this reduction may use fewer cores than there are, it must not use the threads of pyarrow, which has one
-        # for each.
-        self._parts = usable_cores() >= required("pyarrow", "tables").cpu_count()
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
@@ -259,16 +250,10 @@ class TextFile:
     def _parsed(self, number: int, block: memoryview, types: dict[str, Any]) -> Any:
         """The columns that `types` names, of the block with this number: a table."""
         pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
-        names, converting = self.names if number else None, self._converting(types)
-        if self._parts and len(block) > _PART_BYTES:
-            parts = csv.ReadOptions(use_threads=True, block_size=_PART_BYTES, column_names=names)
-            with suppress(
-                pyarrow.ArrowInvalid
-            ):  # one thread can tell which row is wrong, and read a line of any length
-                return csv.read_csv(pyarrow.BufferReader(block), parts, self._parsing, converting)
-        whole = csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names)
+        names = self.names if number else None
+        reading = csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names)
         try:
-            return csv.read_csv(pyarrow.BufferReader(block), whole, self._parsing, converting)
+            return csv.read_csv(pyarrow.BufferReader(block), reading, self._parsing, self._converting(types))
         except pyarrow.ArrowInvalid as error:
             raise pyarrow.ArrowInvalid(self._by_rows_of_the_file(str(error), number)) from None
 
@@ -322,9 +307,8 @@ class TextFile:
 def _even_blocks(size: int, threads: int) -> int:
     """The bytes of a block where each thread parses as many blocks: with one block more than that, all other threads
     would wait for it in the end."""
-    most = min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, _ALL_BLOCKS_BYTES // threads))
-    rounds = max(1, -(-size // (threads * most)))
-    return min(most, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
+    rounds = max(1, -(-size // (threads * _BLOCK_BYTES)))
+    return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
 
 
 def _in_memory(lines: bytes) -> Block:
