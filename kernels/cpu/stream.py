@@ -1,12 +1,10 @@
 """Streams: a source is read piece by piece on all cores, so that no array need fit in memory."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from warpfold.kernels.backend import Progress, Stages
@@ -130,28 +128,17 @@ class _Shared:
 
 
 def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
-    running = [_threads().submit(_work, shared, fold, None) for fold in folds]
-    try:
-        while wait(running, timeout=REPORT_S).not_done:
-            if progress is not None:
-                shared.report(progress)
-    finally:
-        shared.stop.set()  # where progress raised
-        shared.given_up.set()
-        wait(running)  # no thread reads a source any more that its owner closes
+    with ThreadPoolExecutor(len(folds), thread_name_prefix="reduce") as pool:
+        running = [pool.submit(_work, shared, fold, None) for fold in folds]
+        try:
+            while wait(running, timeout=REPORT_S).not_done:
+                if progress is not None:
+                    shared.report(progress)
+        finally:
+            shared.stop.set()  # where progress raised: leaving the pool waits for the parts in hand
+            shared.given_up.set()
     for job in running:
         job.result()
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    """Threads that stay for the next reduction: on 16 cores starting them takes milliseconds, and what they parse and
-    decode into is memory that they have by now."""
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="reduce")
-
-
-if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
-    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def _work(shared: _Shared, fold: Folding, progress: Progress | None) -> None:

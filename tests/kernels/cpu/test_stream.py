@@ -1,9 +1,6 @@
 """Reading a source in pieces on several threads."""
 
-import os
-import signal
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -143,17 +140,3 @@ class Together:
         return self.count
 
     def state(self) -> None: ...
-
-
-def test_a_forked_process_reduces_with_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "usable_cores", lambda: 2)
-    count = 5 * MADE_PIECE
-    assert total(Counted(count)) == count * (count - 1) // 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
-        child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(60)  # nobody waits longer for a child that hangs
-        os._exit(0 if total(Counted(count)) == count * (count - 1) // 2 else 1)
-    assert os.waitpid(child, 0)[1] == 0
