@@ -97,8 +97,11 @@ _ON_GPU = (
     .join(workers, and_(workers.c.id == jobs.c.worker, workers.c.backend == "cuda"))
     .where(jobs.c.started_at.is_not(None))
 )
-# Two reads, each of an index: what ended today, and what runs.
-_today = union_all(_ON_GPU.where(jobs.c.finished_at >= MIDNIGHT), _ON_GPU.where(is_(Status.RUNNING))).subquery("today")
+# Two reads, each of an index: what ended today, and what runs. A service that never had a GPU reads nothing of today.
+_had_gpu = select(workers.c.id).where(workers.c.backend == "cuda").exists()
+_today = union_all(
+    _ON_GPU.where(_had_gpu, jobs.c.finished_at >= MIDNIGHT), _ON_GPU.where(is_(Status.RUNNING))
+).subquery("today")
 gpu_seconds = (
     select(_today.c.owner_id, func.sum(_today.c.seconds).label("seconds")).group_by(_today.c.owner_id)
 ).subquery("gpu_seconds")

@@ -1,11 +1,16 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
+import psycopg
 
 from tests.support.api import THREE_VALUES, Api
+from tests.support.ledger import Ledger
+from tests.support.query_plans import Explained
+from warpfold.app.db import conninfo
 from warpfold.app.quotas import holds
-from warpfold.app.quotas.quota import Limits
+from warpfold.app.quotas.quota import Limits, quota_of
 
 
 def submissions(api: Api, user: str, count: int, at_once: int) -> list[httpx.Response]:
@@ -57,3 +62,25 @@ def test_a_waiting_job_tells_its_hold_and_its_etag_changes_with_it(own_api: Api)
     assert held.status_code == 200
     assert held.json()["hold"] == {"quota": "running", "limit": 0.0, "until": None}
     assert http.get(path, headers={"If-None-Match": held.headers["ETag"]}).status_code == 304
+
+
+_ENDED = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, status, worker, started_at, finished_at)
+    select gen_random_uuid(), %s, 'reduce', 1, 'any', 60, '{}', 'succeeded', %s, now() - interval '0.5 s', now()
+    from generate_series(1, %s)
+"""
+
+
+def test_gpu_seconds_are_those_of_slots_with_a_gpu_and_cost_nothing_without_one(
+    ledger: Ledger, database_url: str
+) -> None:
+    ada, cpu = ledger.owner("ada"), ledger.worker("cpu")
+    with psycopg.connect(conninfo(database_url), autocommit=True) as connection:
+        connection.execute(_ENDED, (ada, cpu, 300))
+        with closing(Explained(database_url)) as explained:
+            reads = explained.reads(quota_of, "ada", Limits())
+        assert sum(read.rows for read in reads) < 100, reads
+        connection.execute(_ENDED, (ada, ledger.worker("cuda:0"), 3))
+    quota = ledger.database.run(quota_of, "ada", Limits())
+    assert quota is not None
+    assert 0 < quota.usage.gpu_seconds_today <= 1.5  # less in the second after midnight
