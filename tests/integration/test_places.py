@@ -136,8 +136,8 @@ def test_what_fails_says_why_and_no_secret_is_anywhere(world: World) -> None:
         ]
         for job in client.jobs():
             path = f"{world.service.url}/v1/jobs/{job.id}"
-            seen.append(httpx.get(path, headers=client_headers(world)).text)
-            seen.append(httpx.get(f"{path}/result", headers=client_headers(world)).text)
+            seen.append(httpx.get(path, headers=client_headers(world), timeout=60).text)
+            seen.append(httpx.get(f"{path}/result", headers=client_headers(world), timeout=60).text)
     logs = [path.read_text(errors="replace") for path in world.log.parent.rglob("*log*") if path.is_file()]
     assert any("s3://bucket/none.npy" in text for text in seen)
     with psycopg.connect(world.service.settings.database_url) as connection:

@@ -1,8 +1,11 @@
 """What the fork server of the tests does before it forks (`tests/support/warm.py`): it imports the service, and loads
 what a CPU slot compiles, so that no fork has to."""
 
+import fcntl
 import gc
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest  # noqa: F401 (forks unpickle classes of its)
 
@@ -12,6 +15,8 @@ from warpfold.worker import boot, dispatcher, execute  # noqa: F401
 from warpfold.worker.kinds import runs
 
 runs()
-CpuBackend().close()
+with (Path(tempfile.gettempdir()) / "warpfold-tests.lock").open("w") as turn:
+    fcntl.flock(turn, fcntl.LOCK_EX)  # what the first process of pytest compiles, the others load
+    CpuBackend().close()
 assert threading.active_count() == 1, "a process of several threads cannot be forked"
 gc.freeze()  # a collection in a fork would copy every page that it looks at
