@@ -45,7 +45,7 @@ _BLOCK_BYTES = 3 << 20
 and in larger ones, or where pyarrow's own threads share a block, threads wait for each other in the end."""
 
 _LEAST_BLOCK_BYTES = 1 << 20
-"""A short file is cut for fewer threads, because a block costs about as much as parsing 100 KiB."""
+"""A short file is cut for fewer threads, because each block costs hand-overs of the lock, too."""
 
 _HEAD_BYTES = 1 << 16
 """The beginning of a file that tells the columns' names."""

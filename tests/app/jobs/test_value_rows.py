@@ -56,3 +56,13 @@ def test_groups_have_columns_of_their_keys_and_values(http: httpx.Client, api: A
         ["north", "2", "1.0000000000000002e+16", "0x1.1c37937e08001p+53"],
         ["south", "1", "2.5", "0x1.4000000000000p+1"],
     ]
+
+
+def test_decimals_have_a_column_for_the_exact_value(http: httpx.Client, api: Api) -> None:
+    job_id = http.post("/v1/jobs", json=THREE_VALUES).json()["id"]
+    api.finish(api.claim(job_id), {**RESULT, "value": 0.3, "hex": "0x1.3333333333333p-2", "decimal": "0.30"})
+    answer = http.get(f"/v1/jobs/{job_id}/result", params={"format": "csv"})
+    assert list(csv.reader(io.StringIO(answer.text))) == [
+        ["value", "hex", "count", "decimal"],
+        ["0.3", "0x1.3333333333333p-2", "3", "0.30"],
+    ]
