@@ -66,6 +66,7 @@ OpOfOneArray = Annotated[
     Field(json_schema_extra={"enum": [op.name for op in OPS.values() if op.sources == 1]}),
 ]
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
+AxisOfMatrix = Annotated[int, Field(ge=0, le=1, strict=True)]
 
 
 class BenchmarkSpec(Task):
@@ -135,7 +136,7 @@ class BenchmarkSpec(Task):
     columns: Listed[Size] | None = Field(
         None, max_length=MAX_VALUES, description="The numbers of columns of matrices, which lie in C order."
     )
-    axis: Listed[Literal[0, 1]] | None = Field(
+    axis: Listed[AxisOfMatrix] | None = Field(
         None,
         max_length=2,
         description="The axes along which matrices are reduced: 1 gives a value for each row, 0 one for each column. "

@@ -47,6 +47,9 @@ SPECS: list[Mapping[str, Any]] = [
         "time_limit_s": 0.25,
         "priority": "high",
     },
+    {"kind": "benchmark", "strategies": ["exact", "numpy"], "rows": [10, 20], "columns": [3], "axis": [0, 1]},
+    {"kind": "benchmark", "strategies": ["polars"], "rows": [10], "groups": [3], "key_order": ["sorted", "random"]},
+    {"kind": "reduce", "source": {"type": "path", "path": "x.npy"}, "axis": [0], "backend": "gang"},
 ]
 
 

@@ -129,7 +129,7 @@ def test_shapes_are_the_product_of_their_lists(spec: dict[str, Any], shapes: lis
         ({**BENCHMARK, "groups": [5]}, "groups", "`groups` needs `rows`"),
         ({**TABLES, "axis": [1]}, "axis", "`axis` needs `columns`"),
         ({**MATRICES, "key_order": ["random"]}, "key_order", "`key_order` needs `groups`"),
-        ({**MATRICES, "axis": [2]}, "axis.0", "Input should be 0 or 1"),
+        ({**MATRICES, "axis": [2]}, "axis.0", "less than or equal to 1"),
         ({**TABLES, "key_order": ["shuffled"]}, "key_order.0", "'random' or 'sorted'"),
         ({**MATRICES, "rows": []}, "rows", "at least one value"),
         ({**MATRICES, "columns": [3, 3]}, "columns", "each value once"),
