@@ -11,6 +11,7 @@ from sqlalchemy import ARRAY, JSON, Boolean, Connection, DateTime, Uuid, bindpar
 from sqlalchemy.exc import DataError, OperationalError
 
 from warpfold.app.db import BlockingDatabase, Database, conninfo
+from warpfold.app.driver import BlockingDriver
 
 _WHOLE = select(
     bindparam("id", type_=Uuid).label("id"),
@@ -127,3 +128,18 @@ def test_a_request_that_is_given_up_leaves_no_connection_in_the_middle(api: Use)
         return await database.quickly(divide, 1)
 
     assert api(asked) == 1
+
+
+def test_with_one_connection_that_is_lost_the_idle_ones_are_given_up(database_url: str) -> None:
+    driver = BlockingDriver(conninfo(database_url), {"application_name": "cut off"})
+
+    def beside_another(connection: Connection) -> int:
+        return divide(connection, 1) + driver.run(divide, 1)
+
+    assert driver.run(beside_another) == 2, "two connections are idle now"
+    with psycopg.connect(conninfo(database_url), autocommit=True) as other:
+        other.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cut off'")
+    with pytest.raises(OperationalError):
+        driver.run(divide, 1)
+    assert driver.run(divide, 1) == 1, "by a new connection"
+    driver.close()
