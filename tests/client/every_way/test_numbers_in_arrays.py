@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tests.support.shell import Shell
 from warpfold.client import Client, ExactState, local
-from warpfold.client.arrays import parts_of
+from warpfold.client.arrays import Part, parts_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import integer
 
@@ -58,7 +58,11 @@ def of_columns(columns: Columns) -> Sum:
 
 def reduced(data: object) -> Sum:
     """The exact sum of what the client takes `data` for, part by part as `Client.reduce` adds it."""
-    parts = parts_of(data)
+    return sum_of(parts_of(data))
+
+
+def sum_of(parts: list[Part]) -> Sum:
+    """The exact sum of parts, as `Client.reduce` adds them."""
     states = [ExactState.from_bytes(local.reduce(part.array).state or b"") for part in parts]
     state = states[0]
     for other in states[1:]:
@@ -163,19 +167,20 @@ def test_a_list_of_columns_is_summed_exactly_or_refused(columns: Columns) -> Non
 
 @given(columns=_columns(), at=st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_a_null_beside_integers_is_refused_by_name_and_beside_floats_is_a_nan(columns: Columns, at: int) -> None:
+def test_a_null_is_left_out_and_counted_or_refused_by_name(columns: Columns, at: int) -> None:
     values = {name: array.tolist() for name, array in columns.items()}
+    left = {name: np.delete(array, at % array.size) for name, array in columns.items()}
     for column in values.values():
         column[at % len(column)] = None
     types = {name: pyarrow.from_numpy_dtype(array.dtype) for name, array in columns.items()}
     arrow = pyarrow.table({name: pyarrow.array(column, types[name]) for name, column in values.items()})
     own = pandas.DataFrame({name: arrow[name].to_pandas(types_mapper=pandas.ArrowDtype) for name in values})
     for frame in (arrow, polars.from_arrow(arrow), own, own.convert_dtypes(dtype_backend="numpy_nullable")):
-        if all(array.dtype.kind == "f" for array in columns.values()):
-            assert np.isnan(local.reduce(frame).value)
-        else:
-            with pytest.raises(TypeError, match=r"column 'c\d': .* has nulls"):
-                parts_of(frame)
+        kept = parts_of(frame, nulls="omit")
+        assert sum(part.nulls for part in kept) == len(columns)
+        assert sum_of(kept) == of_columns(left)
+        with pytest.raises(TypeError, match=r"column 'c\d': .* has nulls"):
+            parts_of(frame, nulls="raise")
 
 
 @given(columns=_columns())
