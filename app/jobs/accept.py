@@ -205,7 +205,7 @@ def submit_at_once(connection: Connection, new: Job, key: Key | None, limits: Li
     children do."""
     row = _row_of(new) | {"limit": _queued(limits), "places": places}
     directly = new.small and limits.running is None
-    row |= {"directly": directly, "pieces": direct.pieces_of(new.spec) if directly and new.ahead else 0}
+    row |= {"directly": directly, **direct.pieces_of(new.spec if directly and new.ahead else None)}
     if key is None:
         accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
     else:
@@ -339,13 +339,13 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
     position = case((bindparam("needs", type_=String) != NONE, place_of("accepted.rank", "accepted.seq")))
     waits = accepted.c.slot.is_(None)
-    spec_sent, told = direct.tell(accepted.c.slot, accepted.c.id)
+    *specs_told, told = direct.tell(accepted.c.slot, accepted.c.id)
     return select(
         accepted.c.seq,
         accepted.c.created_at,
         accepted.c.slot,
         position.label("queue_position"),
-        case((~waits, spec_sent)),
+        *specs_told,
         case((waits, func.pg_notify(QUEUE, "")), else_=told),
     ).add_cte(taken, submitted)
 
@@ -365,7 +365,7 @@ def accept(connection: Connection, new: Job) -> Job:
 
 def _row_of(new: Job) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(new, name) for name in _STORED}
-    return row | {"takes": 0 if new.needs == NONE else 1, "pieces": 0}
+    return row | {"takes": 0 if new.needs == NONE else 1, **direct.pieces_of(None)}
 
 
 def _accepted(new: Job, row: Row[*tuple[Any, ...]]) -> Job:

@@ -8,8 +8,9 @@ Before that notification others bring the spec, in pieces, if it is short: then 
 the worker claims the attempt (docs/decisions/0047-a-child-computes-while-its-attempt-is-claimed.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -18,10 +19,10 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     ColumnElement,
-    Integer,
     String,
     Text,
     bindparam,
+    case,
     cast,
     exists,
     func,
@@ -43,7 +44,7 @@ LISTEN = """
 
 _PIECE = 7_900
 """How many characters of a spec one notification carries; Postgres refuses a message of 8,000 bytes."""
-_MOST_PIECES = 4
+_PIECES = ("piece_1", "piece_2", "piece_3", "piece_4")
 
 
 def idle_slot() -> CTE:
@@ -82,29 +83,28 @@ def idle_slot() -> CTE:
     )
 
 
-def pieces_of(spec: str) -> int:
-    """How many notifications bring a spec to its worker; 0 for a spec that only the claim brings, because it is long or
-    has characters of several bytes."""
-    pieces = -(-len(spec) // _PIECE)
-    return pieces if pieces <= _MOST_PIECES and spec.isascii() else 0
+def pieces_of(spec: str | None) -> Mapping[str, str | None]:
+    """The parameters of an acceptance that bring a spec to its worker, a piece each; all are None for no spec, and for
+    one that only the claim brings, because it is long or has characters of several bytes."""
+    sent = spec is not None and len(spec) <= len(_PIECES) * _PIECE and spec.isascii()
+    texts = [spec[start : start + _PIECE] for start in range(0, len(spec), _PIECE)] if sent and spec else []
+    return dict(zip_longest(_PIECES, texts))
 
 
 def tell(slot: ColumnElement[Any], job_id: ColumnElement[Any]) -> Sequence[ColumnElement[Any]]:
     """Notify the worker of `slot`, when this transaction commits, of the first attempt of a job, and before that of its
-    `spec` in so many `pieces`: parameters of the statement, as is the `request_id`."""
+    spec in pieces: parameters of the statement, as is the `request_id`. To cut the spec here would take Postgres longer
+    than to receive it twice."""
     of_slot = func.md5(slot)
-    one, length = (literal_column(written, Integer) for written in ("1", str(_PIECE)))
-    number = func.generate_series(one, bindparam("pieces", type_=Integer)).column_valued("n")
-    spec, request_id = bindparam("spec", type_=Text), bindparam("request_id", type_=String)
-    part = func.substr(spec, (number - one) * length + one, length)
-    # Postgres sends equal messages of a transaction once, so each has its number.
-    message = func.concat_ws(
-        literal_column("' '"), job_id, number, func.coalesce(request_id, literal_column("'-'")), part
-    )
-    specs = literal_column("'warpfold_spec_'", Text) + of_slot
-    sent = select(func.count(func.pg_notify(specs, message))).scalar_subquery()
+    specs, space = literal_column("'warpfold_spec_'", Text) + of_slot, literal_column("' '", Text)
+    request_id = func.coalesce(bindparam("request_id", type_=String), literal_column("'-'"))
+    told: list[ColumnElement[Any]] = []
+    for number, name in enumerate(_PIECES, 1):
+        piece = bindparam(name, type_=Text)
+        message = func.concat_ws(space, job_id, literal_column(str(number)), request_id, piece)
+        told.append(case((slot.is_not(None) & piece.is_not(None), func.pg_notify(specs, message))))
     first_attempt = cast(job_id, Text) + literal_column("' 1'", Text)
-    return sent, func.pg_notify(literal_column("'warpfold_slot_'", Text) + of_slot, first_attempt)
+    return *told, func.pg_notify(literal_column("'warpfold_slot_'", Text) + of_slot, first_attempt)
 
 
 @dataclass(frozen=True, slots=True)
