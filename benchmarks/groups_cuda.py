@@ -9,10 +9,8 @@ all as JSON.
 """
 
 import argparse
-import ctypes
 import json
 import statistics
-import subprocess
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.groups_peers import peers_of
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
-from warpfold.kernels.cuda.compile import Unit, compile_unit, default_cache
+from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -36,12 +34,14 @@ from warpfold.kernels.cuda.keyed.shapes import (
     FewShape,
     KeyedShapes,
     PartShape,
+    StreamShape,
     few_kernel,
     part_kernel,
     runs_kernel,
     sample_kernel,
     sizes_kernel,
     starts_kernel,
+    stream_kernels,
     sums_kernel,
     unit_of,
     values_kernel,
@@ -158,7 +158,7 @@ class GroupsBench:
     def run(self, gpu: Any, shapes: KeyedShapes) -> tuple[KeyedSums, Any]:
         sums = KeyedSums(gpu, self.keys, DTYPES[self.key], self.values, self.dtype, shapes=shapes)
         sums.add()
-        return sums, sums.dense() if sums.strategy != "sorted" else sums.values()
+        return sums, sums.values() if sums.strategy in ("sorted", "stream") else sums.dense()
 
     def right(self, sums: KeyedSums, *, whole: bool = True) -> bool:
         """Whether some groups have the values of their elements."""
@@ -196,90 +196,19 @@ class GroupsBench:
                 print(f"{groups} {variant}: {traceback.format_exc()}", flush=True)
 
 
-def torch_peer(bench: GroupsBench, groups: int) -> Callable[[], object]:
-    """`torch.index_add_`, whose bits vary from run to run."""
-    import torch
-
-    keys, values = torch.from_dlpack(bench.keys), torch.from_dlpack(bench.values)
-    out = torch.zeros(groups, dtype=values.dtype, device="cuda")
-    stream = torch.cuda.ExternalStream(bench.gpu.stream.ptr)
-
-    def run() -> None:
-        with torch.cuda.stream(stream):
-            out.zero_()
-            out.index_add_(0, keys, values)
-
-    return run
-
-
-def build_peer(arch: str) -> Path:
-    """The library of CUB's sort and its reduction by key."""
-    toolkit = find_toolkit()
-    library = default_cache() / "peers" / f"keyed-{arch}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        command = [str(toolkit.nvcc), "-std=c++17", "-O3", f"-arch={arch}", f"-I{toolkit.cccl.include}", "-shared"]
-        source = Path(__file__).parent / "keyed_peer.cu"
-        subprocess.run([*command, "-Xcompiler", "-fPIC", "-o", str(library), str(source)], check=True, timeout=150)
-    return library
-
-
-def cub_peer(bench: GroupsBench, groups: int, *, in_order: bool) -> Callable[[], object]:
-    """CUB's reduction by key, after a sort by key unless they are sorted."""
-    import cupy
-
-    library = ctypes.CDLL(str(build_peer(bench.gpu.arch)))
-    keys, values = cupy.empty_like(bench.keys), cupy.empty_like(bench.values)
-    names, out, found = cupy.empty_like(bench.keys), cupy.empty_like(bench.values), cupy.zeros(1, dtype=np.int64)
-    source = (bench.keys, bench.values) if in_order else (keys, values)
-    pointers = [ctypes.c_void_p(array.data.ptr) for array in (source[0], names, source[1], out, found)]
-    stream = ctypes.c_void_p(bench.gpu.stream.ptr)
-    count = ctypes.c_int64(bench.count)
-    of_sort = [ctypes.c_void_p(array.data.ptr) for array in (bench.keys, keys, bench.values, values)]
-    calls = [] if in_order else [(library.peer_sort, (*of_sort, count, stream))]
-    calls.append((library.peer_reduce, (*pointers, count, stream)))
-    spaces = []
-    for call, args in calls:
-        wanted = ctypes.c_size_t()
-        assert call(None, ctypes.byref(wanted), *args) == 0
-        spaces.append((cupy.empty(max(1, wanted.value), dtype=np.uint8), wanted))
-    kept = (keys, values, names, out, found)
-
-    def run() -> None:
-        assert kept
-        for (call, args), (space, wanted) in zip(calls, spaces, strict=True):
-            assert call(ctypes.c_void_p(space.data.ptr), ctypes.byref(wanted), *args) == 0
-
-    return run
-
-
-def peers_of(bench: GroupsBench, groups: int, *, in_order: bool) -> dict[str, Callable[[], object]]:
-    """The peers that run here."""
-    made: dict[str, Callable[[], object]] = {}
-    calls: dict[str, Callable[[], Callable[[], object]]] = {}
-    if groups > 50:  # with 2 groups it takes 269 ms
-        calls["torch"] = lambda: torch_peer(bench, groups)
-    if bench.key == "int32" and bench.dtype.name == "float32":
-        calls["cub"] = lambda: cub_peer(bench, groups, in_order=in_order)
-    for name, call in calls.items():
-        try:
-            made[name] = call()
-        except Exception as error:
-            print(f"{name} cannot run: {type(error).__name__}: {str(error)[:200]}", flush=True)
-    return made
-
-
 def variants_of(groups: int, *, in_order: bool, more: bool) -> dict[str, KeyedShapes]:
     """The launch shapes to be tried."""
     variants = {"": SHAPES}
     if not more:
         return variants
     if in_order:
-        if groups > 1_000_000:
-            variants["buckets"] = replace(SHAPES, shortest_runs=32)
-        for shape in (FewShape(2, 256, 4), FewShape(2, 128, 8), FewShape(2, 256, 5)):
-            variants[f"runs {shape.reads} {shape.threads} {shape.blocks}"] = replace(
-                SHAPES, runs=(shape,) * 3, narrow_runs=shape
+        variants["runs"] = replace(SHAPES, longest_streamed=0)
+        for stream in (
+            StreamShape(2, 512, 3), StreamShape(2, 512, 2), StreamShape(2, 256, 5), StreamShape(2, 256, 4),
+            StreamShape(4, 256, 3), StreamShape(4, 128, 7), StreamShape(1, 512, 3), StreamShape(1, 1024, 1),
+        ):  # fmt: skip
+            variants[f"stream {stream.reads} {stream.threads} {stream.blocks}"] = replace(
+                SHAPES, stream=stream, longest_streamed=1 << 60
             )
     elif groups <= 10_000:
         for copies in (0, 2, 3, 4):
@@ -315,6 +244,8 @@ def kernels_of(keys: Sequence[str], dtypes: Sequence[str], *, more: bool) -> lis
                     names += [
                         part_kernel(which, dtype, shapes.part_of(which, dtype)) for which in (key, DTYPES["uint32"])
                     ]
+                    planes = 2 if value == "float64" else 1
+                    names += stream_kernels(key, dtype, planes, shapes, mean=False)
                     names += [sums_kernel(dtype, some, shapes.sums[some - 1]) for some in levels]
     return list(dict.fromkeys(names))
 

@@ -107,12 +107,27 @@ def test_keys_in_runs(gpu: Gpu, dtype: str, data: str) -> None:
     for groups in (1, 3, 500, 3000):
         keys = np.sort(random.integers(0, groups, ROWS)).astype(np.int32)
         made = compare(gpu, keys, array, omit_nan=groups == 3)
-        assert made.strategy in ("runs", "sorted")
+        assert made.strategy in ("runs", "stream", "sorted")
     keys[ROWS // 2] = 1  # no sample sees it
     compare(gpu, keys, array)
     giant = np.where(random.random(ROWS) < 0.999, 4, random.integers(0, 100_000, ROWS)).astype(np.int32)
     compare(gpu, giant, array)
     compare(gpu, np.sort(giant), array)
+
+
+@pytest.mark.parametrize("data", ["normal", "any finite", "special", "negative zeros", "cancelling", "lognormal"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_sorted_groups(gpu: Gpu, dtype: str, data: str) -> None:
+    random = np.random.default_rng(4)
+    for number, each in enumerate((1, 2.7, 40, 400)):
+        sizes = random.geometric(1 / each, int(ROWS / each)) if each > 1 else np.ones(ROWS, np.int64)
+        sizes[sizes.size // 2] = 30_000  # in several tiles
+        steps = random.integers(1, 9, sizes.size)
+        keys = np.repeat(np.cumsum(steps) - 500, sizes).astype(np.int32 if number % 2 else np.int64)
+        made = compare(
+            gpu, keys, adversarial(data, DTYPES[dtype], keys.size, number), omit_nan=number == 3, start=number
+        )
+        assert data != "normal" or made.strategy == "stream"
 
 
 @pytest.mark.parametrize("key", [name for name, row in DTYPES.items() if not row.is_float])

@@ -13,12 +13,17 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed.shapes import (
     APART,
     LEAST_PLACE,
+    LEAST_PLACE_OF_STREAM,
     MOST_LISTED,
     MOST_PLACE,
+    MOST_PLACE_OF_STREAM,
+    MOST_READ_AGAIN,
     PLACE_BINS,
+    PLANES_APART,
     SAMPLES,
     TOP_BITS,
     levels_of,
+    planes_of,
     sample_kernel,
     unit_of,
 )
@@ -83,6 +88,17 @@ class KeyedSample:
             rest, listed = self._below(unit - APART * (levels - 1)), self._below(unit - APART * levels)
             if rest * _RARE <= finite and listed * count <= finite * MOST_LISTED // 4:
                 return levels, unit
+        return None
+
+    def planes(self, dtype: DType, count: int) -> tuple[int, int] | None:
+        """How many planes a stream of `count` floats of `dtype` needs, and the binary place of the last; None where no
+        planes hold nearly all."""
+        finite = int(self.places.sum())
+        for planes in planes_of(dtype):
+            unit = self.top - 1074 + _ROOM_ABOVE - PLANES_APART * planes
+            unit = min(max(unit, LEAST_PLACE_OF_STREAM), MOST_PLACE_OF_STREAM)
+            if self._below(unit) * count <= finite * MOST_READ_AGAIN // 4:
+                return planes, unit
         return None
 
     def _below(self, lowest: int) -> int:

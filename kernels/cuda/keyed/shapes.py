@@ -28,6 +28,11 @@ LEAST_PLACE, MOST_PLACE = -1074 + MOST_LEVELS * APART, 960
 """Where the unit of the highest level may lie, so that all anchors are normal float64 numbers."""
 
 
+PLANES_APART = 50
+LEAST_PLACE_OF_STREAM, MOST_PLACE_OF_STREAM = -1000, 850
+"""The same for the planes of a stream (include/keyed_stream.cuh)."""
+
+
 @dataclass(frozen=True, slots=True)
 class FewShape:
     """Blocks of `threads` threads with `reads` times four rows in flight, of which `blocks` find room on a
@@ -56,6 +61,22 @@ class PartShape:
         return self.tile * (4 + itemsize) + 3 * 4 * MOST_BUCKETS
 
 
+@dataclass(frozen=True, slots=True)
+class StreamShape:
+    """Blocks of `threads` threads with `reads` times four rows each; `blocks` of them find room on a multiprocessor."""
+
+    reads: int
+    threads: int
+    blocks: int
+
+    def shared(self, itemsize: int, planes: int) -> int:
+        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
+        size, warps = 4 * self.reads * self.threads, self.threads // 32
+        words = planes * (size + self.threads + warps + 1) + 1
+        small = 4 * (warps + size // 32 + 1) + 2 * size
+        return 8 * words + itemsize * size + -(-small // 8) * 8
+
+
 MOST_BUCKETS = 256
 """Buckets of one pass (include/keyed_partition.cuh)."""
 
@@ -65,6 +86,9 @@ MOST_FINE = 1 << 15
 
 START_THREADS = 1024
 LISTED_THREADS = 64
+MOST_READ_AGAIN = 1 << 14
+"""Groups of a stream that may have elements which its units do not hold."""
+
 WORDS = 78
 """Words of 64 bits that a total takes (include/exact_total.cuh)."""
 
@@ -74,13 +98,18 @@ class KeyedShapes:
     """All choices; where there are several, one for each number of levels. A bucket has 2**bucket_bits groups. Rows
     with elements or keys of 8 bytes are put into buckets by `wide_part`, and sorted keys of 4 bytes with one level are
     added up by `narrow_runs`. Keys that look sorted are added up as runs
-    while a group has at least `shortest_runs` rows on average; `sorted` how rows are added up that were sorted."""
+    while a group has at least `shortest_runs` rows on average, and as a stream if it has fewer than
+    `longest_streamed`; `sorted` says how rows are added up that were sorted."""
 
     few: tuple[FewShape, ...] = (FewShape(2, 1024, 1), FewShape(1, 1024, 1), FewShape(1, 768, 1))
     most_copies: int = 5
     narrow_runs: FewShape = FewShape(2, 224, 4)
     runs: tuple[FewShape, ...] = (FewShape(2, 256, 2), FewShape(2, 256, 2), FewShape(2, 256, 2))
     shortest_runs: float = 1.5
+    longest_streamed: int = 1024
+    stream: StreamShape = StreamShape(2, 512, 3)
+    other_stream: StreamShape = StreamShape(2, 512, 2)
+    wide_stream: StreamShape = StreamShape(2, 256, 3)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)
@@ -96,6 +125,12 @@ class KeyedShapes:
     def part_of(self, key: DType, dtype: DType) -> PartShape:
         """How rows of such keys and elements are put into buckets."""
         return self.wide_part if max(key.itemsize, dtype.itemsize) == 8 else self.part
+
+    def stream_of(self, key: DType, planes: int, *, mean: bool) -> StreamShape:
+        """How sorted keys of many groups are added up."""
+        if planes == 2:
+            return self.wide_stream
+        return self.stream if key.itemsize == 4 and not mean else self.other_stream
 
 
 SHAPES = KeyedShapes()
@@ -155,6 +190,23 @@ def runs_kernel(key: DType, dtype: DType, levels: int, shape: FewShape) -> str:
     return f"run_sums<{_key(key)}, {dtype.name}, {levels}, {shape.reads}, {shape.threads}, {shape.blocks}>"
 
 
+def stream_kernels(key: DType, dtype: DType, planes: int, shapes: KeyedShapes, *, mean: bool) -> tuple[str, ...]:
+    """The kernels of sorted keys of many groups, in the order of their launches."""
+    shape = shapes.stream_of(key, planes, mean=mean)
+    keys, of = f"uint{_width(key)}", f"{str(mean).lower()}"
+    return (
+        f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>",
+        f"stream_joins<{planes}>",
+        f"stream_ends<{keys}, {dtype.name}, {planes}, {of}>",
+        f"stream_again<{keys}, {dtype.name}, {of}>",
+    )
+
+
+def planes_of(dtype: DType) -> tuple[int, ...]:
+    """The numbers of planes that a stream of a float dtype may have."""
+    return (2,) if dtype.itemsize == 8 else (1, 2)
+
+
 def sizes_kernel(key: DType, threads: int) -> str:
     """The kernel that counts the rows of buckets."""
     return f"bucket_sizes<{_key(key)}, {threads}>"
@@ -212,6 +264,10 @@ def families() -> Iterator[list[str]]:
             yield [part_kernel(key, dtype, SHAPES.part_of(key, dtype)) for key in keys]
             yield [zeros_kernel(key, dtype) for key in keys]
             yield [listed_kernels(dtype, levels)[1] for levels in kinds]
+            for planes in planes_of(dtype):
+                for mean in (False, True):
+                    named = (stream_kernels(key, dtype, planes, SHAPES, mean=mean) for key in keys)
+                    yield [name for names in named for name in names if not name.startswith("stream_joins")]
         for key in keys:
             yield [few_kernel(key, dtype, levels, SHAPES.few[levels - 1]) for levels in kinds]
             yield [runs_kernel(key, dtype, levels, SHAPES.runs_of(key, levels)) for levels in kinds]
@@ -222,7 +278,8 @@ def families() -> Iterator[list[str]]:
         if not dtype.is_float:
             yield [integers_kernel(dtype, levels) for levels in kinds]
     listed = listed_kernels(DTYPES["float32"], 1)[0]
-    yield [starts_kernel(), listed, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
+    joins = (f"stream_joins<{planes}>" for planes in (1, 2))
+    yield [starts_kernel(), listed, *joins, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
 
 
 def unit_of(name: str) -> Unit:

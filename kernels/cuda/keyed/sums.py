@@ -42,6 +42,7 @@ from warpfold.kernels.cuda.keyed.shapes import (
     values_kernel,
     zeros_kernel,
 )
+from warpfold.kernels.cuda.keyed.stream import SortedStream, StreamedGroups
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import OutOfMemory
 
@@ -98,6 +99,8 @@ class KeyedSums:
         self._notes: NDArray[np.uint32] = np.zeros(NOTES, np.uint32)
         self._known: Any = None
         self._runs: tuple[Any, Any, Any] | None = None
+        self._stream: SortedStream | None = None
+        self._streamed: dict[bool, StreamedGroups] = {}
         self._present: Any = None
         self.strategy = ""
         self.levels = 0
@@ -117,6 +120,14 @@ class KeyedSums:
             return
         sample = KeyedSample.of(self._gpu, rows.keys, rows.key, rows.values, rows.dtype)
         rows.reach = sample.reach if self._given is None else replace(self._given, sorted=sample.reach.sorted)
+        self._stream = SortedStream.of(self._gpu, rows, sample)
+        if self._stream is not None:
+            streamed = self._stream.groups(mean=False)
+            if isinstance(streamed, StreamedGroups):
+                self._streamed[False] = streamed
+                self.strategy, self.levels = "stream", self._stream.planes
+                return
+            self._stream, rows.reach = None, replace(rows.reach, sorted=streamed)
         levels = sample.levels(rows.dtype, rows.count)
         for _ in range(4 + MOST_LEVELS):
             if levels is None:
@@ -171,6 +182,10 @@ class KeyedSums:
         """The keys that there are, and their counts."""
         import cupy
 
+        if self._streamed:
+            streamed = self._streamed[False]
+            omitted = cupy.zeros(streamed.counts.size, np.uint32) if self._rows.omit_nan else None
+            return GroupedRows(self._wide(streamed.keys), streamed.counts, omitted)
         if self._runs is not None:
             keys, _, offsets = self._runs
             counts, omitted = cupy.diff(offsets), self._run_values(mean=False).omitted if self._rows.omit_nan else None
@@ -187,8 +202,10 @@ class KeyedSums:
         return GroupedRows(self._named(keys), self._compact(state.counts), omitted)
 
     def _named(self, keys: Any) -> Any:
-        if self._known is not None:
-            return self._known[keys]
+        return self._wide(keys) if self._known is None else self._known[keys]
+
+    @staticmethod
+    def _wide(keys: Any) -> Any:
         return keys if keys.dtype == np.uint64 else keys.astype(np.int64)
 
     def _compact(self, array: Any) -> Any:
@@ -200,7 +217,7 @@ class KeyedSums:
         import cupy
 
         state, rows = self._state, self._rows
-        assert state is not None, "rows that were sorted have no codes"
+        assert state is not None, "sorted rows have no codes"
         blocks = min(-(-state.range // 256), 32 * self._gpu.multiprocessors)
         if not self._rows.dtype.is_float and not mean:
             low, high = cupy.empty(state.range, np.uint64), cupy.empty(state.range, np.int64)
@@ -246,6 +263,12 @@ class KeyedSums:
 
             paired = not self._rows.dtype.is_float and not mean
             return (cupy.zeros(0, np.uint64), cupy.zeros(0, np.int64)) if paired else self._rows.values
+        if self._stream is not None:
+            if mean not in self._streamed:
+                streamed = self._stream.groups(mean=mean)
+                assert isinstance(streamed, StreamedGroups), "the keys are sorted, and the units hold the elements"
+                self._streamed[mean] = streamed
+            return self._streamed[mean].values
         if self._runs is not None:
             return self._run_values(mean=mean).values
         made = self.dense(mean=mean)
@@ -259,9 +282,10 @@ class KeyedSums:
 
         rows = self._rows
         keys, key, reach = rows.keys, rows.key, rows.reach
-        if self._runs is not None:
-            keys, key = cupy.searchsorted(self._runs[0], keys).astype(np.uint32), CODE
-            reach = Reach(0, int(self._runs[0].size))
+        known = self._group_keys()
+        if known is not None:
+            keys, key = cupy.searchsorted(known, keys).astype(np.uint32), CODE
+            reach = Reach(0, int(known.size))
         orders = cupy.full(reach.range, none, dtype=np.int64 if rows.dtype.itemsize == 8 else np.int32)
         sizes = (np.uint64(rows.count), pattern(reach.least), np.uint64(reach.range))
         self._run(
@@ -273,7 +297,13 @@ class KeyedSums:
     def least(self, flip: int, of_nan: int, none: int) -> Any:
         """The orders of the groups of `groups`, which must have been called."""
         orders = self.orders(flip, of_nan, none)
-        return orders if self._runs is not None else self._compact(orders)
+        return self._compact(orders) if self._group_keys() is None else orders
+
+    def _group_keys(self) -> Any:
+        """The keys of sorted rows' groups; None where groups have codes from the least key on."""
+        if self._streamed:
+            return self._streamed[False].keys
+        return None if self._runs is None else self._runs[0]
 
     def _run_values(self, *, mean: bool) -> GroupedSums:
         assert self._runs is not None, "asked only of sorted rows"

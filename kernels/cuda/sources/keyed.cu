@@ -4,6 +4,7 @@
 #include "keyed_partition.cuh"
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
+#include "keyed_stream.cuh"
 
 #define STATE \
     uint64 *sums, uint32 *counts, uint32 *absent, uint32 *flags, uint32 *notes, uint32 *listed, double *elements, uint32 most, uint64 range
@@ -28,6 +29,34 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) run_sums(const K* keys, const
                                                             int32 unit, uint32 omit_nan, STATE) {
     const KeyedState state STATE_OF;
     add_runs<K, V, LEVELS, READS>(keys, values, count, span, Codes<K>{least, range}, unit, omit_nan, state);
+}
+
+#define SORTED \
+    K *keys_out, V *values_out, uint32 *counts, uint64 *status, uint64 *parts, uint64 *joined, uint64 *listed, uint32 *notes, uint32 most
+#define SORTED_OF {keys_out, values_out, counts, status, parts, joined, listed, notes, most}
+
+template <class K, class V, int PLANES, bool MEAN, int READS, int THREADS, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
+    extern __shared__ __align__(16) uint32 memory[];
+    const SortedGroups<K, V> out SORTED_OF;
+    add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
+}
+
+template <int PLANES>
+__global__ void __launch_bounds__(256) stream_joins(uint64* parts, uint64* joined, uint32 tiles) {
+    join_parts<PLANES>(parts, joined, tiles);
+}
+
+template <class K, class V, int PLANES, bool MEAN>
+__global__ void __launch_bounds__(128) stream_ends(int32 unit, uint32 tiles, uint32 size, uint64 count, SORTED) {
+    const SortedGroups<K, V> out SORTED_OF;
+    finish_parts<K, V, PLANES, MEAN>(unit, tiles, size, count, out);
+}
+
+template <class K, class V, bool MEAN>
+__global__ void __launch_bounds__(128) stream_again(const V* values, uint32 omit_nan, uint64* totals, SORTED) {
+    const SortedGroups<K, V> out SORTED_OF;
+    read_again<K, V, MEAN>(values, omit_nan, totals, out);
 }
 
 template <class K, int THREADS>

@@ -26,7 +26,9 @@ def add_by_key(gpu: Gpu) -> int:
                     gpu, on_device(keys, 0), DTYPES[keys.dtype.name], on_device(array, 0), dtype, omit_nan=in_order
                 )
                 made.add()
-                if made.strategy != "sorted":  # which is by CuPy's kernels, whose scans racecheck warns of
+                if made.strategy == "stream":
+                    made.values(mean=True)
+                elif made.strategy != "sorted":  # which is by CuPy's kernels, whose scans racecheck warns of
                     made.dense(mean=in_order)
                     made.orders(0, 0, (1 << 31) - 1)
                 ran += 1

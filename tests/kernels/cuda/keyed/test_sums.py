@@ -80,10 +80,58 @@ def test_every_strategy_rounds_once(add: Add, dtype: str, data: str) -> None:
             check(made, of, array, omit_nan=omit_nan)
             strategies.add(re.sub(r"\d+_", "", made.strategy))
     if data == "normal":
-        assert {"runs", "buckets", "by_buckets"} < strategies
+        assert {"runs", "stream", "buckets", "by_buckets"} < strategies
         assert any("shared" in name for name in strategies)
     if data == "any finite":
-        assert strategies == {"sorted"}  # no levels hold them
+        assert strategies <= {"sorted", "stream"}  # no levels hold them
+
+
+def sizes_in_tiles() -> list[list[int]]:
+    """Numbers of rows of groups, for tiles of 256 rows."""
+    random = np.random.default_rng(5)
+    return [
+        [1] * 300,
+        [256, 256, 1, 255, 1],  # groups end where tiles do
+        [3, 1000, 2, 1],  # one lies in several tiles
+        [700],
+        [1],
+        [255, 2, 255, 300],
+        random.geometric(0.4, 300).tolist(),
+    ]
+
+
+@pytest.mark.parametrize("data", ["normal", "special", "negative zeros", "any finite", "cancelling"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sorted_groups_lie_in_tiles_as_they_please(add: Add, dtype: str, data: str) -> None:
+    for number, sizes in enumerate(sizes_in_tiles()):
+        keys = np.repeat(np.sort(np.random.default_rng(number).permutation(1 << 20)[: len(sizes)]), sizes) - 4000
+        keys = keys.astype(np.int64 if dtype == "float32" and number % 2 else np.int32)
+        array = adversarial(data, DTYPES[dtype], keys.size, number)
+        made = add(keys, array)
+        check(made, keys, array)
+        if data == "normal":
+            assert made.strategy == ("runs" if sizes == [700] else "stream"), sizes
+
+
+def test_a_stream_that_holds_too_little_is_left_to_others(add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.kernels.cuda.keyed.sample.SAMPLES", 7)
+    keys = np.repeat(np.arange(300), 3).astype(np.int32)
+    array = adversarial("normal", DTYPES["float32"], keys.size, 1)
+    array[[5, 257, 511, 513, 898]] = np.inf, 1e30, -1e-40, np.nan, -0.0
+    assert add(keys, array).strategy == "stream"
+    check(add(keys, array), keys, array)
+    made = add(keys, array, omit_nan=True)
+    assert made.strategy == "runs"
+    check(made, keys, array, omit_nan=True)
+    monkeypatch.setattr("warpfold.kernels.cuda.keyed.stream.MOST_READ_AGAIN", 2)
+    made = add(keys, array)
+    assert made.strategy == "runs"
+    check(made, keys, array)
+    turned = keys.copy()
+    turned[257] = 400
+    made = add(turned, array)
+    assert made.strategy not in ("stream", "runs")
+    check(made, turned, array)
 
 
 @pytest.mark.parametrize("key", ["int8", "uint32", "int64", "uint64", "bool"])

@@ -46,6 +46,8 @@ static float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 static double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
 template <class T>
 static T __ldcg(const T* at) { return *at; }
+template <class T>
+static T __ldg(const T* at) { return *at; }
 static void __threadfence() {}
 static unsigned atomicInc(unsigned* at, unsigned most) {
     const unsigned before = *at;

@@ -9,6 +9,7 @@
 #include "keyed_partition.cuh"
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
+#include "keyed_stream.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
@@ -57,6 +58,39 @@ void run_runs(uint64 grid, uint64, void* const* a) {
         add_runs<K, V, LEVELS, 2>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), Codes<K>{at<int64>(a, 4), state.range},
                                   at<int32>(a, 5), at<bool>(a, 6), state);
     });
+}
+
+template <class K, class V>
+SortedGroups<K, V> sorted_of(void* const* a, int k) {
+    return {at<K*>(a, k), at<V*>(a, k + 1), at<uint32*>(a, k + 2), at<uint64*>(a, k + 3), at<uint64*>(a, k + 4),
+            at<uint64*>(a, k + 5), at<uint64*>(a, k + 6), at<uint32*>(a, k + 7), at<uint32>(a, k + 8)};
+}
+
+template <class K, class V, int PLANES, bool MEAN>
+void run_stream(uint64 grid, uint64 shared, void* const* a) {
+    Memory memory(shared);
+    if (shared < sizeof(StreamTile<K, PLANES, 2, 32>)) abort();
+    blocks(grid, [&] {
+        add_stream<K, V, PLANES, 2, 32, MEAN>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), sorted_of<K, V>(a, 5),
+                                              reinterpret_cast<char*>(memory.at()));
+    });
+}
+
+template <int PLANES>
+void run_joins(uint64 grid, uint64, void* const* a) {
+    blocks(8 * grid, [&] { join_parts<PLANES>(at<uint64*>(a, 0), at<uint64*>(a, 1), at<uint32>(a, 2)); });
+}
+
+template <class K, class V, int PLANES, bool MEAN>
+void run_ends(uint64 grid, uint64, void* const* a) {
+    blocks(4 * grid, [&] {
+        finish_parts<K, V, PLANES, MEAN>(at<int32>(a, 0), at<uint32>(a, 1), at<uint32>(a, 2), at<uint64>(a, 3), sorted_of<K, V>(a, 4));
+    });
+}
+
+template <class K, class V, bool MEAN>
+void run_again(uint64 grid, uint64, void* const* a) {
+    blocks(grid, [&] { read_again<K, V, MEAN>(at<V*>(a, 0), at<bool>(a, 1), at<uint64*>(a, 2), sorted_of<K, V>(a, 3)); });
 }
 
 template <class K>
@@ -154,6 +188,12 @@ struct Name {
     RUN("least_orders<" #K ", float32, int32>", run_least<K, float32, int32>); \
     PAIR(K, float32, 1); PAIR(K, float32, 2); PAIR(K, float32, 3); \
     RUN("other_than_zero<" #K ", float32>", run_zeros<K, float32>)
+#define STREAM(K, V, P, MEAN) \
+    RUN("stream_sums<" #K ", " #V ", " #P ", " #MEAN ", 2, 32, 1>", run_stream<K, V, P, MEAN>); \
+    RUN("stream_ends<" #K ", " #V ", " #P ", " #MEAN ">", run_ends<K, V, P, MEAN>)
+#define STREAMS(K, V, P) STREAM(K, V, P, false); STREAM(K, V, P, true)
+#define AGAIN(K, V) \
+    RUN("stream_again<" #K ", " #V ", false>", run_again<K, V, false>); RUN("stream_again<" #K ", " #V ", true>", run_again<K, V, true>)
 #define LEVEL(V, L) \
     RUN("bucket_sums<" #V ", " #L ", 2, 32, 1>", run_sums<V, L>); \
     RUN("group_values<" #V ", " #V ", " #L ">", run_values<V, V, L>); \
@@ -181,6 +221,11 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     RUN("into_buckets<int32, uint64, 8, 32, 1>", run_parts<int32, uint64>);
     RUN("least_orders<int32, float64, int64>", run_least<int32, float64, int64>);
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
+    STREAMS(uint32, float32, 1); STREAMS(uint32, float32, 2); STREAMS(uint32, float64, 2);
+    STREAMS(uint64, float32, 1); STREAMS(uint64, float32, 2);
+    AGAIN(uint32, float32); AGAIN(uint32, float64); AGAIN(uint64, float32);
+    RUN("stream_joins<1>", run_joins<1>);
+    RUN("stream_joins<2>", run_joins<2>);
     LEVEL(float32, 1);
     LEVEL(float32, 2);
     LEVEL(float32, 3);

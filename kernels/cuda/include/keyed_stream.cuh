@@ -1,0 +1,430 @@
+// Sorted keys of many groups: a block takes a tile of neighbouring rows, and the groups that begin in it come out side by side.
+//
+// The first row of a group is a head. Every element is one or two whole numbers of fixed units, read off the bits of sums with
+// anchors (docs/exactness.md), and each thread puts the sum of its numbers before each head into shared memory. A group that ends
+// in its tile is the difference of two such prefix sums, and is rounded there. Which groups come before a tile is known from the
+// tiles before it, each of which says how many heads it has as soon as it knows (D. Merrill and M. Garland, Single-pass Parallel
+// Prefix Scan with Decoupled Look-back, NVIDIA 2016). Groups that lie in several tiles are put together by later launches.
+//
+// A group with an element that the units do not hold, such as an infinity, is listed and read again.
+#pragma once
+#include "grouped_wide.cuh"
+#include "keyed_finish.cuh"
+
+// Elements as whole numbers of 2^unit and, where PLANES is 2, of 2^(unit + 50) before: those below 2^(unit + 50 · PLANES) that are
+// multiples of 2^unit.
+template <class V, int PLANES>
+struct Planes {
+    static constexpr int APART = 50;
+    static_assert(PLANES == 1 || PLANES == 2);
+    int unit;
+    V limit;
+    double anchors[PLANES];
+
+    __device__ explicit Planes(int unit) : unit(unit), limit(V(power_of_two(unit + APART * PLANES))) {
+        if (limit == 0) set_bits(limit, 1);  // zeros are held in any case
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) anchors[p] = 1.5 * power_of_two(unit + APART * (PLANES - 1 - p) + 52);
+    }
+
+    // False if x is not held; its bits are any numbers then.
+    __device__ bool split(V x, uint64 (&bits)[PLANES]) const {
+        double rest = widen(x);
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) {
+            const double sum = anchors[p] + rest;
+            bits[p] = __double_as_longlong(sum);
+            rest -= sum - anchors[p];
+        }
+        return fabs(x) < limit && rest == 0;
+    }
+    // What the anchors of so many elements are in the sum of their bits.
+    __device__ uint64 anchored(int plane, uint32 count) const {
+        return uint64(count * uint32(uint64(__double_as_longlong(anchors[plane])) >> 32)) << 32;
+    }
+    // The sum of a group, or its mean, rounded once; false where that is not sure.
+    template <bool MEAN>
+    __device__ bool round(const int64 (&k)[PLANES], uint32 count, V& value) const {
+        if constexpr (PLANES == 1 && !MEAN && sizeof(V) == 4) {  // a small sum is a multiple of the least float32, and not rounded at all
+            value = float(double(float(k[0])) * power_of_two(unit));
+            return true;
+        } else if constexpr (PLANES == 1) {
+            const double scale = power_of_two(unit);
+            const double level[2] = {double(k[0] >> 32) * 0x1p32 * scale, double(uint32(k[0])) * scale};
+            return finished<MEAN>(sum_of(level), count, value);
+        } else {
+            const double upper = power_of_two(unit + APART), lower = power_of_two(unit);
+            const int64 over = k[1] >> APART, high = k[0] + over, low = k[1] - (over << APART);
+            const double nearest = double(high);
+            const double level[3] = {nearest * upper, double(high - int64(nearest)) * upper, double(low) * lower};
+            return finished<MEAN>(sum_of(level), count, value);
+        }
+    }
+    template <bool MEAN>
+    static __device__ bool finished(const LevelSum& sum, uint32 count, V& value) {
+        if constexpr (MEAN) return round_quotient(value, sum, double(count));
+        return round_sum(value, sum);
+    }
+};
+
+enum StreamNote { STREAM_UNSORTED, STREAM_LISTED, STREAM_UNFIT, STREAM_GROUPS, STREAM_NOTES };
+constexpr uint32 MOST_READ_AGAIN = 1 << 16;  // rows of a listed group: with more, another strategy adds all rows
+
+// What comes out, and what tiles leave to later launches.
+template <class K, class V>
+struct SortedGroups {
+    K* keys;
+    V* values;
+    uint32* counts;
+    uint64* status;  // of each tile: 4 · heads + 1; once the tiles before are known, 4 · (heads up to its end) + 2
+    uint64* parts;   // TilePart of each tile
+    uint64* joined;  // what later tiles have of the group that is open at the end of each tile
+    uint64* listed;  // three words a group: its number, its first row, its rows
+    uint32* notes;
+    uint32 most;  // as many groups may be listed
+
+    __device__ void list(uint64 group, uint64 begin, uint64 rows) const {
+        if (rows > MOST_READ_AGAIN) notes[STREAM_UNFIT] = 1;
+        const uint32 place = atomicAdd(notes + STREAM_LISTED, 1u);
+        if (place >= most) return;
+        listed[3 * place] = group;
+        listed[3 * place + 1] = begin;
+        listed[3 * place + 2] = rows;
+    }
+};
+
+// What a tile has of the group that is open at its beginning, and of the one that is open at its end.
+template <int PLANES>
+struct TilePart {
+    static constexpr int WORDS = 2 * PLANES + 3, JOINED = 2 * PLANES + 2;
+    enum Flag : uint64 { HEADS = 1, LEAD_OTHER = 2, LEAD_BAD = 4, OTHER = 8, BAD = 16 };  // OTHER: not all elements are −0
+    uint64* words;
+
+    __device__ uint64& lead(int plane) const { return words[plane]; }
+    __device__ uint64& last(int plane) const { return words[PLANES + plane]; }
+    __device__ uint64& before() const { return words[2 * PLANES]; }      // how many groups begin before the tile
+    __device__ uint64& counts() const { return words[2 * PLANES + 1]; }  // rows of both, the latter's in the upper half
+    __device__ uint64& flags() const { return words[2 * PLANES + 2]; }
+};
+
+template <class K, int PLANES, int READS, int THREADS>
+struct StreamTile {
+    static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
+    uint64 prefixes[PLANES][SIZE];  // of the thread's elements before each head
+    uint64 bases[PLANES][THREADS];  // of the threads before
+    uint64 of_warps[PLANES][WARPS], whole[PLANES], before;
+    K keys[SIZE];
+    uint32 heads[WARPS], bad[SIZE / 32], lead_bad;
+    uint16 places[SIZE];
+
+    __device__ uint64 prefix(int plane, uint32 head, uint32 place) const {
+        return prefixes[plane][head] + bases[plane][place / EACH];
+    }
+};
+
+// Neighbouring elements that may stay in the multiprocessor's cache, because the next read has the other half of their lines.
+template <class T>
+__device__ void read_four(const T* at, T* out) {
+#pragma unroll
+    for (int k = 0; k < int(sizeof(T)) / 4; ++k) {
+        const uint4 v = __ldg(reinterpret_cast<const uint4*>(at) + k);
+        memcpy(out + 16 / sizeof(T) * k, &v, 16);
+    }
+}
+
+// How many heads there are before a tile. All lanes of a warp call this.
+__device__ inline uint64 heads_before(const uint64* status, uint64 tile) {
+    uint64 sum = 0;
+    for (int64 at = int64(tile) - 1 - threadIdx.x % 32;; at -= 32) {
+        uint64 word = 2;  // before the first tile there are none
+        uint32 ready, whole, needed;
+        do {
+            if (at >= 0) word = *(const volatile uint64*)(status + at);
+            ready = __ballot_sync(~0u, word != 0);
+            whole = __ballot_sync(~0u, word & 2);
+            needed = whole ? (whole & -whole) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
+        } while ((ready & needed) != needed);
+        uint64 mine = needed >> threadIdx.x % 32 & 1 ? word >> 2 : 0;
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
+        sum += mine;
+        if (whole) return sum;
+    }
+}
+
+template <class V>
+__device__ bool all_negative_zeros(const V* values, uint64 begin, uint64 end) {
+    uint64 at = begin;
+    while (at < end && bits_of(values[at]) == SIGN<V>) ++at;
+    return at == end;
+}
+
+// `turned` is the highest bit of a signed key. Keys and elements lie at multiples of 16 bytes.
+template <class K, class V, int PLANES, int READS, int THREADS, bool MEAN>
+__device__ void add_stream(const K* keys, const V* values, uint64 count, K turned, int unit, const SortedGroups<K, V>& out, char* memory) {
+    using Tile = StreamTile<K, PLANES, READS, THREADS>;
+    using Part = TilePart<PLANES>;
+    constexpr int EACH = Tile::EACH, SIZE = Tile::SIZE;
+    Tile& tile = *reinterpret_cast<Tile*>(memory);
+    const Planes<V, PLANES> planes(unit);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint64 number = blockIdx.x, start = number * SIZE;
+    const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
+    const int there = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
+
+    K key[EACH], prior = 0;
+    V x[EACH];
+    if (there == EACH) {
+#pragma unroll
+        for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
+#pragma unroll
+        for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
+    } else {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {
+            key[n] = n < there ? keys[start + first + n] : K(0);
+            x[n] = n < there ? values[start + first + n] : V(0);
+        }
+    }
+    if (lane == 0 && there && start + first) prior = keys[start + first - 1] ^ turned;
+    for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
+    if (threadIdx.x == 0) tile.lead_bad = 0;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) key[n] ^= turned;
+    const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
+    if (lane) prior = theirs;
+    if (start + first == 0) prior = key[0];
+    uint32 heads = start + first == 0;
+    bool unsorted = false;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        const K last = n ? key[n - 1] : prior;
+        if (n < there && key[n] != last) {
+            heads |= 1u << n;
+            unsorted |= key[n] < last;
+        }
+    }
+    if (unsorted) out.notes[STREAM_UNSORTED] = 1;
+
+    // Which number each head has in the tile.
+    const uint32 mine = __popc(heads);
+    uint32 rank = mine;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+        const uint32 other = __shfl_up_sync(~0u, rank, distance);
+        if (lane >= distance) rank += other;
+    }
+    if (lane == 31) tile.heads[warp] = rank;
+    __syncthreads();
+    rank -= mine;
+    uint32 all = 0;
+#pragma unroll
+    for (int w = 0; w < Tile::WARPS; ++w) {
+        const uint32 some = tile.heads[w];
+        if (w < warp) rank += some;
+        all += some;
+    }
+    if (threadIdx.x == 0) *(volatile uint64*)(out.status + number) = uint64(all) << 2 | (number ? 1 : 2);
+
+    // The sums before each head.
+    uint64 sums[PLANES] = {};
+    uint32 place = rank;
+    bool held = true;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        if (heads >> n & 1) {
+#pragma unroll
+            for (int p = 0; p < PLANES; ++p) tile.prefixes[p][place] = sums[p];
+            tile.keys[place] = key[n] ^ turned;
+            tile.places[place] = uint16(first + n);
+            ++place;
+        }
+        uint64 bits[PLANES];
+        held = planes.split(x[n], bits) && held;
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) sums[p] += bits[p];
+    }
+    if (!held) {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {
+            uint64 bits[PLANES];
+            if (planes.split(x[n], bits)) continue;
+            const uint32 group = rank + __popc(heads & ((2u << n) - 1));
+            if (group)
+                atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
+            else
+                tile.lead_bad = 1;
+        }
+    }
+    uint64 before[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) {
+        uint64 inclusive = sums[p];
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const uint64 other = __shfl_up_sync(~0u, inclusive, distance);
+            if (lane >= distance) inclusive += other;
+        }
+        if (lane == 31) tile.of_warps[p][warp] = inclusive;
+        before[p] = inclusive - sums[p];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) {
+        for (int w = 0; w < warp; ++w) before[p] += tile.of_warps[p][w];
+        tile.bases[p][threadIdx.x] = before[p];
+        if (threadIdx.x == THREADS - 1) tile.whole[p] = before[p] + sums[p];
+    }
+    if (warp == 0) {
+        const uint64 earlier = heads_before(out.status, number);
+        if (lane == 0) {
+            tile.before = earlier;
+            if (number) *(volatile uint64*)(out.status + number) = (earlier + all) << 2 | 2;
+        }
+    }
+    __syncthreads();
+
+    const uint64 earlier = tile.before;
+    const Part part{out.parts + number * Part::WORDS};
+    for (uint32 head = threadIdx.x; head < all; head += THREADS) {
+        const uint32 from = tile.places[head];
+        const bool open = head + 1 == all;
+        const uint32 to = open ? SIZE : tile.places[head + 1], rows = (open ? valid : to) - from;
+        int64 k[PLANES];
+        bool zero = true;
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) {
+            const uint64 end = open ? tile.whole[p] : tile.prefix(p, head + 1, to);
+            k[p] = int64(end - tile.prefix(p, head, from) - planes.anchored(p, to - from));
+            zero = zero && k[p] == 0;
+        }
+        const uint64 group = earlier + head, begin = start + from;
+        const bool bad = tile.bad[head / 32] >> head % 32 & 1;
+        out.keys[group] = tile.keys[head];
+        if (open) {
+#pragma unroll
+            for (int p = 0; p < PLANES; ++p) part.last(p) = uint64(k[p]);
+            uint64 flags = Part::HEADS;
+            if (bad) flags |= Part::BAD;
+            if (!zero || !all_negative_zeros(values, begin, begin + rows)) flags |= Part::OTHER;
+            part.flags() = flags;  // the flags of the lead follow below
+            part.counts() = uint64(rows) << 32;
+            continue;
+        }
+        out.counts[group] = rows;
+        V value;
+        if (zero)
+            set_bits(value, all_negative_zeros(values, begin, begin + rows) ? SIGN<V> : 0);
+        if (bad || (!zero && !planes.template round<MEAN>(k, rows, value)))
+            out.list(group, begin, rows);
+        else
+            out.values[group] = value;
+    }
+    __syncthreads();
+    if (threadIdx.x) return;
+    const uint32 to = all ? tile.places[0] : SIZE, rows = all ? to : valid;
+    bool zero = true;
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) {
+        const uint64 end = all ? tile.prefix(p, 0, to) : tile.whole[p];
+        part.lead(p) = end - planes.anchored(p, to);
+        zero = zero && part.lead(p) == 0;
+    }
+    uint64 flags = all ? part.flags() : 0;
+    if (tile.lead_bad) flags |= Part::LEAD_BAD;
+    if (rows && (!zero || !all_negative_zeros(values, start, start + rows))) flags |= Part::LEAD_OTHER;
+    part.flags() = flags;
+    part.counts() = (all ? part.counts() : 0) | rows;
+    part.before() = earlier;
+    if (start + valid == count) out.notes[STREAM_GROUPS] = uint32(earlier + all);
+}
+
+// Adds what each tile has of the group that is open at its beginning to the tile in which that group begins.
+template <int PLANES>
+__device__ void join_parts(uint64* parts, uint64* joined, uint32 tiles) {
+    using Part = TilePart<PLANES>;
+    const uint32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= tiles || number == 0) return;
+    const auto part_of = [&](uint32 at) { return Part{parts + uint64(at) * Part::WORDS}; };
+    const Part part = part_of(number);
+    const uint32 rows = uint32(part.counts());
+    if (rows == 0) return;
+    uint32 low = 0, high = number;  // the group begins in the tile before the first that has as many groups before it
+    if (part_of(number - 1).flags() & Part::HEADS) low = high;
+    while (low < high) {
+        const uint32 middle = (low + high) / 2;
+        if (part_of(middle).before() < part.before())
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64* const to = joined + uint64(low - 1) * Part::JOINED;
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) {
+        const int64 k = int64(part.lead(p));
+        atomicAdd(to + 2 * p, uint64(uint32(k)));
+        atomicAdd(to + 2 * p + 1, uint64(k >> 32));
+    }
+    atomicAdd(to + 2 * PLANES, uint64(rows));
+    atomicOr(to + 2 * PLANES + 1, part.flags() & (Part::LEAD_OTHER | Part::LEAD_BAD));
+}
+
+// The last group that begins in each tile.
+template <class K, class V, int PLANES, bool MEAN>
+__device__ void finish_parts(int unit, uint32 tiles, uint32 size, uint64 count, const SortedGroups<K, V>& out) {
+    using Part = TilePart<PLANES>;
+    const uint32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= tiles) return;
+    const Part part{out.parts + uint64(number) * Part::WORDS};
+    const uint64 flags = part.flags();
+    if (!(flags & Part::HEADS)) return;
+    const uint64* const more = out.joined + uint64(number) * Part::JOINED;
+    const uint64 end = uint64(number + 1) * size < count ? uint64(number + 1) * size : count;
+    const uint64 mine = part.counts() >> 32, rows = mine + more[2 * PLANES];
+    const uint64 group = number + 1 < tiles ? Part{out.parts + uint64(number + 1) * Part::WORDS}.before() - 1 : out.notes[STREAM_GROUPS] - 1;
+    out.counts[group] = uint32(rows);
+    if ((flags & Part::BAD) || (more[2 * PLANES + 1] & Part::LEAD_BAD)) {
+        out.list(group, end - mine, rows);
+        return;
+    }
+    int128 sums[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p)
+        sums[p] = int128(int64(part.last(p))) + int128(more[2 * p]) + (int128(int64(more[2 * p + 1])) << 32);
+    const Rounding found = rounding_of(sums, Planes<V, PLANES>::APART, unit, MEAN ? uint32(rows) : 1);
+    const double value = rounded_to<V>(found);
+    const bool other = (flags & Part::OTHER) || (more[2 * PLANES + 1] & Part::LEAD_OTHER);
+    out.values[group] = V(found.negative || (found.number == 0 && !found.sticky && !other) ? -value : value);
+}
+
+// Listed groups are read again, each by a warp. `totals` has room for each.
+template <class K, class V, bool MEAN>
+__device__ void read_again(const V* values, bool omit_nan, uint64* totals, const SortedGroups<K, V>& out) {
+    const uint32 listed = out.notes[STREAM_LISTED];
+    if (listed > out.most || out.notes[STREAM_UNFIT] || out.notes[STREAM_UNSORTED]) return;  // all rows are added anew
+    const uint32 lane = threadIdx.x % 32, step = gridDim.x * blockDim.x / 32;
+    for (uint32 at = (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < listed; at += step) {
+        uint64* const words = totals + uint64(at) * Total::OF_VALUES;
+        for (uint32 k = lane; k < Total::OF_VALUES; k += 32) words[k] = 0;
+        __threadfence();
+        __syncwarp();
+        const uint64 group = out.listed[3 * at], begin = out.listed[3 * at + 1], rows = out.listed[3 * at + 2];
+        for (uint64 row = lane; row < rows; row += 32) {
+            const V x = values[begin + row];
+            const double whole = widen(x);
+            if (bits_of(x) != SIGN<V>) atomicOr(words + Total::FLAGS + 3, uint64(1));
+            if (is_nan(whole)) {
+                if (omit_nan) out.notes[STREAM_UNFIT] = 1;
+                atomicOr(words + Total::FLAGS, uint64(1));
+            } else if (fabs(whole) == __longlong_as_double(0x7ff0000000000000ll)) {
+                atomicOr(words + Total::FLAGS + (whole > 0 ? 1 : 2), uint64(1));
+            } else if (whole != 0) {
+                const Significand s(whole);
+                Total{words}.add(s.negative ? -int128(s.magnitude) : int128(s.magnitude), int(s.position));
+            }
+        }
+        __threadfence();
+        __syncwarp();
+        if (lane == 0) out.values[group] = round_total<V>(words, MEAN ? rows : 0, false);
+    }
+}

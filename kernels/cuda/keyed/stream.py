@@ -1,0 +1,89 @@
+"""Sums of sorted keys of many groups: the groups come out side by side (include/keyed_stream.cuh)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.keyed.adding import KeyedAdder
+from warpfold.kernels.cuda.keyed.sample import KeyedSample
+from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_kernels, unit_of
+from warpfold.kernels.dtypes import Kind
+
+_UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
+"""What kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
+
+_JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedGroups:
+    """CuPy arrays of the same length: the keys in their order, the values, and how many elements each group has
+    (uint32)."""
+
+    keys: Any
+    values: Any
+    counts: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SortedStream:
+    """How sorted rows are streamed: `planes` whole numbers an element, of which the last counts 2**unit."""
+
+    gpu: Gpu
+    rows: KeyedAdder
+    planes: int
+    unit: int
+
+    @classmethod
+    def of(cls, gpu: Gpu, rows: KeyedAdder, sample: KeyedSample) -> "SortedStream | None":
+        """How to stream `rows`, of which a sample looked sorted; None for rows that other ways take: those of few
+        groups, of integers, and elements of too many exponents."""
+        few = rows.reach.range * rows.shapes.longest_streamed <= rows.count
+        if few or not rows.reach.sorted or not rows.dtype.is_float:
+            return None
+        found = sample.planes(rows.dtype, rows.count)
+        return None if found is None else cls(gpu, rows, *found)
+
+    def groups(self, *, mean: bool) -> StreamedGroups | bool:
+        """The sums or means of all groups. Otherwise whether the keys are sorted: False if they are not, and True if
+        too many groups, or too long ones, have elements that the units do not hold."""
+        import cupy
+
+        rows, shape = self.rows, self.rows.shapes.stream_of(self.rows.key, self.planes, mean=mean)
+        tile = 4 * shape.reads * shape.threads
+        tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
+        joined = 2 * self.planes + 2
+        words = cupy.zeros(tiles * (1 + joined) + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
+        notes = words[tiles * (1 + joined) :].view(np.uint32)
+        keys, values, counts = (cupy.empty(most, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32))
+        out = (
+            keys, values, counts, words[:tiles], cupy.empty(tiles * (2 * self.planes + 3), np.uint64),
+            words[tiles : tiles * (1 + joined)], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
+            np.uint32(MOST_READ_AGAIN),
+        )  # fmt: skip
+        sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)
+        signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
+        turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
+        shared = shape.shared(size, self.planes)
+        unit, count = np.int32(self.unit), np.uint64(rows.count)
+        self._run(sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), shared)
+        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], np.uint32(tiles)))
+        sizes = (np.uint32(tiles), np.uint32(tile), count)
+        self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))
+        totals = cupy.empty(MOST_READ_AGAIN * WORDS, np.uint64)
+        self._run(
+            again, self.gpu.multiprocessors, _AGAIN_THREADS, (rows.values, np.uint32(rows.omit_nan), totals, *out)
+        )
+        noted: NDArray[np.uint32] = notes.get()
+        if noted[_UNSORTED]:
+            return False
+        if noted[_LISTED] > MOST_READ_AGAIN or noted[_UNFIT]:
+            return True
+        groups = int(noted[_GROUPS])
+        return StreamedGroups(keys[:groups], values[:groups], counts[:groups])
+
+    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
+        self.gpu.kernel(unit_of(name), name)(grid, block, args, shared)
