@@ -130,6 +130,15 @@ def test_many_sorted_groups(gpu: Gpu, dtype: str, data: str) -> None:
         assert data != "normal" or made.strategy == "stream"
 
 
+def test_keys_that_only_look_sorted(gpu: Gpu) -> None:
+    keys = np.arange(4 << 20, dtype=np.int32) // 16
+    array = adversarial("normal", DTYPES["float32"], keys.size, 9)
+    keys[12_345] = 7  # no sample sees it
+    compare(gpu, keys, array)
+    turned = np.where(np.arange(keys.size) % 64 < 2, keys, keys // 16 * 16 + np.arange(keys.size) % 2).astype(np.int32)
+    compare(gpu, turned, array)  # more changes of keys than there can be groups
+
+
 @pytest.mark.parametrize("key", [name for name, row in DTYPES.items() if not row.is_float])
 def test_keys_of_every_dtype_reach_to_their_ends(gpu: Gpu, key: str) -> None:
     random = np.random.default_rng(5)

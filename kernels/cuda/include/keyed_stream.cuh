@@ -82,6 +82,7 @@ struct SortedGroups {
     uint64* listed;  // three words a group: its number, its first row, its rows
     uint32* notes;
     uint32 most;  // as many groups may be listed
+    uint32 room;  // as many groups may come out and, behind these, a tile's; there are more only where keys are not sorted
 
     __device__ void list(uint64 group, uint64 begin, uint64 rows) const {
         if (rows > MOST_READ_AGAIN) notes[STREAM_UNFIT] = 1;
@@ -284,7 +285,8 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     }
     __syncthreads();
 
-    const uint64 earlier = tile.before;
+    const uint32 earlier = uint32(tile.before);
+    if (earlier > out.room) return;  // nothing of all this is used
     const Part part{out.parts + number * Part::WORDS};
     for (uint32 head = threadIdx.x; head < all; head += THREADS) {
         const uint32 from = tile.places[head];
@@ -298,7 +300,8 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
             k[p] = int64(end - tile.prefix(p, head, from) - planes.anchored(p, to - from));
             zero = zero && k[p] == 0;
         }
-        const uint64 group = earlier + head, begin = start + from;
+        const uint32 group = earlier + head;
+        const uint64 begin = start + from;
         const bool bad = tile.bad[head / 32] >> head % 32 & 1;
         out.keys[group] = tile.keys[head];
         if (open) {
@@ -341,10 +344,10 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
 
 // Adds what each tile has of the group that is open at its beginning to the tile in which that group begins.
 template <int PLANES>
-__device__ void join_parts(uint64* parts, uint64* joined, uint32 tiles) {
+__device__ void join_parts(uint64* parts, uint64* joined, const uint32* notes, uint32 tiles) {
     using Part = TilePart<PLANES>;
     const uint32 number = blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= tiles || number == 0) return;
+    if (number >= tiles || number == 0 || notes[STREAM_UNSORTED]) return;
     const auto part_of = [&](uint32 at) { return Part{parts + uint64(at) * Part::WORDS}; };
     const Part part = part_of(number);
     const uint32 rows = uint32(part.counts());
@@ -374,7 +377,7 @@ template <class K, class V, int PLANES, bool MEAN>
 __device__ void finish_parts(int unit, uint32 tiles, uint32 size, uint64 count, const SortedGroups<K, V>& out) {
     using Part = TilePart<PLANES>;
     const uint32 number = blockIdx.x * blockDim.x + threadIdx.x;
-    if (number >= tiles) return;
+    if (number >= tiles || out.notes[STREAM_UNSORTED]) return;
     const Part part{out.parts + uint64(number) * Part::WORDS};
     const uint64 flags = part.flags();
     if (!(flags & Part::HEADS)) return;

@@ -58,11 +58,13 @@ class SortedStream:
         joined = 2 * self.planes + 2
         words = cupy.zeros(tiles * (1 + joined) + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
         notes = words[tiles * (1 + joined) :].view(np.uint32)
-        keys, values, counts = (cupy.empty(most, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32))
+        keys, values, counts = (
+            cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
+        )
         out = (
             keys, values, counts, words[:tiles], cupy.empty(tiles * (2 * self.planes + 3), np.uint64),
             words[tiles : tiles * (1 + joined)], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
-            np.uint32(MOST_READ_AGAIN),
+            np.uint32(MOST_READ_AGAIN), np.uint32(most),
         )  # fmt: skip
         sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)
         signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
@@ -70,7 +72,7 @@ class SortedStream:
         shared = shape.shared(size, self.planes)
         unit, count = np.int32(self.unit), np.uint64(rows.count)
         self._run(sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), shared)
-        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], np.uint32(tiles)))
+        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)
         self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))
         totals = cupy.empty(MOST_READ_AGAIN * WORDS, np.uint64)

@@ -32,8 +32,9 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) run_sums(const K* keys, const
 }
 
 #define SORTED \
-    K *keys_out, V *values_out, uint32 *counts, uint64 *status, uint64 *parts, uint64 *joined, uint64 *listed, uint32 *notes, uint32 most
-#define SORTED_OF {keys_out, values_out, counts, status, parts, joined, listed, notes, most}
+    K *keys_out, V *values_out, uint32 *counts, uint64 *status, uint64 *parts, uint64 *joined, uint64 *listed, uint32 *notes, uint32 most, \
+    uint32 room
+#define SORTED_OF {keys_out, values_out, counts, status, parts, joined, listed, notes, most, room}
 
 template <class K, class V, int PLANES, bool MEAN, int READS, int THREADS, int BLOCKS>
 __global__ void __launch_bounds__(THREADS, BLOCKS) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
@@ -43,8 +44,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) stream_sums(const K* keys, co
 }
 
 template <int PLANES>
-__global__ void __launch_bounds__(256) stream_joins(uint64* parts, uint64* joined, uint32 tiles) {
-    join_parts<PLANES>(parts, joined, tiles);
+__global__ void __launch_bounds__(256) stream_joins(uint64* parts, uint64* joined, const uint32* notes, uint32 tiles) {
+    join_parts<PLANES>(parts, joined, notes, tiles);
 }
 
 template <class K, class V, int PLANES, bool MEAN>

@@ -127,6 +127,10 @@ def test_a_stream_that_holds_too_little_is_left_to_others(add: Add, monkeypatch:
     made = add(keys, array)
     assert made.strategy == "runs"
     check(made, keys, array)
+    turned = np.where(np.arange(keys.size) % 128 < 2, keys, np.arange(keys.size) % 2).astype(np.int32)
+    made = add(turned, array)  # more changes of keys than there can be groups
+    assert made.strategy not in ("stream", "runs")
+    check(made, turned, array)
     turned = keys.copy()
     turned[257] = 400
     made = add(turned, array)

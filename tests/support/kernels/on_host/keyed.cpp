@@ -63,7 +63,7 @@ void run_runs(uint64 grid, uint64, void* const* a) {
 template <class K, class V>
 SortedGroups<K, V> sorted_of(void* const* a, int k) {
     return {at<K*>(a, k), at<V*>(a, k + 1), at<uint32*>(a, k + 2), at<uint64*>(a, k + 3), at<uint64*>(a, k + 4),
-            at<uint64*>(a, k + 5), at<uint64*>(a, k + 6), at<uint32*>(a, k + 7), at<uint32>(a, k + 8)};
+            at<uint64*>(a, k + 5), at<uint64*>(a, k + 6), at<uint32*>(a, k + 7), at<uint32>(a, k + 8), at<uint32>(a, k + 9)};
 }
 
 template <class K, class V, int PLANES, bool MEAN>
@@ -78,7 +78,7 @@ void run_stream(uint64 grid, uint64 shared, void* const* a) {
 
 template <int PLANES>
 void run_joins(uint64 grid, uint64, void* const* a) {
-    blocks(8 * grid, [&] { join_parts<PLANES>(at<uint64*>(a, 0), at<uint64*>(a, 1), at<uint32>(a, 2)); });
+    blocks(8 * grid, [&] { join_parts<PLANES>(at<uint64*>(a, 0), at<uint64*>(a, 1), at<uint32*>(a, 2), at<uint32>(a, 3)); });
 }
 
 template <class K, class V, int PLANES, bool MEAN>
