@@ -204,7 +204,7 @@ def variants_of(groups: int, *, in_order: bool, more: bool) -> dict[str, KeyedSh
     if in_order:
         variants["runs"] = replace(SHAPES, longest_streamed=0)
         for stream in (
-            StreamShape(2, 448, 3), StreamShape(2, 512, 2), StreamShape(2, 256, 5), StreamShape(2, 256, 4),
+            StreamShape(2, 512, 3), StreamShape(2, 384, 3), StreamShape(2, 512, 2), StreamShape(2, 256, 5), StreamShape(2, 256, 4),
             StreamShape(4, 256, 3), StreamShape(4, 128, 7), StreamShape(1, 512, 3), StreamShape(1, 1024, 1),
         ):  # fmt: skip
             variants[f"stream {stream.reads} {stream.threads} {stream.blocks}"] = replace(

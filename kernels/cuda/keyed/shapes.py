@@ -107,7 +107,7 @@ class KeyedShapes:
     runs: tuple[FewShape, ...] = (FewShape(2, 256, 2), FewShape(2, 256, 2), FewShape(2, 256, 2))
     shortest_runs: float = 1.5
     longest_streamed: int = 1024
-    stream: StreamShape = StreamShape(2, 448, 3)
+    stream: StreamShape = StreamShape(2, 384, 3)
     other_stream: StreamShape = StreamShape(2, 512, 2)
     wide_stream: StreamShape = StreamShape(2, 256, 3)
     size_threads: int = 512
