@@ -11,7 +11,7 @@ from tests.support.service import Service
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     *("../README.md", "tutorial.md", "cli.md", "client.md", "accuracy.md", "administration.md", "exact-state.md"),
-    *("operations/monitoring.md", "presets.md", "batches.md", "arrays.md", "engines.md", "tables.md"),
+    *("operations/monitoring.md", "presets.md", "batches.md", "arrays.md", "groups.md", "engines.md", "tables.md"),
 )
 
 

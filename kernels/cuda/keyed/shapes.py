@@ -69,12 +69,18 @@ class StreamShape:
     threads: int
     blocks: int
 
-    def shared(self, itemsize: int, planes: int) -> int:
-        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
-        size, warps = 4 * self.reads * self.threads, self.threads // 32
-        words = planes * (size + self.threads + warps + 1) + 1
-        small = 4 * (warps + size // 32 + 1) + 2 * size
-        return 8 * words + itemsize * size + -(-small // 8) * 8
+    @property
+    def tile(self) -> int:
+        """Rows of a block."""
+        return 4 * self.reads * self.threads
+
+    def shared(self, key: int, element: int, planes: int) -> int:
+        """Bytes of shared memory of a block, for keys and elements of so many bytes (`StreamTile` in
+        include/keyed_stream.cuh)."""
+        warps = self.threads // 32
+        words = planes * (self.tile + self.threads + warps + 1)
+        small = 4 * (warps + self.tile // 32 + 3) + 2 * self.tile
+        return self.tile * (2 * key + element) + 8 * words + key + small + 32
 
 
 MOST_BUCKETS = 256
@@ -106,10 +112,10 @@ class KeyedShapes:
     narrow_runs: FewShape = FewShape(2, 224, 4)
     runs: tuple[FewShape, ...] = (FewShape(2, 256, 2), FewShape(2, 256, 2), FewShape(2, 256, 2))
     shortest_runs: float = 1.5
-    longest_streamed: int = 1024
-    stream: StreamShape = StreamShape(2, 384, 3)
-    other_stream: StreamShape = StreamShape(2, 512, 2)
-    wide_stream: StreamShape = StreamShape(2, 256, 3)
+    longest_streamed: int = 128
+    stream: StreamShape = StreamShape(2, 256, 4)
+    other_stream: StreamShape = StreamShape(2, 256, 3)
+    wide_stream: StreamShape = StreamShape(2, 256, 2)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)

@@ -12,7 +12,7 @@ from warpfold.kernels.cuda.keyed.sample import KeyedSample
 from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_kernels, unit_of
 from warpfold.kernels.dtypes import Kind
 
-_UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
+_UNSORTED, _LISTED, _UNFIT, _GROUPS, _TICKET, _UNUSED, _NOTES = range(7)
 """What kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
@@ -45,7 +45,13 @@ class SortedStream:
         if few or not rows.reach.sorted or not rows.dtype.is_float:
             return None
         found = sample.planes(rows.dtype, rows.count)
-        return None if found is None else cls(gpu, rows, *found)
+        stream = None if found is None else cls(gpu, rows, *found)
+        return stream if stream is not None and stream._shared() <= gpu.shared_per_block else None
+
+    def _shared(self, *, mean: bool = False) -> int:
+        rows = self.rows
+        shape = rows.shapes.stream_of(rows.key, self.planes, mean=mean)
+        return shape.shared(rows.key.itemsize, rows.dtype.itemsize, self.planes)
 
     def groups(self, *, mean: bool) -> StreamedGroups | bool:
         """The sums or means of all groups. Otherwise whether the keys are sorted: False if they are not, and True if
@@ -53,7 +59,7 @@ class SortedStream:
         import cupy
 
         rows, shape = self.rows, self.rows.shapes.stream_of(self.rows.key, self.planes, mean=mean)
-        tile = 4 * shape.reads * shape.threads
+        tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         joined = 2 * self.planes + 2
         words = cupy.zeros(tiles * (1 + joined) + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
@@ -69,9 +75,16 @@ class SortedStream:
         sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)
         signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
         turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
-        shared = shape.shared(size, self.planes)
         unit, count = np.int32(self.unit), np.uint64(rows.count)
-        self._run(sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), shared)
+        tickets = notes[_TICKET : _TICKET + 1]
+        grid = min(tiles, self.gpu.multiprocessors * shape.blocks)
+        self._run(
+            sums,
+            grid,
+            shape.threads,
+            (rows.keys, rows.values, count, turned, unit, tickets, *out),
+            self._shared(mean=mean),
+        )
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)
         self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))

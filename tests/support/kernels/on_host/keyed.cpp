@@ -66,12 +66,12 @@ SortedGroups<K, V> sorted_of(void* const* a, int k) {
             at<uint64*>(a, k + 5), at<uint64*>(a, k + 6), at<uint32*>(a, k + 7), at<uint32>(a, k + 8), at<uint32>(a, k + 9)};
 }
 
-template <class K, class V, int PLANES, bool MEAN>
+template <class K, class V, int PLANES, bool MEAN, int READS>
 void run_stream(uint64 grid, uint64 shared, void* const* a) {
     Memory memory(shared);
-    if (shared < sizeof(StreamTile<K, PLANES, 2, 32>)) abort();
+    if (shared < sizeof(StreamTile<K, V, PLANES, READS, 32>)) abort();
     blocks(grid, [&] {
-        add_stream<K, V, PLANES, 2, 32, MEAN>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), sorted_of<K, V>(a, 5),
+        add_stream<K, V, PLANES, READS, 32, MEAN>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), at<uint32*>(a, 5), sorted_of<K, V>(a, 6),
                                               reinterpret_cast<char*>(memory.at()));
     });
 }
@@ -188,10 +188,10 @@ struct Name {
     RUN("least_orders<" #K ", float32, int32>", run_least<K, float32, int32>); \
     PAIR(K, float32, 1); PAIR(K, float32, 2); PAIR(K, float32, 3); \
     RUN("other_than_zero<" #K ", float32>", run_zeros<K, float32>)
-#define STREAM(K, V, P, MEAN) \
-    RUN("stream_sums<" #K ", " #V ", " #P ", " #MEAN ", 2, 32, 1>", run_stream<K, V, P, MEAN>); \
+#define STREAM(K, V, P, MEAN, R) \
+    RUN("stream_sums<" #K ", " #V ", " #P ", " #MEAN ", " #R ", 32, 1>", run_stream<K, V, P, MEAN, R>); \
     RUN("stream_ends<" #K ", " #V ", " #P ", " #MEAN ">", run_ends<K, V, P, MEAN>)
-#define STREAMS(K, V, P) STREAM(K, V, P, false); STREAM(K, V, P, true)
+#define STREAMS(K, V, P, R) STREAM(K, V, P, false, R); STREAM(K, V, P, true, 1)
 #define AGAIN(K, V) \
     RUN("stream_again<" #K ", " #V ", false>", run_again<K, V, false>); RUN("stream_again<" #K ", " #V ", true>", run_again<K, V, true>)
 #define LEVEL(V, L) \
@@ -221,8 +221,8 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     RUN("into_buckets<int32, uint64, 8, 32, 1>", run_parts<int32, uint64>);
     RUN("least_orders<int32, float64, int64>", run_least<int32, float64, int64>);
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
-    STREAMS(uint32, float32, 1); STREAMS(uint32, float32, 2); STREAMS(uint32, float64, 2);
-    STREAMS(uint64, float32, 1); STREAMS(uint64, float32, 2);
+    STREAMS(uint32, float32, 1, 2); STREAMS(uint32, float32, 2, 1); STREAMS(uint32, float64, 2, 1);
+    STREAMS(uint64, float32, 1, 1); STREAMS(uint64, float32, 2, 1);
     AGAIN(uint32, float32); AGAIN(uint32, float64); AGAIN(uint64, float32);
     RUN("stream_joins<1>", run_joins<1>);
     RUN("stream_joins<2>", run_joins<2>);
