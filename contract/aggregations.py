@@ -16,7 +16,7 @@ from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.options import InFile
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
-from warpfold.kernels.catalog import STATES_REFUSED, keyed_backends, refused_by_key
+from warpfold.kernels.catalog import keyed_backends, refused_by_key
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import op_named
 
@@ -82,10 +82,8 @@ def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
         )
 
 
-def check_on_gpu(aggregations: Sequence[AggregationSpec], *, states: bool) -> None:
-    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these, or has no states."""
-    if states:
-        raise InvalidInput(STATES_REFUSED, "backend")
+def check_on_gpu(aggregations: Sequence[AggregationSpec]) -> None:
+    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these."""
     for asked in aggregations:
         if "cuda" not in asked.backends():
             known = None if asked.source is None else asked.source.known_dtype

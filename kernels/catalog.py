@@ -4,7 +4,7 @@ from functools import cache, lru_cache
 
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
-from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op, Terms
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
@@ -94,29 +94,19 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
     )
 
 
-KEYED_ON_GPUS = frozenset(
-    (op, name)
-    for op in ("sum", "mean", "min", "max")
-    for name, row in DTYPES.items()
-    if not row.is_float or name in ("float32", "float64")
-)
-"""What a GPU reduces by key, so far."""
-
-
 def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced by key. A dtype of None is not known yet."""
-    able = any(name == op.name and dtype in (None, DTYPES[of]) for name, of in KEYED_ON_GPUS)
-    return ("cpu", "cuda") if able else ("cpu",)
-
-
-STATES_REFUSED = "a GPU gives no exact states of groups so far; give the backend cpu or auto"
+    """The backends on which `op` is reduced by key: a GPU neither multiplies elements there, nor adds squares of
+    integers of 64 bits. A dtype of None is not known yet."""
+    squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None
+    wide = squares and dtype is not None and not dtype.is_float and dtype.itemsize == 8
+    return ("cpu",) if wide or op.fold == "product" or op.sources > 1 else ("cpu", "cuda")
 
 
 def refused_by_key(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this by key."""
     what = op.name if dtype is None else _named(op, dtype, None)
     return (
-        "by key a GPU computes sum, mean, min and max of float32, float64, integers and truth values, and not "
+        "by key a GPU computes all ops but prod, and squares of int64 and uint64, and not "
         f"{what} so far; give the backend cpu or auto"
     )
 

@@ -128,7 +128,7 @@ class _Merging:
         if self._shape is not None:
             self._groups = prod(self._shape)
         values = zip(first.values, self._sums, strict=True)
-        columns = tuple(_column_of(each, sums, self._groups, self._plan.min_count) for each, sums in values)
+        columns = tuple(column_of_states(each, sums, self._groups, self._plan.min_count) for each, sums in values)
         if self._keys is None:
             rows = np.arange(self._groups)
             keys = [pyarrow.array(axis) for axis in np.unravel_index(rows, self._shape)] if self._shape else []
@@ -166,8 +166,9 @@ def _as_first(key: Any, kind: Any) -> Any:
     return key.cast(kind.value_type if types.is_dictionary(kind) else kind)
 
 
-def _column_of(each: StatesOf, sums: Sequence[MergedStates], groups: int, min_count: int) -> GroupColumn:
-    """The values of all groups. Raises InvalidInput where the states are not those of such elements."""
+def column_of_states(each: StatesOf, sums: Sequence[MergedStates], groups: int, min_count: int) -> GroupColumn:
+    """The values of all groups, and their states. Raises InvalidInput where the states are not those of such
+    elements."""
     op, dtype = OPS[each.op], DTYPES[each.dtypes[0]]
     counts = sums[0].counts(groups).copy()
     if any((other.counts(groups) != counts).any() for other in sums[1:]):

@@ -118,6 +118,17 @@ class _Pieces:
             yield Piece(part.start, part.stop, part.read)
 
 
+def described_states(source: KeyedSource, plan: GroupPlan, dropped: int) -> TableOfStates:
+    """What the columns of a table of states by `plan` are."""
+    values = []
+    for asked in plan.aggregations:
+        dtype = source.dtypes[asked.column]
+        result = asked.op.result_dtype(dtype)
+        column = source.column_names[asked.column]
+        values.append(StatesOf(asked.name, asked.op.name, (dtype.name,), result, asked.ddof, column=column))
+    return TableOfStates.of_groups(source.key_names, values, dropped)
+
+
 class _Groups:
     """The groups of one thread."""
 
@@ -187,17 +198,8 @@ class _Groups:
             dropped=dropped,
             load_ms=load_ms,
             kernel_ms=0.0,
-            described=self._described(dropped) if self._plan.states else None,
+            described=described_states(self._source, self._plan, dropped) if self._plan.states else None,
         )
-
-    def _described(self, dropped: int) -> TableOfStates:
-        source, values = self._source, []
-        for asked in self._plan.aggregations:
-            dtype = source.dtypes[asked.column]
-            result = asked.op.result_dtype(dtype)
-            column = source.column_names[asked.column]
-            values.append(StatesOf(asked.name, asked.op.name, (dtype.name,), result, asked.ddof, column=column))
-        return TableOfStates.of_groups(source.key_names, values, dropped)
 
     def _order(self, keys: list[Any]) -> Index:
         if self._plan.sort:

@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
-from warpfold.kernels.catalog import STATES_REFUSED, keyed_backends, refused_by_key
+from warpfold.kernels.catalog import keyed_backends, refused_by_key
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.folds.nans import is_nan
-from warpfold.kernels.cpu.grouped.selecting import Keys
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
+from warpfold.kernels.cpu.keyed.reducing import described_states
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
-from warpfold.kernels.cuda.keyed.sample import Reach
-from warpfold.kernels.cuda.keyed.sums import KeyedSums
+from warpfold.kernels.cuda.keyed.columns import KeyedColumn
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -31,8 +30,6 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import (
-    Aggregation,
-    GroupColumn,
     GroupPlan,
     GroupTable,
     KeyedPart,
@@ -40,10 +37,8 @@ from warpfold.kernels.keyed import (
     KeyedSource,
     WholeColumns,
     check_groups,
-    column_of,
-    whole_numbers,
 )
-from warpfold.kernels.ops import Finish, NanPolicy
+from warpfold.kernels.ops import NanPolicy
 
 _NUMBER = DTYPES["int32"]
 
@@ -71,29 +66,17 @@ class _OnGpu:
     firsts: Index | None = None
 
     @property
-    def reach(self) -> Reach | None:
-        """How far keys reach, where that is known."""
-        return None if self.table is None else Reach(0, self.table.count + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """The sums of a column: the keys of its groups, and how many elements each has."""
-
-    sums: KeyedSums
-    keys: NDArray[Any]
-    counts: Index
-    omitted: Index | None
+    def numbered(self) -> int | None:
+        """How many numbers there are, where keys are numbers."""
+        return None if self.table is None else self.table.count
 
 
 def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
     """Reduce the rows of each group, which must fit into the GPU's memory. To be called while `gpu.active()`.
 
-    Raises InvalidInput naming "backend" for an op or a dtype that no GPU reduces by key, or for states, "max_groups" or
-    "nan_policy"; what reading raises; OutOfMemory and CudaError.
+    Raises InvalidInput naming "backend" for an op or a dtype that no GPU reduces by key, "max_groups" or "nan_policy";
+    what reading raises; OutOfMemory and CudaError.
     """
-    if plan.states:
-        raise InvalidInput(STATES_REFUSED, "backend")
     for asked in plan.aggregations:
         if "cuda" not in keyed_backends(asked.op, source.dtypes[asked.column]):
             raise InvalidInput(refused_by_key(asked.op, source.dtypes[asked.column]), "backend")
@@ -107,15 +90,18 @@ def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, pro
     for _ in range(2):  # again where kernels were compiled or loaded between the launches, which is no time of theirs
         stopwatch = Stopwatch(gpu.stream)
         with stopwatch:
-            groups = [_add(gpu, rows, column, plan) for column in rows.columns]
+            groups = [
+                KeyedColumn(gpu, column.keys, rows.key, column.elements, column.dtype, plan, rows.numbered)
+                for column in rows.columns
+            ]
         kernel_ms = stopwatch.total_ms()
         if preparation.total_ms == new_ms:
             break
         new_ms = preparation.total_ms
-    made = _Table(source, plan, rows, groups)
+    made = _Table(source, plan, rows, groups[0])
     stopwatch = Stopwatch(gpu.stream)
     with stopwatch:
-        columns = [made.column(asked) for asked in plan.aggregations]
+        columns = [groups[asked.column].column(asked) for asked in plan.aggregations]
     kernel_ms += stopwatch.total_ms()
     if progress is not None:
         progress(rows.rows, rows.rows)
@@ -123,38 +109,28 @@ def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, pro
     total_ms = (time.perf_counter() - began) * 1e3
     keys, sizes, order = made.keys, made.sizes, made.order
     take = required("pyarrow", "tables").array(order)
+    dropped = rows.rows - int(sizes.sum())
     stages = Stages(rows.stages.read_s, rows.stages.decode_s, rows.stages.copy_s, kernel_ms / 1e3)
     return GroupTable(
         key_names=source.key_names,
         keys=tuple(array.take(take) for array in keys),
         sizes=sizes[order],
         columns=tuple(column.taken(order) for column in columns),
-        dropped=rows.rows - int(sizes.sum()),
+        dropped=dropped,
         load_ms=max(0.0, total_ms - kernel_ms - prepare_ms),
         kernel_ms=kernel_ms,
         prepare_ms=prepare_ms,
         stages=stages,
+        described=described_states(source, plan, dropped) if plan.states else None,
         kernel=groups[0].sums.strategy,
     )
 
 
-def _add(gpu: Gpu, rows: _OnGpu, column: _Column, plan: GroupPlan) -> _Groups:
-    omit = plan.nan_policy is NanPolicy.OMIT and column.dtype.is_float
-    sums = KeyedSums(
-        gpu, column.keys, rows.key, column.elements, column.dtype, omit_nan=omit, reach=rows.reach
-    )  # fmt: skip
-    sums.add()
-    groups = sums.groups()
-    omitted = None if groups.omitted is None else groups.omitted.get().astype(np.int64)
-    return _Groups(sums, groups.keys.get(), groups.counts.get().astype(np.int64), omitted)
-
-
 class _Table:
-    """The groups of all columns, in one order, and where each of them stands among those of a column."""
+    """The groups of all columns, in one order."""
 
-    def __init__(self, source: KeyedSource, plan: GroupPlan, rows: _OnGpu, groups: list[_Groups]) -> None:
-        self._source, self._plan, self._rows, self._groups = source, plan, rows, groups
-        first = groups[0]
+    def __init__(self, source: KeyedSource, plan: GroupPlan, rows: _OnGpu, first: KeyedColumn) -> None:
+        self._rows = rows
         if rows.table is None:
             check_groups(first.keys.size, plan)
             self._numbers = first.keys
@@ -176,43 +152,6 @@ class _Table:
         _, firsts = cupy.unique(keys.view(np.uint8) if keys.dtype == bool else keys, return_index=True)
         found: Index = firsts.get().astype(np.int64)
         return found
-
-    def column(self, asked: Aggregation) -> GroupColumn:
-        """The values of an aggregation, in the order of the groups."""
-        groups, dtype = self._groups[asked.column], self._rows.columns[asked.column].dtype
-        counts = self._spread(groups, groups.counts)
-        if asked.op.extreme is not None:
-            values = self._extremes(asked, groups, dtype)
-        elif dtype.is_float or asked.op.finish is Finish.MEAN:
-            values = groups.sums.values(mean=asked.op.finish is Finish.MEAN).get().astype(np.float64)
-            values = self._spread(groups, values)
-        else:
-            values = self._spread(groups, _put_together(*groups.sums.values()))
-        return column_of(asked, dtype, values, counts, self._plan.min_count)
-
-    def _extremes(self, asked: Aggregation, groups: _Groups, dtype: DType) -> NDArray[Any]:
-        orders = Keys(asked.op, groups.sums.held, omit=self._plan.nan_policy is NanPolicy.OMIT)
-        found = groups.sums.least(*orders.numbers()).get().astype(orders.word)
-        with np.errstate(invalid="ignore"):
-            elements = orders.elements(self._spread(groups, found))
-            return elements.astype(np.float64 if dtype.is_float else dtype.numpy)
-
-    def _spread(self, groups: _Groups, values: NDArray[Any]) -> NDArray[Any]:
-        """What groups of a column have, for all groups; 0 for those without elements there."""
-        if self._rows.table is None:
-            return values
-        spread = np.zeros(self._numbers.size + 1, values.dtype)
-        spread[groups.keys] = values
-        return spread[1:]
-
-
-def _put_together(low: Any, high: Any) -> NDArray[Any]:
-    """Integers of 128 bits from their lower and upper words."""
-    lower, upper = low.get(), high.get()
-    signed = lower.view(np.int64)
-    if (upper == signed >> 63).all():
-        return np.asarray(signed)
-    return whole_numbers([int(a) + (int(b) << 64) for a, b in zip(lower.tolist(), upper.tolist(), strict=True)])
 
 
 def _keys_of(keys: NDArray[Any], kind: Any) -> Any:

@@ -253,6 +253,15 @@ def least_kernel(key: DType, dtype: DType) -> str:
     return f"least_orders<{_key(key)}, {dtype.name}, int{_width(dtype)}>"
 
 
+def rows_kernel(key: DType, dtype: DType) -> str:
+    """The kernel that finds the first row of each group with its least element."""
+    return f"first_rows<{_key(key)}, {dtype.name}, int{_width(dtype)}>"
+
+
+SQUARES = "square_parts"
+"""The kernel that makes two float64 of the square of each."""
+
+
 def listed_kernels(dtype: DType, levels: int) -> tuple[str, str]:
     """The kernels that add listed elements to totals, and round these."""
     return f"listed_sums<{LISTED_THREADS}>", f"listed_values<{dtype.name}, {levels}>"
@@ -278,14 +287,14 @@ def families() -> Iterator[list[str]]:
             yield [few_kernel(key, dtype, levels, SHAPES.few[levels - 1]) for levels in kinds]
             yield [runs_kernel(key, dtype, levels, SHAPES.runs_of(key, levels)) for levels in kinds]
         yield [sums_kernel(dtype, levels, SHAPES.sums[levels - 1]) for levels in kinds]
-        yield [least_kernel(key, dtype) for key in keys]
+        yield [kernel(key, dtype) for key in keys for kernel in (least_kernel, rows_kernel)]
         result = dtype if dtype.is_float else DTYPES["float64"]
         yield [values_kernel(dtype, result, levels) for levels in kinds]
         if not dtype.is_float:
             yield [integers_kernel(dtype, levels) for levels in kinds]
     listed = listed_kernels(DTYPES["float32"], 1)[0]
     joins = (f"stream_joins<{planes}>" for planes in (1, 2))
-    yield [starts_kernel(), listed, *joins, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
+    yield [starts_kernel(), SQUARES, listed, *joins, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
 
 
 def unit_of(name: str) -> Unit:

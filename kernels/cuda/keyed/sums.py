@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.cuda.grouped.layouts import OffsetsLayout
 from warpfold.kernels.cuda.grouped.sums import GroupedSums
+from warpfold.kernels.cuda.grouped.totals import GroupedTotals
 from warpfold.kernels.cuda.keyed.adding import (
     CODE,
     LISTED,
@@ -38,13 +40,22 @@ from warpfold.kernels.cuda.keyed.shapes import (
     integers_kernel,
     least_kernel,
     listed_kernels,
+    rows_kernel,
     unit_of,
     values_kernel,
     zeros_kernel,
 )
+from warpfold.kernels.cuda.keyed.states import (
+    NOT_NEGATIVE_ZERO,
+    GroupTotals,
+    limbs_of_levels,
+    totals_of_integers,
+    totals_of_limbs,
+)
 from warpfold.kernels.cuda.keyed.stream import SortedStream, StreamedGroups
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.grouping import Index
 
 _SPARSE, _DENSE = 8, 1 << 22
 """Keys may reach over so many times the rows, or over so many numbers."""
@@ -64,8 +75,8 @@ class GroupedRows:
 
 class KeyedSums:
     """The sums of `values`, a CuPy array of `dtype`, by `keys`, one of the integers or bools `key` of the same length.
-    With `omit_nan` elements that are NaN are left out. `reach` says how far the keys reach where that is known. To be
-    used while `gpu.active()`.
+    With `omit_nan` elements that are NaN are left out. `reach` says how far the keys reach where that is known. With
+    `keep` the sums are kept as integers, for `totals`. To be used while `gpu.active()`.
 
     `strategy` names what was chosen and `levels` how many levels elements took, once `add` has run.
     """
@@ -81,10 +92,11 @@ class KeyedSums:
         omit_nan: bool = False,
         shapes: KeyedShapes | None = None,
         reach: Reach | None = None,
+        keep: bool = False,
     ) -> None:
         if keys.size > MOST_ROWS:
             raise OutOfMemory(f"a GPU groups at most {MOST_ROWS:,} rows at a time, and these are {keys.size:,}")
-        self._gpu, self._given = gpu, reach
+        self._gpu, self._given, self._keep = gpu, reach, keep
         held, elements = held_key(key), held_value(dtype)
         self._rows = KeyedAdder(
             gpu,
@@ -120,7 +132,7 @@ class KeyedSums:
             return
         sample = KeyedSample.of(self._gpu, rows.keys, rows.key, rows.values, rows.dtype)
         rows.reach = sample.reach if self._given is None else replace(self._given, sorted=sample.reach.sorted)
-        self._stream = SortedStream.of(self._gpu, rows, sample)
+        self._stream = None if self._keep else SortedStream.of(self._gpu, rows, sample)
         if self._stream is not None:
             streamed = self._stream.groups(mean=False)
             if isinstance(streamed, StreamedGroups):
@@ -134,7 +146,7 @@ class KeyedSums:
                 self._sort()
                 return
             rows.levels, rows.unit = levels
-            if rows.reach.range > min(rows.most_range(), max(_DENSE, _SPARSE * rows.count)):
+            if not self._dense():
                 self._number()
             self._state = KeyedState.of(rows.levels, rows.reach.range)
             self.strategy = rows.add(self._state)
@@ -185,6 +197,8 @@ class KeyedSums:
         if self._streamed:
             streamed = self._streamed[False]
             omitted = cupy.zeros(streamed.counts.size, np.uint32) if self._rows.omit_nan else None
+            if self._dense():
+                self._present = self._wide(streamed.keys) - streamed.keys.dtype.type(self._rows.reach.least)
             return GroupedRows(self._wide(streamed.keys), streamed.counts, omitted)
         if self._runs is not None:
             keys, _, offsets = self._runs
@@ -216,7 +230,7 @@ class KeyedSums:
         are two arrays, of uint64 and of int64, the lower and the upper words."""
         import cupy
 
-        state, rows = self._state, self._rows
+        state = self._state
         assert state is not None, "sorted rows have no codes"
         blocks = min(-(-state.range // 256), 32 * self._gpu.multiprocessors)
         if not self._rows.dtype.is_float and not mean:
@@ -225,19 +239,62 @@ class KeyedSums:
             return low, high
         result = self._rows.dtype if self._rows.dtype.is_float else DTYPES["float64"]
         values = cupy.empty(state.range, dtype=result.numpy)
-        other: Any = np.uint64(0)
-        if self._notes[NEGATIVE_ZEROS]:
-            other = cupy.zeros(state.range, dtype=np.uint8)
-            self._run(
-                zeros_kernel(rows.key, rows.dtype), 8 * self._gpu.multiprocessors, 256,
-                (rows.keys, rows.values, np.uint64(rows.count), pattern(rows.reach.least), np.uint64(state.range),
-                 other),
-            )  # fmt: skip
+        found = self._other_than_zero()
+        other = np.uint64(0) if found is None else found
         name = values_kernel(self._rows.dtype, result, self._rows.levels)
         self._run(name, blocks, 256, (np.int32(self._rows.unit), np.uint32(mean), other, values, *state.args))
         if self._notes[LISTED]:
             self._add_listed(state, values, mean=mean)
         return values
+
+    def totals(self, counts: Index) -> GroupTotals:
+        """The sums of the groups of `groups`, which must have been called and has these counts, as integers; not of a
+        stream."""
+        assert self._stream is None, "a stream rounds its sums at once"
+        rows = self._rows
+        if not rows.dtype.is_float:
+            return totals_of_integers(*(self._fetched(array) for array in self.values()))
+        if self._runs is not None:
+            _, values, offsets = self._runs
+            totals = GroupedTotals(
+                self._gpu, values, OffsetsLayout(offsets, offsets.get()), rows.dtype, SumKind.VALUES
+            )  # fmt: skip
+            totals.start()
+            return totals_of_limbs(totals.limbs(), omit_nan=rows.omit_nan)
+        state = self._state
+        if state is None:
+            return totals_of_integers(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+        words = state.sums
+        halves = [self._fetched(self._compact(words[k * state.range : (k + 1) * state.range])) for k in
+                  range(2 * (rows.levels + 1))]  # fmt: skip
+        flags = self._fetched(self._compact(state.flags)).astype(np.int64)
+        other = self._other_than_zero()
+        not_zero = counts > 0 if other is None else (self._fetched(self._compact(other)) != 0) | (flags != 0)
+        listed = int(self._notes[LISTED])
+        groups = state.listed[:listed].get()
+        places = groups if self._present is None else np.searchsorted(self._present.get(), groups)
+        return GroupTotals(
+            *limbs_of_levels(halves, rows.unit), flags | NOT_NEGATIVE_ZERO * (not_zero & (counts > 0)),
+            places.astype(np.int64), state.elements[:listed].get(),
+        )  # fmt: skip
+
+    @staticmethod
+    def _fetched(array: Any) -> NDArray[Any]:
+        return np.asarray(array.get())
+
+    def _other_than_zero(self) -> Any:
+        """For each code whether it has an element other than −0; None where there is no −0."""
+        import cupy
+
+        rows, state = self._rows, self._state
+        if not self._notes[NEGATIVE_ZEROS] or state is None:
+            return None
+        other = cupy.zeros(state.range, dtype=np.uint8)
+        self._run(
+            zeros_kernel(rows.key, rows.dtype), 8 * self._gpu.multiprocessors, 256,
+            (rows.keys, rows.values, np.uint64(rows.count), pattern(rows.reach.least), np.uint64(state.range), other),
+        )  # fmt: skip
+        return other
 
     def _add_listed(self, state: KeyedState, values: Any, *, mean: bool) -> None:
         import cupy
@@ -274,10 +331,15 @@ class KeyedSums:
         made = self.dense(mean=mean)
         return tuple(map(self._compact, made)) if isinstance(made, tuple) else self._compact(made)
 
-    def orders(self, flip: int, of_nan: int, none: int) -> Any:
-        """The least order of the elements of each code from the least key on, or of each group of sorted rows. An order
-        is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`; of a NaN `of_nan`,
-        and of no elements `none`. Orders are int64, or int32 of elements of up to 32 bits."""
+    def least(
+        self, flip: int, of_nan: int, none: int, *, equal_zeros: bool = False, first: bool = False
+    ) -> tuple[Any, Any | None]:
+        """The least order of the elements of each group of `groups`, which must have been called, and with `first` the
+        first row that has it (uint64; 2**64 − 1 where there is none).
+
+        An order is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`; of a NaN
+        `of_nan`, and of no elements `none`. With `equal_zeros` −0 has the order of +0. Orders are int64, or int32 of
+        elements of up to 32 bits."""
         import cupy
 
         rows = self._rows
@@ -287,23 +349,30 @@ class KeyedSums:
             keys, key = cupy.searchsorted(known, keys).astype(np.uint32), CODE
             reach = Reach(0, int(known.size))
         orders = cupy.full(reach.range, none, dtype=np.int64 if rows.dtype.itemsize == 8 else np.int32)
-        sizes = (np.uint64(rows.count), pattern(reach.least), np.uint64(reach.range))
-        self._run(
-            least_kernel(key, rows.dtype), 8 * self._gpu.multiprocessors, 256,
-            (keys, rows.values, *sizes, np.int64(flip), np.int64(of_nan), np.uint32(rows.omit_nan), orders),
+        of = (
+            keys, rows.values, np.uint64(rows.count), pattern(reach.least), np.uint64(reach.range), np.int64(flip),
+            np.int64(of_nan), np.uint32(equal_zeros), np.uint32(rows.omit_nan), orders,
         )  # fmt: skip
-        return orders
-
-    def least(self, flip: int, of_nan: int, none: int) -> Any:
-        """The orders of the groups of `groups`, which must have been called."""
-        orders = self.orders(flip, of_nan, none)
-        return self._compact(orders) if self._group_keys() is None else orders
+        blocks = 8 * self._gpu.multiprocessors
+        self._run(least_kernel(key, rows.dtype), blocks, 256, of)
+        found: Any = None
+        if first:
+            found = cupy.full(reach.range, (1 << 64) - 1, dtype=np.uint64)
+            self._run(rows_kernel(key, rows.dtype), blocks, 256, (*of, found))
+        if known is not None:
+            return orders, found
+        return self._compact(orders), None if found is None else self._compact(found)
 
     def _group_keys(self) -> Any:
         """The keys of sorted rows' groups; None where groups have codes from the least key on."""
         if self._streamed:
-            return self._streamed[False].keys
+            return None if self._dense() else self._streamed[False].keys
         return None if self._runs is None else self._runs[0]
+
+    def _dense(self) -> bool:
+        """Whether keys reach no farther than there is room for."""
+        rows = self._rows
+        return rows.reach.range <= min(rows.most_range(), max(_DENSE, _SPARSE * rows.count))
 
     def _run_values(self, *, mean: bool) -> GroupedSums:
         assert self._runs is not None, "asked only of sorted rows"

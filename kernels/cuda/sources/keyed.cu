@@ -4,6 +4,7 @@
 #include "keyed_partition.cuh"
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
+#include "keyed_squares.cuh"
 #include "keyed_stream.cuh"
 
 #define STATE \
@@ -125,6 +126,16 @@ __global__ void __launch_bounds__(64) listed_values(int32 unit, uint32 mean, con
 
 template <class K, class V, class Order>
 __global__ void __launch_bounds__(256) least_orders(const K* keys, const V* values, uint64 count, int64 least, uint64 range, int64 flip,
-                                                    int64 of_nan, uint32 omit_nan, Order* best) {
-    find_least(keys, values, count, Codes<K>{least, range}, flip, of_nan, omit_nan, best);
+                                                    int64 of_nan, uint32 equal_zeros, uint32 omit_nan, Order* best) {
+    find_least(keys, values, count, Codes<K>{least, range}, flip, of_nan, equal_zeros, omit_nan, best);
+}
+
+template <class K, class V, class Order>
+__global__ void __launch_bounds__(256) first_rows(const K* keys, const V* values, uint64 count, int64 least, uint64 range, int64 flip,
+                                                  int64 of_nan, uint32 equal_zeros, uint32 omit_nan, const Order* best, uint64* rows) {
+    find_first(keys, values, count, Codes<K>{least, range}, flip, of_nan, equal_zeros, omit_nan, best, rows);
+}
+
+__global__ void __launch_bounds__(256) square_parts(const float64* values, uint64 count, float64* parts, uint32* outside) {
+    split_squares(values, count, parts, outside);
 }

@@ -12,9 +12,11 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import host_array
 from tests.support.kernels.keyed_on_host import SMALL_KEYED, HostKeyedGpu, keyed_cupy
+from warpfold.kernels import ops
 from warpfold.kernels.backend import Stages
+from warpfold.kernels.catalog import keyed_backends
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cuda.keyed import reducing
+from warpfold.kernels.cuda.keyed import columns, reducing
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -44,7 +46,7 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
         pytest.skip("needs g++ to build the device code for the host")
     libraries = on_host.build_keyed(), on_host.build_grouped()
     monkeypatch.setitem(sys.modules, "cupy", keyed_cupy())
-    monkeypatch.setattr(reducing, "KeyedSums", partial(KeyedSums, shapes=SMALL_KEYED))
+    monkeypatch.setattr(columns, "KeyedSums", partial(KeyedSums, shapes=SMALL_KEYED))
     gpu, stager = HostKeyedGpu(*libraries), HostStager()
     return lambda source, plan: reducing.group_by(gpu, stager, source, plan, None)  # type: ignore[arg-type]
 
@@ -58,6 +60,9 @@ def same(made: GroupTable, wanted: GroupTable) -> None:
         assert (mine.name, mine.op, mine.dtype) == (theirs.name, theirs.op, theirs.dtype)
         assert mine.counts.tolist() == theirs.counts.tolist(), mine.op
         assert list(map(repr, mine.listed())) == list(map(repr, theirs.listed())), mine.op
+        for states, wanted_states in zip(mine.states, theirs.states, strict=True):
+            assert [states[k] for k in range(len(states))] == [wanted_states[k] for k in range(len(states))], mine.op
+    assert made.described == wanted.described
     assert made.kernel
 
 
@@ -88,6 +93,48 @@ def test_arrays_by_integers(on_gpu: Any, policy: NanPolicy) -> None:
             same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
 
 
+EVERY = tuple(op for op in ops.OPS.values() if op.sources == 1 and op.fold != "product")
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int32", "uint32", "int64", "uint64", "bool"]
+)
+def test_every_op_of_every_dtype(on_gpu: Any, dtype: str) -> None:
+    random, row = np.random.default_rng(4), DTYPES[dtype]
+    keys = random.integers(-9, 30, ROWS).astype(np.int32)
+    if dtype == "bool":
+        array = random.random(ROWS) < 0.5
+    elif row.is_float:
+        array = adversarial("special" if dtype == "float64" else "negative zeros", row, ROWS, 1)
+    else:
+        ends = np.iinfo(dtype)
+        array = random.integers(ends.min, ends.max, ROWS, dtype, endpoint=True)
+        array[:9] = ends.min
+    known = [op for op in EVERY if "cuda" in keyed_backends(op, row)]
+    assert len(known) == len(EVERY) - (4 if dtype in ("int64", "uint64") else 0)
+    for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT):
+        asked = [Aggregation(op, 0, op.name, ddof) for op in known for ddof in ((0, 1) if op.ddof else (0,))]
+        source = keyed_arrays([("k", ArraySource(keys), "by.0")], [("x", ArraySource(array), "x")])
+        plan = GroupPlan(tuple(asked), nan_policy=policy)
+        same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
+
+
+@pytest.mark.parametrize("data", ["normal", "any finite", "special", "as wide as a window"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_states_are_those_of_a_cpu(on_gpu: Any, dtype: str, data: str) -> None:
+    random = np.random.default_rng(5)
+    summing = [op for op in EVERY if op.adds]
+    array = adversarial(data, DTYPES[dtype], ROWS, 2) if dtype != "int32" else random.integers(-99, 99, ROWS, np.int32)
+    keys = np.sort(random.integers(0, 300, ROWS)).astype(np.int32)
+    words = pa.table({"k": pa.array([None if k % 7 == 3 else f"w{k}" for k in keys.tolist()]), "x": array})
+    plan = GroupPlan(tuple(Aggregation(op, 0, op.name) for op in summing), states=True)
+    for source in (
+        keyed_arrays([("k", ArraySource(keys), "by.0")], [("x", ArraySource(array), "x")]),
+        frame_source(words, ["k"], ["x"]),
+    ):
+        same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
+
+
 @pytest.mark.parametrize("keep_nulls", [False, True])
 def test_tables_by_words_and_numbers_with_nulls(on_gpu: Any, keep_nulls: bool) -> None:
     random = np.random.default_rng(2)
@@ -109,8 +156,8 @@ def test_tables_by_words_and_numbers_with_nulls(on_gpu: Any, keep_nulls: bool) -
 def test_what_a_gpu_does_not_compute_is_refused(on_gpu: Any) -> None:
     array = ArraySource(np.ones(5, np.float32))
     source = keyed_arrays([("k", ArraySource(np.arange(5, dtype=np.int32)), "by.0")], [("x", array, "x")])
-    plan = GroupPlan((Aggregation(op_named("var"), 0, "x"),))
-    with pytest.raises(InvalidInput, match=r"by key a GPU computes .* and not var of float32") as caught:
+    plan = GroupPlan((Aggregation(op_named("prod"), 0, "x"),))
+    with pytest.raises(InvalidInput, match=r"by key a GPU computes .* and not prod of float32") as caught:
         on_gpu(source, plan)
     assert caught.value.field == "backend"
 

@@ -177,6 +177,7 @@ extern "C" bool grouped_by_name(const char* text, uint64 grid, uint64 shared, vo
     if (name == "pairs<4, 32>") return run_pairs<float32, 4>(grid, args), true;
     if (name == "double_pairs<4, 32>") return run_pairs<float64, 4>(grid, args), true;
     TOTALS(float16, VALUES); TOTALS(float16, MOMENTS); TOTALS(bfloat16, MAGNITUDES); TOTALS(bfloat16, SQUARES);
+    TOTALS(float32, VALUES); TOTALS(float64, VALUES);
     TOTALS(float32, MAGNITUDES); TOTALS(float32, SQUARES); TOTALS(float32, MOMENTS);
     TOTALS(float64, MAGNITUDES); TOTALS(float64, SQUARES); TOTALS(float64, MOMENTS);
     ALL(float32);

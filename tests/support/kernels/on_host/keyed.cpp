@@ -9,6 +9,7 @@
 #include "keyed_partition.cuh"
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
+#include "keyed_squares.cuh"
 #include "keyed_stream.cuh"
 
 template <class T>
@@ -146,8 +147,20 @@ template <class K, class V, class Order>
 void run_least(uint64, uint64, void* const* a) {
     blocks(2, [&] {
         find_least<K, V, Order>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), Codes<K>{at<int64>(a, 3), at<uint64>(a, 4)}, at<int64>(a, 5),
-                                at<int64>(a, 6), at<bool>(a, 7), at<Order*>(a, 8));
+                                at<int64>(a, 6), at<bool>(a, 7), at<bool>(a, 8), at<Order*>(a, 9));
     });
+}
+
+template <class K, class V, class Order>
+void run_first(uint64, uint64, void* const* a) {
+    blocks(2, [&] {
+        find_first<K, V, Order>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), Codes<K>{at<int64>(a, 3), at<uint64>(a, 4)}, at<int64>(a, 5),
+                                at<int64>(a, 6), at<bool>(a, 7), at<bool>(a, 8), at<Order*>(a, 9), at<uint64*>(a, 10));
+    });
+}
+
+void run_squares(uint64, uint64, void* const* a) {
+    blocks(2, [&] { split_squares(at<double*>(a, 0), at<uint64>(a, 1), at<double*>(a, 2), at<uint32*>(a, 3)); });
 }
 
 template <class K, class V>
@@ -182,10 +195,13 @@ struct Name {
     RUN("run_sums<" #K ", " #V ", " #L ", 2, 32, 1>", run_runs<K, V, L>)
 #define SAMPLE(V) \
     RUN("sample<int32, " #V ">", run_sample<int32, V>); RUN("sample<uint32, " #V ">", run_sample<uint32, V>)
+#define ORDERS(K, V, ORDER) \
+    RUN("least_orders<" #K ", " #V ", " #ORDER ">", run_least<K, V, ORDER>); \
+    RUN("first_rows<" #K ", " #V ", " #ORDER ">", run_first<K, V, ORDER>)
 #define KEYS(K) \
     RUN("bucket_sizes<" #K ", 32>", run_sizes<K>); \
     RUN("into_buckets<" #K ", uint32, 8, 32, 1>", run_parts<K, uint32>); \
-    RUN("least_orders<" #K ", float32, int32>", run_least<K, float32, int32>); \
+    ORDERS(K, float32, int32); \
     PAIR(K, float32, 1); PAIR(K, float32, 2); PAIR(K, float32, 3); \
     RUN("other_than_zero<" #K ", float32>", run_zeros<K, float32>)
 #define STREAM(K, V, P, MEAN, R) \
@@ -200,7 +216,7 @@ struct Name {
     RUN("listed_values<" #V ", " #L ">", run_listed<V, L>)
 #define INTEGERS(V, L, ORDER) \
     PAIR(int32, V, L); \
-    RUN("least_orders<int32, " #V ", " #ORDER ">", run_least<int32, V, ORDER>); \
+    ORDERS(int32, V, ORDER); \
     RUN("bucket_sums<" #V ", " #L ", 2, 32, 1>", run_sums<V, L>); \
     RUN("group_integers<" #V ", " #L ">", run_integers<V, L>); \
     RUN("group_values<" #V ", float64, " #L ">", run_values<V, float64, L>)
@@ -219,7 +235,8 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     PAIR(int32, float64, 2);
     PAIR(int32, float64, 3);
     RUN("into_buckets<int32, uint64, 8, 32, 1>", run_parts<int32, uint64>);
-    RUN("least_orders<int32, float64, int64>", run_least<int32, float64, int64>);
+    ORDERS(int32, float64, int64);
+    RUN("square_parts", run_squares);
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
     STREAMS(uint32, float32, 1, 2); STREAMS(uint32, float32, 2, 1); STREAMS(uint32, float64, 2, 1);
     STREAMS(uint64, float32, 1, 1); STREAMS(uint64, float32, 2, 1);
