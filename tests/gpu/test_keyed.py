@@ -17,7 +17,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.formats.frames import keyed_arrays
 from warpfold.kernels.keyed import Aggregation, GroupPlan
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops import OPS, NanPolicy, op_named
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 Array = NDArray[Any]
@@ -195,7 +195,7 @@ def test_no_order_shows(gpu: Gpu) -> None:
 def test_a_backend_makes_the_table_of_a_cpu(backend: CudaBackend, policy: NanPolicy) -> None:
     random = np.random.default_rng(9)
     array = adversarial("special", DTYPES["float32"], ROWS, 1)
-    aggregations = tuple(Aggregation(op_named(op), 0, op) for op in ("sum", "mean", "min", "max"))
+    aggregations = tuple(Aggregation(op, 0, op.name) for op in OPS.values() if op.sources == 1 and op.name != "prod")
     numbers = random.integers(-7, 3000, ROWS).astype(np.int32)
     words = pa.array([None if number % 5 == 4 else f"w{number % 97}" for number in numbers.tolist()])
     for keys in (ArraySource(numbers), words):
@@ -207,6 +207,23 @@ def test_a_backend_makes_the_table_of_a_cpu(backend: CudaBackend, policy: NanPol
         for mine, theirs in zip(made.columns, wanted.columns, strict=True):
             assert mine.counts.tolist() == theirs.counts.tolist(), mine.op
             assert list(map(repr, mine.listed())) == list(map(repr, theirs.listed())), mine.op
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64", "int32"])
+def test_a_backend_gives_the_states_of_a_cpu(backend: CudaBackend, dtype: str) -> None:
+    random = np.random.default_rng(10)
+    row = DTYPES[dtype]
+    array = adversarial("any finite", row, 20_011, 1) if row.is_float else random.integers(-(1 << 31), 1 << 31, 20_011)
+    array = array.astype(row.numpy) if dtype == "int32" else array
+    keys = ArraySource(np.sort(random.integers(-7, 900, array.size)).astype(np.int32))
+    source = keyed_arrays([("k", keys, "by.0")], [("x", ArraySource(array), "aggregations.0")])
+    asked = tuple(Aggregation(op_named(op), 0, op) for op in ("mean", "norm1", "norm2", "var"))
+    made, wanted = (on.group_by(source, GroupPlan(asked, states=True)) for on in (backend, CpuBackend()))
+    assert made.described == wanted.described
+    for mine, theirs in zip(made.columns, wanted.columns, strict=True):
+        assert list(map(repr, mine.listed())) == list(map(repr, theirs.listed())), mine.op
+        for one, other in zip(mine.states, theirs.states, strict=True):
+            assert (one.data.tobytes(), one.offsets.tolist()) == (other.data.tobytes(), other.offsets.tolist())
 
 
 def test_keys_and_elements_may_be_made_on_the_gpu(backend: CudaBackend) -> None:

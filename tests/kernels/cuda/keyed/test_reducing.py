@@ -112,20 +112,22 @@ def test_every_op_of_every_dtype(on_gpu: Any, dtype: str) -> None:
         array[:9] = ends.min
     known = [op for op in EVERY if "cuda" in keyed_backends(op, row)]
     assert len(known) == len(EVERY) - (4 if dtype in ("int64", "uint64") else 0)
-    for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT):
+    for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT)[: 2 if row.is_float else 1]:
         asked = [Aggregation(op, 0, op.name, ddof) for op in known for ddof in ((0, 1) if op.ddof else (0,))]
         source = keyed_arrays([("k", ArraySource(keys), "by.0")], [("x", ArraySource(array), "x")])
         plan = GroupPlan(tuple(asked), nan_policy=policy)
         same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
 
 
-@pytest.mark.parametrize("data", ["normal", "any finite", "special", "as wide as a window"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("dtype", "data"),
+    [("float32", "as wide as a window"), ("float64", "any finite"), ("float64", "special"), ("int32", "")],
+)
 def test_states_are_those_of_a_cpu(on_gpu: Any, dtype: str, data: str) -> None:
-    random = np.random.default_rng(5)
-    summing = [op for op in EVERY if op.adds]
-    array = adversarial(data, DTYPES[dtype], ROWS, 2) if dtype != "int32" else random.integers(-99, 99, ROWS, np.int32)
-    keys = np.sort(random.integers(0, 300, ROWS)).astype(np.int32)
+    random, rows = np.random.default_rng(5), 300
+    summing = [op_named(name) for name in ("mean", "sum_squares", "norm1", "std")]
+    array = adversarial(data, DTYPES[dtype], rows, 2) if data else random.integers(-99, 99, rows, np.int32)
+    keys = np.sort(random.integers(0, 30, rows)).astype(np.int32)
     words = pa.table({"k": pa.array([None if k % 7 == 3 else f"w{k}" for k in keys.tolist()]), "x": array})
     plan = GroupPlan(tuple(Aggregation(op, 0, op.name) for op in summing), states=True)
     for source in (
