@@ -8,7 +8,6 @@
 //
 // A group with an element that the units do not hold, such as an infinity, is listed and read again.
 #pragma once
-#include "asynchronous.cuh"
 #include "grouped_wide.cuh"
 #include "keyed_finish.cuh"
 
@@ -109,15 +108,14 @@ struct TilePart {
     __device__ uint64& flags() const { return words[2 * PLANES + 2]; }
 };
 
-template <class K, class V, int PLANES, int READS, int THREADS>
+template <class K, int PLANES, int READS, int THREADS>
 struct StreamTile {
     static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
-    uint4 keys_read[SIZE * sizeof(K) / 16], values_read[SIZE * sizeof(V) / 16];  // of the next tile
     uint64 prefixes[PLANES][SIZE];  // of the thread's elements before each head
     uint64 bases[PLANES][THREADS];  // of the threads before
-    uint64 of_warps[PLANES][WARPS], whole[PLANES];
-    K keys[SIZE], prior;
-    uint32 heads[WARPS], bad[SIZE / 32], lead_bad, before, next;
+    uint64 of_warps[PLANES][WARPS], whole[PLANES], before;
+    K keys[SIZE];
+    uint32 heads[WARPS], bad[SIZE / 32], lead_bad;
     uint16 places[SIZE];
 
     __device__ uint64 prefix(int plane, uint32 head, uint32 place) const {
@@ -125,66 +123,33 @@ struct StreamTile {
     }
 };
 
-// Sixteen bytes of a tile lie where the lanes that read them do not meet.
-template <int OF_THREAD>
-__device__ uint32 place_of(uint32 vector) { return vector ^ (vector >> 3 & (OF_THREAD - 1)); }
-
-// Has the elements begin … begin + SIZE − 1 read, as far as there are `count`; the others are 0.
-template <class T, int SIZE, int THREADS>
-__device__ void fetch(const T* from, uint64 begin, uint64 count, uint4* to) {
-    constexpr int N = 16 / sizeof(T), VECTORS = SIZE / N / THREADS;
+// Neighbouring elements that may stay in the multiprocessor's cache, because the next read has the other half of their lines.
+template <class T>
+__device__ void read_four(const T* at, T* out) {
 #pragma unroll
-    for (int k = 0; k < VECTORS; ++k) {
-        const uint32 vector = k * THREADS + threadIdx.x;
-        const uint64 at = begin + vector * N;
-        if (at + N <= count) {
-            copy_later(to + place_of<VECTORS>(vector), from + at);
-        } else {
-            T some[N] = {};
-#pragma unroll
-            for (int n = 0; n < N; ++n)
-                if (at + n < count) some[n] = from[at + n];
-            memcpy(to + place_of<VECTORS>(vector), some, 16);
-        }
+    for (int k = 0; k < int(sizeof(T)) / 4; ++k) {
+        const uint4 v = __ldg(reinterpret_cast<const uint4*>(at) + k);
+        memcpy(out + 16 / sizeof(T) * k, &v, 16);
     }
 }
 
-template <class T, int EACH>
-__device__ void take(const uint4* from, T (&out)[EACH]) {
-    constexpr int VECTORS = EACH * sizeof(T) / 16;
-#pragma unroll
-    for (int k = 0; k < VECTORS; ++k) memcpy(out + 16 / sizeof(T) * k, from + place_of<VECTORS>(threadIdx.x * VECTORS + k), 16);
-}
-
-// How many heads there are before a tile. All lanes of a warp call this, and each looks at EACH tiles.
-__device__ inline uint32 heads_before(const uint64* status, uint64 tile) {
-    constexpr int EACH = 4;
-    const uint32 lane = threadIdx.x % 32;
-    uint32 sum = 0;
-    for (int64 at = int64(tile) - 1 - lane * EACH;; at -= 32 * EACH) {
-        uint32 mine, with, needed;
-        bool ready, whole;
+// How many heads there are before a tile. All lanes of a warp call this.
+__device__ inline uint64 heads_before(const uint64* status, uint64 tile) {
+    uint64 sum = 0;
+    for (int64 at = int64(tile) - 1 - threadIdx.x % 32;; at -= 32) {
+        uint64 word = 2;  // before the first tile there are none
+        uint32 ready, whole, needed;
         do {
-            uint64 words[EACH];
-#pragma unroll
-            for (int k = 0; k < EACH; ++k) words[k] = at - k < 0 ? 2 : *(const volatile uint64*)(status + at - k);
-            ready = true;
-            whole = false;
-            mine = 0;
-#pragma unroll
-            for (int k = 0; k < EACH; ++k) {
-                ready = ready && (whole || words[k]);
-                if (!whole) mine += uint32(words[k] >> 2);
-                whole = whole || words[k] & 2;
-            }
-            with = __ballot_sync(~0u, whole && ready);
-            needed = with ? (with & -with) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
-        } while ((__ballot_sync(~0u, ready) & needed) != needed);
-        if (!(needed >> lane & 1)) mine = 0;
+            if (at >= 0) word = *(const volatile uint64*)(status + at);
+            ready = __ballot_sync(~0u, word != 0);
+            whole = __ballot_sync(~0u, word & 2);
+            needed = whole ? (whole & -whole) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
+        } while ((ready & needed) != needed);
+        uint64 mine = needed >> threadIdx.x % 32 & 1 ? word >> 2 : 0;
 #pragma unroll
         for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
         sum += mine;
-        if (with) return sum;
+        if (whole) return sum;
     }
 }
 
@@ -195,35 +160,41 @@ __device__ bool all_negative_zeros(const V* values, uint64 begin, uint64 end) {
     return at == end;
 }
 
-// Adds up a tile that was fetched, and has the next one fetched, whose number it returns.
-template <class K, class V, int PLANES, int READS, int THREADS, bool MEAN, class Fetch>
-__device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turned, int unit, uint32* ticket, uint32 number,
-                                           const Fetch& fetch_tile, const SortedGroups<K, V>& out,
-                                           StreamTile<K, V, PLANES, READS, THREADS>& tile) {
-    using Tile = StreamTile<K, V, PLANES, READS, THREADS>;
+// `turned` is the highest bit of a signed key. Keys and elements lie at multiples of 16 bytes.
+template <class K, class V, int PLANES, int READS, int THREADS, bool MEAN>
+__device__ void add_stream(const K* keys, const V* values, uint64 count, K turned, int unit, const SortedGroups<K, V>& out, char* memory) {
+    using Tile = StreamTile<K, PLANES, READS, THREADS>;
     using Part = TilePart<PLANES>;
     constexpr int EACH = Tile::EACH, SIZE = Tile::SIZE;
+    Tile& tile = *reinterpret_cast<Tile*>(memory);
     const Planes<V, PLANES> planes(unit);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint64 start = uint64(number) * SIZE;
+    const uint64 number = blockIdx.x, start = number * SIZE;
     const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
     const int there = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
 
-    await_groups<0>();
-    __syncthreads();
-    K key[EACH], prior;
+    K key[EACH], prior = 0;
     V x[EACH];
-    take(tile.keys_read, key);
-    take(tile.values_read, x);
-    if (lane == 0 && threadIdx.x) prior = reinterpret_cast<const K*>(tile.keys_read)[place_of<EACH * sizeof(K) / 16>((first - 1) / (16 / sizeof(K))) * (16 / sizeof(K)) + (16 / sizeof(K) - 1)];
-    if (threadIdx.x == 0) {
-        prior = number ? tile.prior : key[0];
-        tile.next = atomicAdd(ticket, 1u);
-        tile.lead_bad = 0;
+    if (there == EACH) {
+#pragma unroll
+        for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
+#pragma unroll
+        for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
+    } else {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {
+            key[n] = n < there ? keys[start + first + n] : K(0);
+            x[n] = n < there ? values[start + first + n] : V(0);
+        }
     }
+    if (lane == 0 && there && start + first) prior = keys[start + first - 1] ^ turned;
     for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
+    if (threadIdx.x == 0) tile.lead_bad = 0;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) key[n] ^= turned;
     const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
     if (lane) prior = theirs;
+    if (start + first == 0) prior = key[0];
     uint32 heads = start + first == 0;
     bool unsorted = false;
 #pragma unroll
@@ -231,7 +202,7 @@ __device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turn
         const K last = n ? key[n - 1] : prior;
         if (n < there && key[n] != last) {
             heads |= 1u << n;
-            unsorted |= K(key[n] ^ turned) < K(last ^ turned);
+            unsorted |= key[n] < last;
         }
     }
     if (unsorted) out.notes[STREAM_UNSORTED] = 1;
@@ -245,9 +216,7 @@ __device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turn
         if (lane >= distance) rank += other;
     }
     if (lane == 31) tile.heads[warp] = rank;
-    __syncthreads();  // all have taken what was fetched, too
-    const uint32 next = tile.next;
-    fetch_tile(uint64(next) * SIZE);
+    __syncthreads();
     rank -= mine;
     uint32 all = 0;
 #pragma unroll
@@ -267,7 +236,7 @@ __device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turn
         if (heads >> n & 1) {
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) tile.prefixes[p][place] = sums[p];
-            tile.keys[place] = key[n];
+            tile.keys[place] = key[n] ^ turned;
             tile.places[place] = uint16(first + n);
             ++place;
         }
@@ -308,17 +277,17 @@ __device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turn
         if (threadIdx.x == THREADS - 1) tile.whole[p] = before[p] + sums[p];
     }
     if (warp == 0) {
-        const uint32 earlier = heads_before(out.status, number);
+        const uint64 earlier = heads_before(out.status, number);
         if (lane == 0) {
             tile.before = earlier;
-            if (number) *(volatile uint64*)(out.status + number) = uint64(earlier + all) << 2 | 2;
+            if (number) *(volatile uint64*)(out.status + number) = (earlier + all) << 2 | 2;
         }
     }
     __syncthreads();
 
-    const uint32 earlier = tile.before;
-    if (earlier > out.room) return next;  // nothing of all this is used
-    const Part part{out.parts + uint64(number) * Part::WORDS};
+    const uint32 earlier = uint32(tile.before);
+    if (earlier > out.room) return;  // nothing of all this is used
+    const Part part{out.parts + number * Part::WORDS};
     for (uint32 head = threadIdx.x; head < all; head += THREADS) {
         const uint32 from = tile.places[head];
         const bool open = head + 1 == all;
@@ -355,7 +324,7 @@ __device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turn
             out.values[group] = value;
     }
     __syncthreads();
-    if (threadIdx.x) return next;
+    if (threadIdx.x) return;
     const uint32 to = all ? tile.places[0] : SIZE, rows = all ? to : valid;
     bool zero = true;
 #pragma unroll
@@ -370,34 +339,9 @@ __device__ __forceinline__ uint32 add_tile(const V* values, uint64 count, K turn
     part.flags() = flags;
     part.counts() = (all ? part.counts() : 0) | rows;
     part.before() = earlier;
-    if (start + valid == count) out.notes[STREAM_GROUPS] = earlier + all;
-    return next;
+    if (start + valid == count) out.notes[STREAM_GROUPS] = uint32(earlier + all);
 }
 
-// `turned` is the highest bit of a signed key. Keys and elements lie at multiples of 16 bytes. Blocks take the tiles in their order,
-// by the number in *ticket, and the next one is read while one is added up.
-template <class K, class V, int PLANES, int READS, int THREADS, bool MEAN>
-__device__ void add_stream(const K* keys, const V* values, uint64 count, K turned, int unit, uint32* ticket, const SortedGroups<K, V>& out,
-                           char* memory) {
-    using Tile = StreamTile<K, V, PLANES, READS, THREADS>;
-    constexpr int SIZE = Tile::SIZE;
-    Tile& tile = *reinterpret_cast<Tile*>(memory);
-    const auto fetch_tile = [&](uint64 start) {
-        if (start < count) {
-            fetch<K, SIZE, THREADS>(keys, start, count, tile.keys_read);
-            fetch<V, SIZE, THREADS>(values, start, count, tile.values_read);
-            if (threadIdx.x == 0 && start) tile.prior = keys[start - 1];
-        }
-        end_group();
-    };
-    if (threadIdx.x == 0) tile.next = atomicAdd(ticket, 1u);
-    __syncthreads();
-    uint32 number = tile.next;
-    fetch_tile(uint64(number) * SIZE);
-    while (uint64(number) * SIZE < count)
-        number = add_tile<K, V, PLANES, READS, THREADS, MEAN>(values, count, turned, unit, ticket, number, fetch_tile, out, tile);
-    await_groups<0>();
-}
 // Adds what each tile has of the group that is open at its beginning to the tile in which that group begins.
 template <int PLANES>
 __device__ void join_parts(uint64* parts, uint64* joined, const uint32* notes, uint32 tiles) {

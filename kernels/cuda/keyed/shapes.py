@@ -74,13 +74,12 @@ class StreamShape:
         """Rows of a block."""
         return 4 * self.reads * self.threads
 
-    def shared(self, key: int, element: int, planes: int) -> int:
-        """Bytes of shared memory of a block, for keys and elements of so many bytes (`StreamTile` in
-        include/keyed_stream.cuh)."""
+    def shared(self, key: int, planes: int) -> int:
+        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
         warps = self.threads // 32
-        words = planes * (self.tile + self.threads + warps + 1)
-        small = 4 * (warps + self.tile // 32 + 3) + 2 * self.tile
-        return self.tile * (2 * key + element) + 8 * words + key + small + 32
+        words = planes * (self.tile + self.threads + warps + 1) + 1
+        small = 4 * (warps + self.tile // 32 + 1) + 2 * self.tile
+        return 8 * words + key * self.tile + -(-small // 8) * 8
 
 
 MOST_BUCKETS = 256
@@ -113,9 +112,9 @@ class KeyedShapes:
     runs: tuple[FewShape, ...] = (FewShape(2, 256, 2), FewShape(2, 256, 2), FewShape(2, 256, 2))
     shortest_runs: float = 1.5
     longest_streamed: int = 128
-    stream: StreamShape = StreamShape(2, 256, 4)
-    other_stream: StreamShape = StreamShape(2, 256, 3)
-    wide_stream: StreamShape = StreamShape(2, 256, 2)
+    stream: StreamShape = StreamShape(4, 256, 3)
+    other_stream: StreamShape = StreamShape(2, 512, 2)
+    wide_stream: StreamShape = StreamShape(2, 256, 3)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)

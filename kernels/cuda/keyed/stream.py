@@ -12,7 +12,7 @@ from warpfold.kernels.cuda.keyed.sample import KeyedSample
 from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_kernels, unit_of
 from warpfold.kernels.dtypes import Kind
 
-_UNSORTED, _LISTED, _UNFIT, _GROUPS, _TICKET, _UNUSED, _NOTES = range(7)
+_UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
 """What kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
@@ -51,7 +51,7 @@ class SortedStream:
     def _shared(self, *, mean: bool = False) -> int:
         rows = self.rows
         shape = rows.shapes.stream_of(rows.key, self.planes, mean=mean)
-        return shape.shared(rows.key.itemsize, rows.dtype.itemsize, self.planes)
+        return shape.shared(rows.key.itemsize, self.planes)
 
     def groups(self, *, mean: bool) -> StreamedGroups | bool:
         """The sums or means of all groups. Otherwise whether the keys are sorted: False if they are not, and True if
@@ -76,14 +76,8 @@ class SortedStream:
         signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
         turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
         unit, count = np.int32(self.unit), np.uint64(rows.count)
-        tickets = notes[_TICKET : _TICKET + 1]
-        grid = min(tiles, self.gpu.multiprocessors * shape.blocks)
         self._run(
-            sums,
-            grid,
-            shape.threads,
-            (rows.keys, rows.values, count, turned, unit, tickets, *out),
-            self._shared(mean=mean),
+            sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), self._shared(mean=mean)
         )
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)

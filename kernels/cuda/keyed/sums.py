@@ -256,9 +256,9 @@ class KeyedSums:
             return totals_of_integers(*(self._fetched(array) for array in self.values()))
         if self._runs is not None:
             _, values, offsets = self._runs
-            totals = GroupedTotals(
-                self._gpu, values, OffsetsLayout(offsets, offsets.get()), rows.dtype, SumKind.VALUES
-            )  # fmt: skip
+            layout = OffsetsLayout(offsets, offsets.get())
+            wide = values.astype(np.float64)
+            totals = GroupedTotals(self._gpu, wide, layout, DTYPES["float64"], SumKind.VALUES)
             totals.start()
             return totals_of_limbs(totals.limbs(), omit_nan=rows.omit_nan)
         state = self._state

@@ -38,11 +38,10 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) run_sums(const K* keys, const
 #define SORTED_OF {keys_out, values_out, counts, status, parts, joined, listed, notes, most, room}
 
 template <class K, class V, int PLANES, bool MEAN, int READS, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, uint32* ticket,
-                                                               SORTED) {
+__global__ void __launch_bounds__(THREADS, BLOCKS) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
-    add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, ticket, out, reinterpret_cast<char*>(memory));
+    add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
 }
 
 template <int PLANES>

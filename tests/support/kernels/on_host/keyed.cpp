@@ -70,9 +70,9 @@ SortedGroups<K, V> sorted_of(void* const* a, int k) {
 template <class K, class V, int PLANES, bool MEAN, int READS>
 void run_stream(uint64 grid, uint64 shared, void* const* a) {
     Memory memory(shared);
-    if (shared < sizeof(StreamTile<K, V, PLANES, READS, 32>)) abort();
+    if (shared < sizeof(StreamTile<K, PLANES, READS, 32>)) abort();
     blocks(grid, [&] {
-        add_stream<K, V, PLANES, READS, 32, MEAN>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), at<uint32*>(a, 5), sorted_of<K, V>(a, 6),
+        add_stream<K, V, PLANES, READS, 32, MEAN>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), sorted_of<K, V>(a, 5),
                                               reinterpret_cast<char*>(memory.at()));
     });
 }
