@@ -22,3 +22,9 @@ __device__ inline void split_squares(const float64* values, uint64 count, float6
         parts[count + at] = error;
     }
 }
+
+// Squares of float32 have 48 bits.
+__device__ inline void widen_squares(const float32* values, uint64 count, float64* squares) {
+    for (uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x; at < count; at += uint64(gridDim.x) * blockDim.x)
+        squares[at] = float64(values[at]) * float64(values[at]);
+}

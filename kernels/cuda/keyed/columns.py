@@ -16,7 +16,7 @@ from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed.sample import Reach
-from warpfold.kernels.cuda.keyed.shapes import SQUARES, unit_of
+from warpfold.kernels.cuda.keyed.shapes import SQUARE_PARTS, WIDE_SQUARES, squares_unit
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact.column import StateColumn
@@ -148,7 +148,11 @@ class KeyedColumn:
         elif kind == "squares":
             keys, elements, dtype = self._squares()
         elif kind == "nonzero":
-            nonzero = elements != 0
+            nonzero = (
+                _without_sign(elements, dtype).view(f"uint{8 * dtype.itemsize}") != 0
+                if dtype.is_float
+                else elements != 0
+            )
             if self._omit:
                 nonzero &= elements == elements  # noqa: PLR0124 (no NaN)
             elements, dtype = nonzero.astype(np.int32), DTYPES["int32"]
@@ -161,17 +165,17 @@ class KeyedColumn:
         import cupy
 
         elements, held = self._elements, self._held
-        if held.name == "float32":  # its squares have 48 bits
-            wide = elements.astype(np.float64)
-            return self._rows, wide * wide, DTYPES["float64"]
+        count, blocks = np.uint64(elements.size), 8 * self._gpu.multiprocessors
+        if held.name == "float32":
+            squares = cupy.empty(int(count), np.float64)
+            self._gpu.kernel(squares_unit(), WIDE_SQUARES)(blocks, 256, (elements, count, squares))
+            return self._rows, squares, DTYPES["float64"]
         if not held.is_float:
             wide = DTYPES["uint64" if self.dtype.name == "uint32" else "int64"]
             whole = elements.astype(wide.numpy)
             return self._rows, whole * whole, wide
-        count = int(elements.size)
-        parts, outside = cupy.empty(2 * count, np.float64), cupy.zeros(1, np.uint32)
-        blocks = 8 * self._gpu.multiprocessors
-        self._gpu.kernel(unit_of(SQUARES), SQUARES)(blocks, 256, (elements, np.uint64(count), parts, outside))
+        parts, outside = cupy.empty(2 * int(count), np.float64), cupy.zeros(1, np.uint32)
+        self._gpu.kernel(squares_unit(), SQUARE_PARTS)(blocks, 256, (elements, count, parts, outside))
         if int(outside.get()[0]):
             self._outside = self._squares_outside()
         return cupy.concatenate([self._rows, self._rows]), parts, held
@@ -181,7 +185,7 @@ class KeyedColumn:
         of them: by a CPU."""
         import cupy
 
-        size = abs(self._elements)
+        size = _without_sign(self._elements, self._held)
         low, high = (size < 2.0**-480) & (size != 0), (size >= 2.0**500) & (size < np.inf)
         rows = cupy.flatnonzero(low | high)
         elements, keys = self._elements[rows].get(), self._rows[rows].get().astype(self.keys.dtype)
@@ -209,9 +213,15 @@ def _of_gpus(elements: Any, dtype: DType) -> tuple[Any, DType]:
     return (elements.view(np.uint16).astype(np.uint32) << 16).view(np.float32), DTYPES["float32"]
 
 
+def _without_sign(elements: Any, dtype: DType) -> Any:
+    """|x| of floats by their bits: arithmetic of CuPy takes subnormal float32 for 0."""
+    bits = np.dtype(f"uint{8 * dtype.itemsize}")
+    return (elements.view(bits) & bits.type(np.iinfo(bits).max >> 1)).view(elements.dtype)
+
+
 def _magnitudes(elements: Any, dtype: DType) -> tuple[Any, DType]:
     if dtype.is_float:
-        return abs(elements), dtype
+        return _without_sign(elements, dtype), dtype
     if dtype.kind is not Kind.INT:
         return elements, dtype
     if dtype.itemsize < 8:

@@ -113,7 +113,7 @@ class KeyedShapes:
     shortest_runs: float = 1.5
     longest_streamed: int = 128
     stream: StreamShape = StreamShape(4, 256, 3)
-    other_stream: StreamShape = StreamShape(2, 512, 2)
+    other_stream: StreamShape = StreamShape(2, 448, 2)
     wide_stream: StreamShape = StreamShape(2, 256, 3)
     size_threads: int = 512
     size_blocks: int = 4
@@ -257,8 +257,13 @@ def rows_kernel(key: DType, dtype: DType) -> str:
     return f"first_rows<{_key(key)}, {dtype.name}, int{_width(dtype)}>"
 
 
-SQUARES = "square_parts"
-"""The kernel that makes two float64 of the square of each."""
+SQUARE_PARTS, WIDE_SQUARES = "square_parts", "wide_squares"
+"""The kernels that make two float64 of the square of each, and one of that of each float32."""
+
+
+def squares_unit() -> Unit:
+    """The unit of these."""
+    return Unit(SOURCE.parent / "keyed_squares.cu", (SQUARE_PARTS, WIDE_SQUARES))
 
 
 def listed_kernels(dtype: DType, levels: int) -> tuple[str, str]:
@@ -293,7 +298,7 @@ def families() -> Iterator[list[str]]:
             yield [integers_kernel(dtype, levels) for levels in kinds]
     listed = listed_kernels(DTYPES["float32"], 1)[0]
     joins = (f"stream_joins<{planes}>" for planes in (1, 2))
-    yield [starts_kernel(), SQUARES, listed, *joins, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
+    yield [starts_kernel(), listed, *joins, *(sizes_kernel(key, SHAPES.size_threads) for key in keys)]
 
 
 def unit_of(name: str) -> Unit:
@@ -304,4 +309,4 @@ def unit_of(name: str) -> Unit:
 def keyed_units(*, whole: bool = True) -> tuple[Unit, ...]:
     """The units for the compile matrix: all, or those of float32."""
     kinds = [kind for kind in families() if whole or "float32" in kind[0] or "32>" in kind[0]]
-    return tuple(Unit(SOURCE, tuple(kind)) for kind in kinds)
+    return (*(Unit(SOURCE, tuple(kind)) for kind in kinds), squares_unit())

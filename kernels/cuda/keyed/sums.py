@@ -257,8 +257,7 @@ class KeyedSums:
         if self._runs is not None:
             _, values, offsets = self._runs
             layout = OffsetsLayout(offsets, offsets.get())
-            wide = values.astype(np.float64)
-            totals = GroupedTotals(self._gpu, wide, layout, DTYPES["float64"], SumKind.VALUES)
+            totals = GroupedTotals(self._gpu, values, layout, rows.dtype, SumKind.VALUES)
             totals.start()
             return totals_of_limbs(totals.limbs(), omit_nan=rows.omit_nan)
         state = self._state

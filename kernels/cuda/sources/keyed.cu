@@ -4,8 +4,7 @@
 #include "keyed_partition.cuh"
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
-#include "keyed_squares.cuh"
-#include "keyed_stream.cuh"
+#include "keyed_stream_ends.cuh"
 
 #define STATE \
     uint64 *sums, uint32 *counts, uint32 *absent, uint32 *flags, uint32 *notes, uint32 *listed, double *elements, uint32 most, uint64 range
@@ -37,8 +36,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) run_sums(const K* keys, const
     uint32 room
 #define SORTED_OF {keys_out, values_out, counts, status, parts, joined, listed, notes, most, room}
 
+// Before sm_90 the compiler needs more registers for the largest tiles, and would spill them.
+#if __CUDA_ARCH__ >= 900
+constexpr int FEWER = 0;
+#else
+constexpr int FEWER = 1;
+#endif
+
 template <class K, class V, int PLANES, bool MEAN, int READS, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
+__global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : 0)) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
@@ -133,8 +139,4 @@ template <class K, class V, class Order>
 __global__ void __launch_bounds__(256) first_rows(const K* keys, const V* values, uint64 count, int64 least, uint64 range, int64 flip,
                                                   int64 of_nan, uint32 equal_zeros, uint32 omit_nan, const Order* best, uint64* rows) {
     find_first(keys, values, count, Codes<K>{least, range}, flip, of_nan, equal_zeros, omit_nan, best, rows);
-}
-
-__global__ void __launch_bounds__(256) square_parts(const float64* values, uint64 count, float64* parts, uint32* outside) {
-    split_squares(values, count, parts, outside);
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.kernels.grouped_on_host import SMALL, HostGpu, as_cupy, host_array
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.keyed.shapes import SOURCE, FewShape, KeyedShapes, PartShape, StreamShape
+from warpfold.kernels.cuda.keyed.shapes import SOURCE, FewShape, KeyedShapes, PartShape, StreamShape, squares_unit
 
 WARP = 32
 
@@ -45,7 +45,7 @@ class HostKeyedGpu(HostGpu):
         self._keyed = library
 
     def kernel(self, unit: Unit, name: str) -> Any:
-        if unit.source != SOURCE:
+        if unit.source not in (SOURCE, squares_unit().source):
             return super().kernel(unit, name)
 
         def launch(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:

@@ -10,7 +10,7 @@
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
 #include "keyed_squares.cuh"
-#include "keyed_stream.cuh"
+#include "keyed_stream_ends.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
@@ -163,6 +163,10 @@ void run_squares(uint64, uint64, void* const* a) {
     blocks(2, [&] { split_squares(at<double*>(a, 0), at<uint64>(a, 1), at<double*>(a, 2), at<uint32*>(a, 3)); });
 }
 
+void run_wide_squares(uint64, uint64, void* const* a) {
+    blocks(2, [&] { widen_squares(at<float*>(a, 0), at<uint64>(a, 1), at<double*>(a, 2)); });
+}
+
 template <class K, class V>
 void run_zeros(uint64, uint64, void* const* a) {
     blocks(2, [&] {
@@ -237,6 +241,7 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     RUN("into_buckets<int32, uint64, 8, 32, 1>", run_parts<int32, uint64>);
     ORDERS(int32, float64, int64);
     RUN("square_parts", run_squares);
+    RUN("wide_squares", run_wide_squares);
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
     STREAMS(uint32, float32, 1, 2); STREAMS(uint32, float32, 2, 1); STREAMS(uint32, float64, 2, 1);
     STREAMS(uint64, float32, 1, 1); STREAMS(uint64, float32, 2, 1);
