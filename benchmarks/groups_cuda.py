@@ -33,8 +33,8 @@ from warpfold.kernels.cuda.keyed.shapes import (
     SHAPES,
     FewShape,
     KeyedShapes,
+    KeyStreamShape,
     PartShape,
-    StreamShape,
     few_kernel,
     part_kernel,
     runs_kernel,
@@ -204,8 +204,8 @@ def variants_of(groups: int, *, in_order: bool, more: bool) -> dict[str, KeyedSh
     if in_order:
         variants["runs"] = replace(SHAPES, longest_streamed=0)
         for stream in (
-            StreamShape(2, 256, 4), StreamShape(2, 320, 3), StreamShape(2, 448, 2), StreamShape(4, 256, 2),
-            StreamShape(4, 192, 2), StreamShape(2, 192, 5), StreamShape(2, 384, 3), StreamShape(2, 512, 2),
+            KeyStreamShape(2, 256, 4), KeyStreamShape(2, 320, 3), KeyStreamShape(2, 448, 2), KeyStreamShape(4, 256, 2),
+            KeyStreamShape(4, 192, 2), KeyStreamShape(2, 192, 5), KeyStreamShape(2, 384, 3), KeyStreamShape(2, 512, 2),
         ):  # fmt: skip
             variants[f"stream {stream.reads} {stream.threads} {stream.blocks}"] = replace(
                 SHAPES, stream=stream, longest_streamed=1 << 60

@@ -62,7 +62,7 @@ class PartShape:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamShape:
+class KeyStreamShape:
     """Blocks of `threads` threads with `reads` times four rows each; `blocks` of them find room on a multiprocessor."""
 
     reads: int
@@ -112,9 +112,9 @@ class KeyedShapes:
     runs: tuple[FewShape, ...] = (FewShape(2, 256, 2), FewShape(2, 256, 2), FewShape(2, 256, 2))
     shortest_runs: float = 1.5
     longest_streamed: int = 128
-    stream: StreamShape = StreamShape(4, 256, 3)
-    other_stream: StreamShape = StreamShape(2, 448, 2)
-    wide_stream: StreamShape = StreamShape(2, 256, 3)
+    stream: KeyStreamShape = KeyStreamShape(4, 256, 3)
+    other_stream: KeyStreamShape = KeyStreamShape(2, 448, 2)
+    wide_stream: KeyStreamShape = KeyStreamShape(2, 256, 3)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)
@@ -131,7 +131,7 @@ class KeyedShapes:
         """How rows of such keys and elements are put into buckets."""
         return self.wide_part if max(key.itemsize, dtype.itemsize) == 8 else self.part
 
-    def stream_of(self, key: DType, planes: int, *, mean: bool) -> StreamShape:
+    def stream_of(self, key: DType, planes: int, *, mean: bool) -> KeyStreamShape:
         """How sorted keys of many groups are added up."""
         if planes == 2:
             return self.wide_stream
@@ -283,10 +283,11 @@ def families() -> Iterator[list[str]]:
             yield [part_kernel(key, dtype, SHAPES.part_of(key, dtype)) for key in keys]
             yield [zeros_kernel(key, dtype) for key in keys]
             yield [listed_kernels(dtype, levels)[1] for levels in kinds]
-            for planes in planes_of(dtype):
-                for mean in (False, True):
-                    named = (stream_kernels(key, dtype, planes, SHAPES, mean=mean) for key in keys)
-                    yield [name for names in named for name in names if not name.startswith("stream_joins")]
+            for mean in (False, True):
+                streams = [
+                    stream_kernels(key, dtype, planes, SHAPES, mean=mean) for planes in planes_of(dtype) for key in keys
+                ]
+                yield list(dict.fromkeys(name for names in streams for name in names if "joins" not in name))
         for key in keys:
             yield [few_kernel(key, dtype, levels, SHAPES.few[levels - 1]) for levels in kinds]
             yield [runs_kernel(key, dtype, levels, SHAPES.runs_of(key, levels)) for levels in kinds]

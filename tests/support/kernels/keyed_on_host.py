@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.kernels.grouped_on_host import SMALL, HostGpu, as_cupy, host_array
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.keyed.shapes import SOURCE, FewShape, KeyedShapes, PartShape, StreamShape, squares_unit
+from warpfold.kernels.cuda.keyed.shapes import SOURCE, FewShape, KeyedShapes, KeyStreamShape, PartShape, squares_unit
 
 WARP = 32
 
@@ -19,9 +19,9 @@ SMALL_KEYED = KeyedShapes(
     narrow_runs=FewShape(2, WARP, 1),
     runs=(FewShape(2, WARP, 1),) * 3,
     longest_streamed=16,
-    stream=StreamShape(2, WARP, 1),
-    other_stream=StreamShape(1, WARP, 1),
-    wide_stream=StreamShape(1, WARP, 1),
+    stream=KeyStreamShape(2, WARP, 1),
+    other_stream=KeyStreamShape(1, WARP, 1),
+    wide_stream=KeyStreamShape(1, WARP, 1),
     size_threads=WARP,
     size_blocks=1,
     part=PartShape(8, WARP, 1),
