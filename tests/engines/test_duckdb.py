@@ -73,6 +73,22 @@ def test_threads_combine_states_of_many_row_groups(aggregates: Connection) -> No
         assert made[key] == float(sum(Fraction(x) * n for k, x, n in listed if k == key))
 
 
+def test_vectors_of_one_group_are_added_by_the_loops_of_single_sums(aggregates: Connection) -> None:
+    # Vectors of 2,048 rows without nulls, beside one with nulls: both ways meet in one state.
+    x = np.ldexp(np.random.default_rng(5).standard_normal(5000), np.arange(5000) % 2000 - 1000)
+    for special in ([], [np.nan], [np.inf], [-0.0]):
+        rows = [*x.tolist(), *special]
+        aggregates.register("many", pa.table({"x": rows}))
+        query = "SELECT warpfold_state(x) FROM {}"
+        assert aggregates.execute(query.format("many")).fetchone() == (ExactState.of(np.array(rows)).to_bytes(),)
+        with_nulls = "(SELECT x FROM many UNION ALL SELECT NULL FROM range(3000) UNION ALL SELECT x FROM many)"
+        assert aggregates.execute(query.format(with_nulls)).fetchone() == (
+            ExactState.of(np.array(rows * 2)).to_bytes(),
+        )
+    aggregates.register("zeros", pa.table({"x": [-0.0] * 3000}))
+    assert same((aggregates.execute("SELECT warpfold_sum(x) FROM zeros").fetchone() or (None,))[0], -0.0)
+
+
 def test_windows_slide_over_states(aggregates: Connection) -> None:
     finite = [0.0 if element is None or not np.isfinite(element) else element for element in ELEMENTS]
     aggregates.register("rows", pa.table({"n": list(range(len(finite))), "x": finite}))

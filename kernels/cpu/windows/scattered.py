@@ -15,16 +15,18 @@ it, so that it holds 2**41 elements.
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 from warpfold.kernels.cpu.windows.encoding import HEAD, _word
+from warpfold.kernels.cpu.windows.float64 import FIELDS64, add_float64
 from warpfold.kernels.cpu.windows.levels import (
     DIGIT,
     NAN,
     NEG_INF,
     NOT_NEGATIVE_ZERO,
     POS_INF,
+    TILE64,
     clamped_exponent,
     deposit,
     resolve,
@@ -38,6 +40,9 @@ WINDOW = 6
 ORIGIN = -1074
 NO_MEMORY = 0x80
 """Set among the flags of a state for which the C library had no long limbs."""
+
+_MANY = 512
+"""Elements of one state for which the loops of single sums are faster."""
 
 _COUNT, _META, _LONG_AT, _FIRST = 0, 1, 2, 3
 _CARRY = (1 << 28) - 1
@@ -129,10 +134,38 @@ def _long(state: Any) -> Any:
 
 
 @jit
+def _have_one_state(addresses: Any, count: Any) -> Any:
+    same = addresses[0] == addresses[count - 1]
+    i = 1
+    while same and i < count:
+        same = addresses[i] == addresses[0]
+        i += 1
+    return same
+
+
+@jit
+def _add_all(bits: Any, state: Any, count: Any) -> Any:
+    """Add all elements to the long limbs of one state by the loops of single sums; whether there is memory for them."""
+    if _long(state) == 0:
+        return False
+    rest, other, spare = np.empty(TILE64), np.empty(TILE64), np.empty(TILE64, np.int64)
+    fields = np.zeros(FIELDS64, np.uint64), np.zeros(FIELDS64, np.int16)
+    limbs = carray(_at(state[_LONG_AT]), LONG)
+    flags = add_float64(carray(bits, count), -1, False, ORIGIN, limbs, rest, other, spare, fields)
+    state[_COUNT] += count
+    state[_META] |= flags
+    _carry(state)
+    return True
+
+
+@jit
 def add_floats(values: Any, validity: Any, states: Any, count: Any) -> None:
     """Add the float64 at `values` to the states whose addresses are at `states`, but those whose bit at `validity`
     (unless that is 0) is not set."""
     bits, addresses = _at(values), _at(states)
+    alone = validity == 0 and count >= _MANY and _have_one_state(addresses, count)
+    if alone and _add_all(bits, _at(addresses[0]), count):
+        return
     for i in range(count):
         if _is_null(validity, i):
             continue
