@@ -1,8 +1,9 @@
 """compute-sanitizer over every kernel of ours: `python -m tests.support.gpu.sanitize [--out FILE] [STRATEGY …]`.
 
-Runs `tests/support/gpu/watched.py` under each tool: memcheck (addresses), racecheck (shared memory), initcheck
-(memory that is read before it was written), synccheck (barriers). The summary of each tool is printed; `--out` writes
-them to a file, with the machine and versions that they are of.
+Runs each `watched*.py` of this folder under each tool: memcheck (addresses), racecheck (shared memory), initcheck
+(memory that is read before it was written), synccheck (barriers). With names of strategies only `watched.py` runs,
+which takes them. The summary of each run is printed; `--out` writes them to a file, with the machine and versions that
+they are of.
 """
 
 import argparse
@@ -23,13 +24,17 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _FOUND = 9  # exit code
 _ROOT = Path(__file__).resolve().parents[3]
+BY_STRATEGY = "watched"
+WATCHED = tuple(sorted(path.stem for path in Path(__file__).parent.glob("watched*.py")))
+"""The modules that run kernels to be watched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a tool said: its last summary line, and what ran under it. `log` is all of its output."""
+    """What a tool said of a module: its last summary line, and what ran under it. `log` is all of its output."""
 
     tool: str
+    module: str
     clean: bool
     summary: str
     ran: str
@@ -37,12 +42,12 @@ class Verdict:
     log: str
 
 
-def watch(tool: str, strategies: list[str]) -> Verdict:
-    """Run everything, or the strategies named, under one tool."""
+def watch(tool: str, module: str, strategies: list[str]) -> Verdict:
+    """Run all kernels of a module, or its strategies that are named, under one tool."""
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(_FOUND)]
     began = time.monotonic()
     done = subprocess.run(
-        [*command, sys.executable, "-m", "tests.support.gpu.watched", *strategies],
+        [*command, sys.executable, "-m", f"tests.support.gpu.{module}", *strategies],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -52,6 +57,7 @@ def watch(tool: str, strategies: list[str]) -> Verdict:
     ran = re.findall(r"^\d+ reductions .*$", done.stdout, re.MULTILINE)
     return Verdict(
         tool,
+        module,
         done.returncode == 0 and bool(summary),
         summary[-1] if summary else f"no summary, exit code {done.returncode}",
         ran[-1] if ran else "not to its end",
@@ -94,10 +100,12 @@ def main() -> int:
     if shutil.which("compute-sanitizer") is None:
         print("there is no compute-sanitizer on PATH; it comes with the CUDA toolkit", file=sys.stderr)
         return 2
-    with ThreadPoolExecutor(len(arguments.tools)) as pool:  # each is bound by its one processor, not by the GPU
-        verdicts = list(pool.map(lambda tool: watch(tool, arguments.strategies), arguments.tools))
+    modules = (BY_STRATEGY,) if arguments.strategies else WATCHED
+    runs = [(tool, module, arguments.strategies) for tool in arguments.tools for module in modules]
+    with ThreadPoolExecutor(len(runs)) as pool:  # each is bound by its one processor, not by the GPU
+        verdicts = list(pool.map(lambda run: watch(*run), runs))
     for verdict in verdicts:
-        print(f"{verdict.tool}: {verdict.summary}; {verdict.ran} in {verdict.seconds} s")
+        print(f"{verdict.tool} of {verdict.module}: {verdict.summary}; {verdict.ran} in {verdict.seconds} s")
         if not verdict.clean:
             print(verdict.log)
     if arguments.out:
