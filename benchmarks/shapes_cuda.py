@@ -8,10 +8,8 @@ JSON.
 """
 
 import argparse
-import ctypes
 import json
 import statistics
-import subprocess
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.shapes_cuda_peers import peers_of
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
 from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
 from warpfold.kernels.cuda.bench.reader import reading, reading_and_writing
-from warpfold.kernels.cuda.compile import compile_unit, default_cache
+from warpfold.kernels.cuda.compile import compile_unit
 from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -42,6 +40,7 @@ from warpfold.kernels.cuda.grouped.shapes import (
     SpanShape,
     StreamShape,
     families,
+    lanes_of,
     unit_of,
 )
 from warpfold.kernels.cuda.grouped.sums import GroupedSums
@@ -234,88 +233,12 @@ def segment_variants(dtype: str, mean: int, *, more: bool) -> dict[str, GroupedS
     if not more:
         return variants
     variants["spans"] = replace(shapes, streams=())
-    stream = shapes.stream(mean) or StreamShape(4, 1, 32, 2)
-    for blocks, waves in ((6, 1), (6, 4), (5, 1), (4, 1)):
-        shape = replace(stream, blocks=blocks, waves=waves)
-        variants[f"stream {blocks} {waves}"] = replace(shapes, streams=((1 << 20, shape),), stream_from=0)
+    lanes = lanes_of(DTYPES[dtype])
+    ends = min(5, -(-32 * 4 * lanes * 6 // (5 * mean * 32)))
+    for blocks, waves in ((5, 1), (6, 1), (6, 4), (7, 4)):
+        shape = StreamShape(4, ends, *((8, 2) if mean < 32 else (32, 4)), blocks=blocks, waves=waves)
+        variants[f"stream {ends} {blocks} × {waves}"] = replace(shapes, streams=((1 << 20, shape),))
     return variants
-
-
-def _torch(bench: Bench, layout: Layout) -> Callable[[], object]:
-    import torch
-
-    device = torch.device("cuda", bench.gpu.index)
-    torch.cuda.set_stream(torch.cuda.ExternalStream(bench.gpu.stream.ptr, device=device))
-    assert not isinstance(layout, OffsetsLayout)
-    rows = isinstance(layout, RowsLayout)
-    tensor = torch.from_dlpack(bench.array).view(*_shape(layout))
-    return lambda: torch.sum(tensor, dim=1 if rows else 0)
-
-
-def _cupy(bench: Bench, layout: Layout) -> Callable[[], object]:
-    assert not isinstance(layout, OffsetsLayout)
-    matrix = bench.array.reshape(_shape(layout))
-    axis = 1 if isinstance(layout, RowsLayout) else 0
-    return lambda: matrix.sum(axis=axis)
-
-
-def _shape(layout: RowsLayout | ColumnsLayout) -> tuple[int, int]:
-    return (layout.count, layout.length) if isinstance(layout, RowsLayout) else (layout.height, layout.width)
-
-
-def build_cub(arch: str) -> Path:
-    """The library of CUB's segmented reduction."""
-    toolkit = find_toolkit()
-    library = default_cache() / "peers" / f"segmented-{arch}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        command = [str(toolkit.nvcc), "-std=c++17", "-O3", f"-arch={arch}", f"-I{toolkit.cccl.include}", "-shared"]
-        source = Path(__file__).parent / "segmented_peer.cu"
-        subprocess.run([*command, "-Xcompiler", "-fPIC", "-o", str(library), str(source)], check=True, timeout=150)
-    return library
-
-
-def _cub(bench: Bench, layout: OffsetsLayout) -> Callable[[], object]:
-    import cupy
-
-    library = ctypes.CDLL(str(build_cub(bench.gpu.arch)))
-    segments = layout.offsets.size - 1
-    out = cupy.empty(segments, dtype=np.float32)
-    wanted = ctypes.c_size_t()
-    rest = (bench.array.data.ptr, out.data.ptr, segments, layout.offsets.data.ptr, bench.gpu.stream.ptr)
-    typed = (ctypes.c_void_p(rest[0]), ctypes.c_void_p(rest[1]), ctypes.c_int64(rest[2]),
-             ctypes.c_void_p(rest[3]), ctypes.c_void_p(rest[4]))  # fmt: skip
-    assert library.peer_run(None, ctypes.byref(wanted), *typed) == 0
-    space = cupy.empty(max(1, wanted.value), dtype=np.uint8)
-
-    def run() -> None:
-        kept = (ctypes.c_void_p(space.data.ptr), ctypes.byref(wanted), *typed)
-        assert library.peer_run(*kept) == 0, out.size
-
-    return run
-
-
-def _peers(bench: Bench, layout: Layout, *, wanted: bool) -> dict[str, Callable[[], object]]:
-    made: dict[str, Callable[[], object]] = {}
-    if not wanted:
-        return made
-    calls: dict[str, Callable[[], Callable[[], object]]] = {}
-    if isinstance(layout, OffsetsLayout):
-        if bench.dtype.name == "float32":
-            calls["cub"] = lambda: _cub(bench, layout)
-    else:
-        calls["torch"] = lambda: _torch(bench, layout)
-        slow = isinstance(layout, ColumnsLayout) and layout.width < 1 << 13  # hundreds of milliseconds
-        if not slow:
-            calls["cupy"] = lambda: _cupy(bench, layout)
-    for name, call in calls.items():
-        try:
-            made[name] = call()
-            made[name]()
-        except Exception as error:
-            made.pop(name, None)
-            print(f"{name} cannot run: {type(error).__name__}: {str(error)[:200]}", flush=True)
-    return made
 
 
 def lengths_of(mean: int, total: int, random: np.random.Generator) -> Any:
@@ -348,13 +271,13 @@ def rows_of(
             layout: Layout = RowsLayout(rows, length, count)
             yield from bench.row(
                 f"{rows} × {length}, axis 1", layout, row_variants(dtype, length, more=more),
-                partial(_row, bench.array, length), _peers(bench, layout, wanted=peers),
+                partial(_row, bench.array, length), peers_of(bench.gpu, bench.array, layout) if peers else {},
             )  # fmt: skip
         if "axis0" in what:
             layout = ColumnsLayout(length, rows)
             yield from bench.row(
                 f"{rows} × {length}, axis 0", layout, column_variants(dtype, more=more),
-                partial(_column, bench.array, length), _peers(bench, layout, wanted=peers),
+                partial(_column, bench.array, length), peers_of(bench.gpu, bench.array, layout) if peers else {},
             )  # fmt: skip
         cupy.get_default_memory_pool().free_all_blocks()
     random = np.random.default_rng(1)
@@ -370,7 +293,7 @@ def _segments(bench: Bench, mean: int, lengths: Any, *, more: bool, peers: bool)
     label = f"{lengths.size} segments of {mean}" if mean else f"{lengths.size} segments, one giant"
     yield from bench.row(
         label, layout, segment_variants(bench.dtype.name, mean or 32, more=more),
-        lambda k: bench.array[edges[k] : edges[k + 1]], _peers(bench, layout, wanted=peers),
+        lambda k: bench.array[edges[k] : edges[k + 1]], peers_of(bench.gpu, bench.array, layout) if peers else {},
     )  # fmt: skip
 
 
