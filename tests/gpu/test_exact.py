@@ -11,7 +11,8 @@ from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.elements import carrier
-from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind
+from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind, accumulator
+from warpfold.kernels.cuda.exact.shapes import CHOICES
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.encoding import ORIGIN, Flags
@@ -46,6 +47,19 @@ def repeated(value: NDArray[Any], size: int) -> Any:
 def times(size: int, states: tuple[ExactState, ...]) -> tuple[ExactState, ...]:
     """The states of `size` terms each of which has the sum of one of `states`."""
     return tuple(ExactState(state.terms, size * state.units, size, Flags.NOT_NEGATIVE_ZERO) for state in states)
+
+
+@pytest.mark.parametrize("data", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", CHOICES)
+def test_squares_by_whatever_the_data_choose(gpu: Gpu, dtype: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accumulator, "SURVEYED", dict.fromkeys(CHOICES, 5000))
+    array = adversarial(data, DTYPES[dtype], 300_001, 4)
+    squares, moments = ExactAccumulator(gpu, DTYPES[dtype], Terms.PRODUCTS), ExactMoments(gpu, DTYPES[dtype])
+    for made in (squares, moments):
+        made.add(on_device(array, 1))
+    values, products = ExactState.empty(Terms.VALUES).add(array), ExactState.empty(Terms.PRODUCTS).add(array)
+    assert squares.state() == products
+    assert moments.states() == (values, products)
 
 
 class Added:

@@ -14,16 +14,16 @@ import numpy as np
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.shapes import (
-    ANYWHERE,
+    CHOICES,
     SHAPES,
-    SURVEY,
     SURVEYED,
     SumKind,
     chosen_names,
+    chosen_shapes,
     chosen_unit,
     exact_unit,
     kernel_name,
-    survey_unit,
+    survey_name,
 )
 from warpfold.kernels.cuda.exact.total import Limbs, states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -47,16 +47,10 @@ class Launches:
         self.itemsize = dtype.itemsize
         unit, shape = exact_unit(dtype, gpu.shared_per_block), SHAPES[dtype.name][kind].fitted(gpu.shared_per_block)
         self._launch = _Launch.of(gpu, unit, kernel_name(dtype, kind, shape), shape)
-        self._chosen: tuple[_Launch, ...] = ()
         self._limbs = Limbs(kind)
-        if dtype.name == "float32" and kind in ANYWHERE:
-            import cupy
-
-            shapes = (shape, ANYWHERE[kind].fitted(gpu.shared_per_block))
-            names, unit = chosen_names(kind, gpu.shared_per_block), chosen_unit(kind, gpu.shared_per_block)
-            self._chosen = tuple(_Launch.of(gpu, unit, *row) for row in zip(names, shapes, strict=True))
-            self._survey = gpu.kernel(survey_unit(), SURVEY)
-            self._wide = cupy.zeros(1, dtype=np.uint32)
+        self._gpu, self._dtype, self._kind = gpu, dtype, kind
+        self._surveyed = SURVEYED[dtype.name] if kind in CHOICES.get(dtype.name, {}) else None
+        self._choice: _Choice | None = None
 
     @property
     def limbs(self) -> Any:
@@ -66,15 +60,11 @@ class Launches:
     def start(self, *arrays: Any) -> None:
         """Add arrays of one length, at least 1, that lie alike between boundaries of 16 bytes."""
         count = int(arrays[0].size)
-        if self._chosen and count >= SURVEYED:
+        if self._surveyed is not None and count >= self._surveyed:
             (array,) = arrays
-            blocks = [launch.blocks(array, self.itemsize) for launch in self._chosen]
-            self._limbs.make_room(most_added(max(blocks), count))
-            self._survey(1, 1024, (array, np.uint64(count), self._wide))
-            for launch, grid in zip(self._chosen, blocks, strict=True):
-                launch.kernel(
-                    grid, launch.threads, (array, np.uint64(count), self.limbs, self._wide), shared=launch.shared
-                )
+            if self._choice is None:
+                self._choice = _Choice.of(self._gpu, self._dtype, self._kind)
+            self._choice.start(array, self._limbs, self.itemsize)
             return
         launch = self._launch
         grid = launch.blocks(arrays[0], self.itemsize)
@@ -109,6 +99,34 @@ class _Launch:
         head = min(size, -int(array.data.ptr) % VECTOR_BYTES // itemsize)
         whole = (size - head) // lanes
         return -(-(size - whole * (lanes - 1)) // self.tile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Kernels of which the data choose one: `survey` writes its number to `number`, and the others end at once."""
+
+    survey: Any
+    number: Any
+    launches: tuple[_Launch, ...]
+
+    @classmethod
+    def of(cls, gpu: Gpu, dtype: DType, kind: SumKind) -> "_Choice":
+        import cupy
+
+        unit, room = chosen_unit(dtype, kind, gpu.shared_per_block), gpu.shared_per_block
+        rows = zip(chosen_names(dtype, kind, room), chosen_shapes(dtype, kind, room), strict=True)
+        launches = tuple(_Launch.of(gpu, unit, *row) for row in rows)
+        return cls(gpu.kernel(unit, survey_name(dtype, kind)), cupy.zeros(1, dtype=np.uint32), launches)
+
+    def start(self, array: Any, limbs: Limbs, itemsize: int) -> None:
+        """Add `array` to the total."""
+        count = int(array.size)
+        blocks = [launch.blocks(array, itemsize) for launch in self.launches]
+        limbs.make_room(most_added(max(blocks), count))
+        self.survey(1, 1024, (array, np.uint64(count), self.number))
+        for launch, grid in zip(self.launches, blocks, strict=True):
+            args = (array, np.uint64(count), limbs.array, self.number)
+            launch.kernel(grid, launch.threads, args, shared=launch.shared)
 
 
 def most_added(blocks: int, count: int) -> int:

@@ -95,23 +95,43 @@ def kernel_name(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:
     return f"{start}, {_numbers(shape)}>"
 
 
-# The same for squares of any exponents, which float32 has kernels of their own for.
-ANYWHERE: Mapping[SumKind, LaunchShape] = MappingProxyType(
-    {SumKind.SQUARES: _shape(384, 1, 4, 512), SumKind.MOMENTS: _shape(352, 1, 4, 640)}
+# The same for squares of more exponents than a window holds. The data make the choice (include/exact_chosen.cuh).
+CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyType(
+    {
+        "float32": MappingProxyType(
+            {
+                SumKind.SQUARES: (_shape(384, 1, 4, 512),),
+                SumKind.MOMENTS: (_shape(640, 1, 4, 232), _shape(352, 1, 4, 640)),
+            }
+        ),
+        "float64": MappingProxyType(
+            {SumKind.SQUARES: (_shape(384, 1, 4, 532),), SumKind.MOMENTS: (_shape(256, 1, 6, 800),)}
+        ),
+    }
 )
 
-SURVEYED = 1 << 29
-"""Elements of an array of float32 from which on its squares are added up by the kernel that suits them: a launch before
-looks at some."""
-
-SURVEY = "survey<float32>"
+SURVEYED: Mapping[str, int] = MappingProxyType({"float32": 1 << 29, "float64": 1 << 26})
+"""Elements of an array from which on its squares are added up by the kernel that suits them: a launch before looks at
+some. Wide data of float64 gain five times what the look costs."""
 
 
-def chosen_names(kind: SumKind, shared_per_block: int) -> tuple[str, str]:
-    """The kernels for squares of float32 in windows, and in buckets, of which a launch of SURVEY chooses."""
-    shapes = (SHAPES["float32"][kind], ANYWHERE[kind])
-    near, anywhere = (_numbers(shape.fitted(shared_per_block)) for shape in shapes)
-    return f"exact_near<{kind}, {near}>", f"exact_anywhere<{kind}, {anywhere}>"
+def chosen_shapes(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[LaunchShape, ...]:
+    """The shapes of the kernels of which one is chosen; none where there is no choice."""
+    more = CHOICES.get(dtype.name, {}).get(kind, ())
+    return tuple(shape.fitted(shared_per_block) for shape in (SHAPES[dtype.name][kind], *more)) if more else ()
+
+
+def chosen_names(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[str, ...]:
+    """Their names, as C++ name expressions."""
+    shapes = chosen_shapes(dtype, kind, shared_per_block)
+    return tuple(
+        f"exact_chosen<{element(dtype)}, {kind}, {choice}, {_numbers(shape)}>" for choice, shape in enumerate(shapes)
+    )
+
+
+def survey_name(dtype: DType, kind: SumKind) -> str:
+    """The kernel that chooses."""
+    return f"survey<{element(dtype)}, {kind}>"
 
 
 def _numbers(shape: LaunchShape) -> str:
@@ -125,16 +145,12 @@ def exact_unit(dtype: DType, shared_per_block: int = LARGEST_SHARED) -> Unit:
     return Unit(SOURCE, tuple(kernel_name(dtype, kind, shapes[kind].fitted(shared_per_block)) for kind in SumKind))
 
 
-def chosen_unit(kind: SumKind, shared_per_block: int = LARGEST_SHARED) -> Unit:
-    """The kernels of squares of float32 of which one is chosen."""
-    return Unit(SOURCE, chosen_names(kind, shared_per_block))
-
-
-def survey_unit() -> Unit:
-    """The kernel that chooses."""
-    return Unit(SOURCE, (SURVEY,))
+def chosen_unit(dtype: DType, kind: SumKind, shared_per_block: int = LARGEST_SHARED) -> Unit:
+    """The kernels of which one is chosen, and the one that chooses."""
+    return Unit(SOURCE, (*chosen_names(dtype, kind, shared_per_block), survey_name(dtype, kind)))
 
 
 def exact_units() -> tuple[Unit, ...]:
     """All units of the exact accumulator, for the compile matrix."""
-    return (*(exact_unit(DTYPES[name]) for name in SHAPES), *map(chosen_unit, ANYWHERE), survey_unit())
+    chosen = (chosen_unit(DTYPES[name], kind) for name, kinds in CHOICES.items() for kind in kinds)
+    return (*(exact_unit(DTYPES[name]) for name in SHAPES), *chosen)

@@ -54,6 +54,12 @@ struct BucketSum {
     __device__ void operator()(Tile<T, FLIGHT>& tile) {
         if (!all_finite(tile)) specials.set_aside(tile);
         specials.look(tile);
+        add(tile);
+    }
+
+    // The same for elements that are finite, without a look at them.
+    template <int FLIGHT>
+    __device__ void add(const Tile<T, FLIGHT>& tile) {
         if (left < tile.SIZE) empty();
         left -= tile.SIZE;
         // The offset is in bytes, which takes one operation less than an index.

@@ -43,8 +43,13 @@ struct Specials {
 // Whether no element is infinite or NaN: x · 0 is NaN for those and only those.
 template <class T, int FLIGHT>
 __device__ bool all_finite(const Tile<T, FLIGHT>& tile) {
-    float poison = 0;
+    Wide<T> poison = 0;
 #pragma unroll
-    for (int at = 0; at < tile.SIZE; ++at) poison = __fmaf_rn(widen(tile[at]), 0.0f, poison);
+    for (int at = 0; at < tile.SIZE; ++at) {
+        if constexpr (sizeof(T) == 8)
+            poison = __fma_rn(widen(tile[at]), 0.0, poison);
+        else
+            poison = __fmaf_rn(widen(tile[at]), 0.0f, poison);
+    }
     return poison == 0;
 }

@@ -7,6 +7,7 @@
 #pragma once
 #include "exact_buckets.cuh"
 #include "exact_span.cuh"
+#include "exact_terms.cuh"
 
 template <int THREADS>
 struct SquareBuckets {
@@ -113,20 +114,83 @@ struct MomentBucketSum {
     }
 };
 
-// Whether squares of an array cost less in buckets than in windows: in some places 128 neighbouring elements span more exponents
-// than a window holds. It is asked of 32 places, one a warp; all 32 warps of the block call this with a number that is 0.
-constexpr int WINDOW_OF_SQUARES = 43, MOST_WIDE_PLACES = 4;
-__device__ inline bool is_wide(const Vectors<float32>& source, uint32& wide) {
-    const Vector<float32> read = source[source.all / 32 * (threadIdx.x / 32) + threadIdx.x % 32];
-    Extent<float32> extent;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-        const uint32 key = key_of(read[k]);
-        if (key < uint32(KEY_LIMIT<float32>) << KEY_SHIFT<float32>) extent.include({key, key - 1});
+// Values in buckets, squares in windows of four levels, which hold 64 exponents: shared memory and float64 arithmetic share the work.
+// What no window holds is added slowly.
+template <int THREADS>
+struct MomentMixedSum {
+    using Values = BucketSum<float32, VALUES, THREADS>;
+    using W = Window<4, 46, 2, OFTEN<float32>>;
+    using D = Digits<2 * Format<float32>::LOWEST, 2 * Format<float32>::HIGHEST + MARGIN<float32>, THREADS>;
+    static constexpr int BYTES = Values::BYTES + D::SIZE * 8, BUDGET = (1 << OFTEN<float32>) - 1;
+    static constexpr int AGAIN = 3;  // tiles outside of the window before a warp looks for another
+    Values values;
+    W window;
+    D digits;
+    Gate<float32> gate;
+    int left = BUDGET, misses = AGAIN;
+
+    __device__ MomentMixedSum(char* memory, const Total& total)
+        : values(memory, total), digits(reinterpret_cast<int64*>(memory + Values::BYTES * THREADS)) {
+        window.start(0);
     }
-    extent = extent.of_warp();
-    if (threadIdx.x % 32 == 0 && !extent.all_zero() && extent.highest() - extent.lowest() > WINDOW_OF_SQUARES)
-        atomicAdd(&wide, 1u);
-    __syncthreads();
-    return wide > MOST_WIDE_PLACES;
-}
+
+    // The exponents of elements whose squares the window holds.
+    static __device__ Range held(int unit) {
+        const Range squares = W::range(unit);
+        return {(squares.lowest + 1) >> 1, squares.highest >> 1};
+    }
+
+    // All threads of a warp call this equally often.
+    template <int FLIGHT>
+    __device__ void operator()(Tile<float32, FLIGHT>& tile) {
+        Extent<float32> extent = extent_of(tile);
+        if (!extent.all_finite()) {
+            values.specials.set_aside(tile);
+            extent = extent_of(tile);
+        }
+        values.specials.look(tile);
+        values.add(tile);
+        bool inside = __all_sync(~0u, gate.admits(extent));
+        if (!inside && misses++ >= AGAIN) inside = move(extent);
+        static_assert(Tile<float32, FLIGHT>::SIZE <= BUDGET);
+        if (left < tile.SIZE) flush();
+        left -= tile.SIZE;
+        if (inside) {
+#pragma unroll
+            for (int at = 0; at < tile.SIZE; ++at) window.add_product(tile[at], tile[at]);
+            return;
+        }
+        digits.reserve(tile.SIZE);
+#pragma unroll
+        for (int at = 0; at < tile.SIZE; ++at) {
+            const uint32 key = key_of(tile[at]);
+            const float x = gate.admits(key) ? tile[at] : 0;
+            window.add_product(x, x);
+            if (x == 0 && key) digits.add(double(tile[at]) * tile[at]);
+        }
+    }
+
+    // Moves the windows of a warp to the middle of its elements; whether one holds all.
+    __device__ bool move(const Extent<float32>& extent) {
+        misses = 0;
+        const Extent<float32> all = extent.of_warp();
+        if (all.all_zero()) return false;
+        const Range range = all.range();
+        const int unit = W::unit_for(2 * range.highest), spare = held(unit).length() - range.length();
+        flush();
+        window.start(W::unit_for(2 * (range.highest + (spare >> 1))));
+        gate = Gate<float32>(held(window.unit));
+        return held(window.unit).holds(range);
+    }
+
+    __device__ void flush() {
+        window.flush(digits);
+        left = BUDGET;
+    }
+
+    __device__ void finish() {
+        values.finish();
+        window.flush(digits);
+        digits.fold(values.total.second(), D::LOW + 2148);
+    }
+};

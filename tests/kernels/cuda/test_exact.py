@@ -15,6 +15,7 @@ from tests.support.kernels import on_host
 from tests.support.kernels.exact_on_host import limbs_made, portable, states_of
 from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, SumKind, limbs_of, states_of_limbs
 from warpfold.kernels.cuda.exact.accumulator import most_added
+from warpfold.kernels.cuda.exact.shapes import CHOICES
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -49,14 +50,37 @@ def aligned_as(model: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
     return room[start : start + array.size]
 
 
-@pytest.mark.parametrize("kind", [SumKind.SQUARES, SumKind.MOMENTS])
+CHOSEN = [
+    (dtype, kind, choice + 1)
+    for dtype, kinds in CHOICES.items()
+    for kind, shapes in kinds.items()
+    for choice in range(len(shapes))
+]
+
+
+@pytest.mark.parametrize(("dtype", "kind", "choice"), CHOSEN)
 @pytest.mark.parametrize("data", ADVERSARIAL)
-def test_squares_in_buckets_are_the_portable_ones(library: ctypes.CDLL, kind: SumKind, data: str) -> None:
-    array = adversarial(data, DTYPES["float32"], 70_001, 3)[
-        1:
-    ]  # more than a thread's buckets take before they are emptied
-    made = on_host.exact(library, "float32 anywhere", kind, (array,), limbs_of(kind), ahead=True)
+def test_squares_by_any_choice_are_the_portable_ones(
+    library: ctypes.CDLL, dtype: str, kind: SumKind, choice: int, data: str
+) -> None:
+    # more than the buckets of a thread take before they are emptied, and than a window before it is flushed
+    size = 70_001 if dtype == "float32" else 140_001
+    array = adversarial(data, DTYPES[dtype], size, 3)[1:]
+    made = on_host.exact(library, f"{dtype} {choice}", kind, (array,), limbs_of(kind), ahead=True)
     assert states_of_limbs(kind, made) == portable(kind, array)
+
+
+@pytest.mark.parametrize("kind", [SumKind.SQUARES, SumKind.MOMENTS])
+def test_carries_go_through_full_words(library: ctypes.CDLL, kind: SumKind) -> None:
+    """Sums that fill words with ones, and elements whose last place makes all of them carry, and borrow."""
+    ones = [2.0**place for place in range(-300, 300)]  # their squares are every second place
+    below = [2.0**place * (1 - 2.0**-53) for place in range(-300, 300)]
+    pairs = [*ones, *ones, *below, -(2.0**-301), 2.0**-301, *(-x for x in ones), -(2.0**-1074), *(2.0**-1074,) * 7]
+    array = np.tile(np.array(pairs), 70)
+    for size in (len(pairs), array.size):
+        for ahead in (False, True):
+            made = on_host.exact(library, "float64 1", kind, (array[:size],), limbs_of(kind), ahead=ahead)
+            assert states_of_limbs(kind, made) == portable(kind, array[:size])
 
 
 @pytest.mark.parametrize("data", ADVERSARIAL)

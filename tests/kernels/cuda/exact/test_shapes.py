@@ -11,7 +11,7 @@ import pytest
 
 from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
 from warpfold.kernels.cuda.exact import SHAPES, SumKind, exact_unit, exact_units
-from warpfold.kernels.cuda.exact.shapes import ANYWHERE, SURVEY, chosen_unit
+from warpfold.kernels.cuda.exact.shapes import CHOICES, chosen_unit
 from warpfold.kernels.dtypes import DTYPES
 
 SMALL = 64 << 10  # shared memory a block, bytes: compute capability 7.5
@@ -31,10 +31,10 @@ def test_it_compiles_for_a_gpu_with_little_shared_memory(dtype: str) -> None:
     assert [row for row in binary.resources if row.spill_stores or row.spill_loads] == []
 
 
-@pytest.mark.parametrize("kind", ANYWHERE)
+@pytest.mark.parametrize(("dtype", "kind"), [(dtype, kind) for dtype, kinds in CHOICES.items() for kind in kinds])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_squares_of_wide_data_compile_without_spills(arch: str, kind: SumKind) -> None:
-    binary = compile_unit(chosen_unit(kind), arch)
+def test_squares_of_wide_data_compile_without_spills(arch: str, dtype: str, kind: SumKind) -> None:
+    binary = compile_unit(chosen_unit(DTYPES[dtype], kind), arch)
     assert [row for row in binary.resources if row.spill_stores or row.spill_loads or row.stack] == []
 
 
@@ -42,7 +42,8 @@ def test_every_float_has_its_unit() -> None:
     kernels = [kernel for unit in exact_units() for kernel in unit.kernels]
     dtypes = {found[1] for kernel in kernels if (found := re.match(r"exact<(\w+),", kernel))}
     assert dtypes == {name for name, row in DTYPES.items() if row.is_float}
-    assert kernels.count(SURVEY) == 1
+    surveys = {kernel for kernel in kernels if kernel.startswith("survey<")}
+    assert surveys == {f"survey<{dtype}, {kind}>" for dtype, kinds in CHOICES.items() for kind in kinds}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

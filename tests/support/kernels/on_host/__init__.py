@@ -20,10 +20,28 @@ from warpfold.kernels.generate import Plan
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 
+_CARRYING = {
+    count: f'"add.cc.u32 %0, %0, %{count}; '
+    + "".join(f"addc.cc.u32 %{k}, %{k}, %{count + k}; " for k in range(1, count - 1))
+    + f'addc.u32 %{count - 1}, %{count - 1}, %{2 * count - 1};"'
+    + " : "
+    + ", ".join(f'"+r"(w[{k}])' for k in range(count))
+    + " : "
+    + ", ".join(f'"r"(a[{k}])' for k in range(count))
+    for count in (3, 5)
+}
+_JOINING = (
+    '"add.cc.u32 %0, %3, %4; addc.cc.u32 %1, %5, %6; addc.u32 %2, %7, 0;" : "=&r"(w[1]), "=&r"(w[2]), "=r"(w[3])'
+    ' : "r"(a1), "r"(b0), "r"(b1), "r"(c0), "r"(c1)'
+)
 # PTX has no meaning to a host compiler: (what the header says, what stands for it here).
 _PTX = (
     ('asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits))', "wide = float_of_float16(x.bits)"),
     ('asm("cvt.rn.f16.f64 %0, %1;" : "=h"(out.bits) : "d"(x))', "out.bits = float16_of_double(x)"),
+    (f"asm({_CARRYING[3]})", "add_words(w, a)"),
+    (f"asm({_CARRYING[5]})", "add_words(w, a)"),
+    ('asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(x), "r"(y))', "product = uint64(x) * y"),
+    (f"asm({_JOINING})", "join_words(w, a, b, c)"),
 )
 # No contraction, as on the device; fma where it is asked for.
 _OPTIONS = ("-std=c++20", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC")
@@ -160,7 +178,7 @@ def exact(
     library: ctypes.CDLL, dtype: str, kind: SumKind, arrays: tuple[NDArray[Any], ...], limbs: int, *, ahead: bool
 ) -> NDArray[np.int64]:
     """The total (as `include/exact_total.cuh` lays it out) that two blocks of one warp make of one array, or two, by
-    the sum of a dtype, or that of "float32 anywhere"."""
+    the sum of a dtype, or by that of a choice: "float32 1"."""
     total = np.zeros(limbs + 1, np.int64)
     total[-1] = 0x5EED  # must stay: no digit may lie beyond
     known = library.exact_by_name(

@@ -54,6 +54,18 @@ static unsigned atomicInc(unsigned* at, unsigned most) {
     *at = before >= most ? 0 : before + 1;
     return before;
 }
+static unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return unsigned(((unsigned long long)(high) << 32 | low) << (shift & 31) >> 32);
+}
+template <int N>
+static void add_words(unsigned (&words)[N], const unsigned (&addend)[N]) {
+    unsigned long long sum = 0;
+    for (int k = 0; k < N; ++k, sum >>= 32) words[k] = unsigned(sum += (unsigned long long)(words[k]) + addend[k]);
+}
+static void join_words(unsigned (&words)[4], unsigned long long a, unsigned long long b, unsigned long long c) {
+    const unsigned __int128 sum = a + ((unsigned __int128)b << 32) + ((unsigned __int128)c << 64);
+    for (int k = 0; k < 4; ++k) words[k] = unsigned(sum >> 32 * k);
+}
 static int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 static int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)(x)) : 64; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }

@@ -13,7 +13,7 @@ void run(const Source& source, uint64* words) {
     constexpr int FLIGHT = AHEAD ? 5 : 2;
     gridDim.x = GRID;
     for (blockIdx.x = 0; blockIdx.x < GRID; ++blockIdx.x) {
-        std::vector<int64> memory(S::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
+        std::vector<int64> memory((S::BYTES * LANES + 7) / 8, 0x5EED5EED5EED5EED);
         Warp().run([&] {
             S sum(reinterpret_cast<char*>(memory.data()), Total{words});
             for_each_tile<FLIGHT, AHEAD>(source, sum);
@@ -40,13 +40,14 @@ bool run(const Source& source, uint64 count, bool ahead, uint64* words) {
         return run<DotSum<T, LANES>>( \
             VectorPairs<T>(static_cast<const T*>(x), static_cast<const T*>(y), count), count, ahead, words)
 
-#define ANYWHERE(SUM, TERMS) \
-    if (!strcmp(dtype, "float32 anywhere") && !strcmp(kind, #TERMS)) \
-        return run<SUM<LANES>>(Vectors<float32>(static_cast<const float32*>(x), count), count, ahead, words)
+#define CHOSEN(T, TERMS, CHOICE) \
+    if (!strcmp(dtype, #T " " #CHOICE) && !strcmp(kind, #TERMS)) \
+        return run<ChosenSum<T, TERMS, CHOICE, LANES>>(Vectors<T>(static_cast<const T*>(x), count), count, ahead, words)
 
 extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* x, const void* y, uint64 count,
                               bool ahead, uint64* words) {
-    ANYWHERE(SquareBucketSum, SQUARES); ANYWHERE(MomentBucketSum, MOMENTS);
+    CHOSEN(float32, SQUARES, 1); CHOSEN(float32, MOMENTS, 1); CHOSEN(float32, MOMENTS, 2);
+    CHOSEN(float64, SQUARES, 1); CHOSEN(float64, MOMENTS, 1);
     EXACT_ALL(float16); EXACT_ALL(bfloat16); EXACT_ALL(float32); EXACT_ALL(float64);
     return false;
 }
