@@ -17,8 +17,9 @@ from warpfold.engines.axes import (
     normal_axes,
     result_shape,
 )
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident import RESIDENT_OPS, Arrangement, ResidentReducer, reduce_along
+from warpfold.kernels.cuda.resident import Arrangement, ResidentReducer, reduce_along
 from warpfold.kernels.dtypes import DType
 
 
@@ -50,7 +51,7 @@ class CupyArrays:
                 x = x if x.flags.forc else cupy.ascontiguousarray(x)
                 values = cupy.empty(shape, x.dtype) if out is None else out
                 reducer(x.device.id).reduce(
-                    RESIDENT_OPS[op], dtype, x.data.ptr, x.size, values.data.ptr, stream, ddof, captured
+                    FINISHED_OPS[op], dtype, x.data.ptr, x.size, values.data.ptr, stream, ddof, captured
                 )
                 return values
             values = self._along(op, x, dtype, axes, stream, ddof, captured).reshape(shape)

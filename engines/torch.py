@@ -21,7 +21,8 @@ from warpfold.engines.axes import (
     normal_axes,
     result_shape,
 )
-from warpfold.kernels.cuda.resident import RESIDENT_OPS, Arrangement, ResidentReducer, reduce_along
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
+from warpfold.kernels.cuda.resident import Arrangement, ResidentReducer, reduce_along
 
 _NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32", torch.float64: "float64"}
 
@@ -121,7 +122,7 @@ class _Whole:
     """An op of all elements of a tensor, prepared for a dtype and a device: a call costs Python a few microseconds."""
 
     def __init__(self, op: str, name: str, device: int) -> None:
-        self._op, self._dtype, self._device = RESIDENT_OPS[op], float_dtype(name), device
+        self._op, self._dtype, self._device = FINISHED_OPS[op], float_dtype(name), device
         self._reducer = _reducer(device)
 
     def __call__(self, x: Any, ddof: int) -> Any:

@@ -113,6 +113,19 @@ def test_segments(gpu: Gpu, dtype: str, data: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_more_segments_are_left_than_find_room_in_the_list(gpu: Gpu, dtype: str) -> None:
+    """Data of too many exponents for a stream: segments are found by their marks, and the list is empty afterwards."""
+    lengths = np.random.default_rng(3).geometric(1 / 20, 250_000)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    array = adversarial("any finite", DTYPES[dtype], int(offsets[-1]), 5)
+    layout, groups = OffsetsLayout.of(offsets), np.split(array, offsets)[1:-1]
+    for data in (array, np.ones_like(array)):
+        values, omitted, made, _ = sums(gpu, data, layout)
+        assert made.kernel == "segments_streamed"
+        check(values, omitted, groups if data is array else np.split(data, offsets)[1:-1], mean=False, omit_nan=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_value_has_the_bits_of_a_cpu(gpu: Gpu, dtype: str) -> None:
     backend = CpuBackend()
     shapes: list[tuple[tuple[int, int], Grouping, Layout]] = [

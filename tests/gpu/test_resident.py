@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.kernels.exact_on_host import portable
 from warpfold.kernels.cuda.exact import SumKind
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident import RESIDENT_OPS
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import finish
 from warpfold.kernels.ops import OPS
 
 Array = NDArray[Any]
-REDUCED = [name for name in RESIDENT_OPS if name != "dot"]
+REDUCED = [name for name in FINISHED_OPS if name != "dot"]
 
 
 def expected(name: str, dtype: DType, *arrays: Array, ddof: int = 0) -> float:
     """The value in Python's integers."""
-    states = portable(RESIDENT_OPS[name].kind, *(np.ascontiguousarray(array).reshape(-1) for array in arrays))
+    states = portable(FINISHED_OPS[name].kind, *(np.ascontiguousarray(array).reshape(-1) for array in arrays))
     count = states[0].count
-    if RESIDENT_OPS[name].kind is SumKind.MOMENTS:
+    if FINISHED_OPS[name].kind is SumKind.MOMENTS:
         if count <= ddof:
             return math.nan
         values, squares = states

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.sums import MARKS, GroupedSums
+from warpfold.kernels.cuda.grouped.totals import GroupedTotals, Rounding
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
@@ -76,8 +78,9 @@ def reduce_groups(  # noqa: PLR0917
         raise InvalidInput(f"{array.size:,} elements have no shape {shape}", "source")
     refuses = nan_policy is NanPolicy.RAISE and source.dtype.is_float and array.size > 0
     nans = NanCounter(gpu, source.dtype) if refuses else None
-    on_gpu = op.terms is Terms.VALUES and not op.magnitudes and source.dtype.name in MARKS
-    run = (_Rounded if on_gpu else _Fetched)(
+    in_windows = op.terms is Terms.VALUES and not op.magnitudes and source.dtype.name in MARKS
+    in_totals = op.adds and source.dtype.is_float
+    run = (_Rounded if in_windows else _Finished if in_totals else _Fetched)(
         gpu,
         [(array[part.start : part.stop], part.layout) for part in parts],
         source.dtype,
@@ -162,8 +165,44 @@ class _Rounded:
         return tuple(None if self._means and not count else value for value, count in pairs), counts
 
 
+class _Finished:
+    """Other sums of floats, and what follows from them, by a total of each value that the GPU rounds."""
+
+    def __init__(
+        self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
+    ) -> None:
+        self._op, self._dtype, self._ddof, self._omit_nan = op, dtype, ddof, omit_nan
+        row = FINISHED_OPS[op.name]
+        rounding = Rounding(row.finish, ddof, omit_nan)
+        self._totals = [
+            GroupedTotals(gpu, array, layout, dtype, row.kind, rounding=rounding) for array, layout in parts
+        ]
+
+    @property
+    def kernel(self) -> str:
+        return next((part.kernel for part in self._totals), "rows")
+
+    def start(self) -> None:
+        for part in self._totals:
+            part.start()
+
+    def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
+        """The values and how many elements entered each, in an order of the result."""
+        values = _gathered([part.values for part in self._totals]).view(self._dtype.numpy).astype(np.float64)
+        if self._omit_nan:
+            counts = counts - _gathered([part.omitted for part in self._totals])
+        if order is not None:
+            values, counts = values[order], counts[order]
+        present = counts > (self._ddof if self._op.ddof else 0)
+        if values.size > LISTED and present.all():
+            return values, counts
+        empty = None if self._op.empty is None else empty_value(self._op, self._dtype)
+        pairs = zip(values.tolist(), present.tolist(), strict=True)
+        return tuple(value if defined else empty for value, defined in pairs), counts
+
+
 class _Fetched:
-    """Other ops, whose words or totals are fetched."""
+    """Other ops, whose words are fetched."""
 
     def __init__(
         self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool

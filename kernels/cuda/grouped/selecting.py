@@ -1,8 +1,6 @@
-"""Ops along axes and by segments on a GPU that leave words or exact totals of each value, which become values here.
+"""Ops along axes and by segments on a GPU that leave words of each value (`folds.py`), which become values here.
 
-Sums and means of float32 and float64 are rounded on the GPU (`sums.py`). All other ops but products of floats are here:
-those that select, test or count elements, and add integers, as words (`folds.py`); other sums of floats as exact totals
-(`totals.py`), which are rounded in Python's integers as those of a CPU are.
+They select, test or count elements, or add integers. Sums of floats are rounded on the GPU (`sums.py`, `totals.py`).
 """
 
 from collections.abc import Sequence
@@ -11,38 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cuda.exact.shapes import SumKind
-from warpfold.kernels.cuda.exact.total import states_of_limbs
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.folds import COUNT_NAN, GroupedFolds
 from warpfold.kernels.cuda.grouped.layouts import Layout
-from warpfold.kernels.cuda.grouped.totals import GroupedTotals
 from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, of_count, of_integer, reduction_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
-from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.ops import OPS, Finish, Op, Terms, Value
-
-_COUNT = 0
-"""The limb of a total that counts its terms (`kernels.cuda.exact.total`)."""
-
-_NANS = 1
 
 
 class GroupedOp:
-    """An op of the values of a layout of `array`, a CuPy array of one dimension. With `omit_nan` elements that are NaN
-    are left out. To be used while `gpu.active()`."""
+    """An op of the values of a layout of `array`, a CuPy array of one dimension, but no sum of floats.
+
+    With `omit_nan` elements that are NaN are left out. To be used while `gpu.active()`."""
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, op: Op, ddof: int = 0, *, omit_nan: bool = False
     ) -> None:
-        self._op, self._dtype, self._ddof, self._omit_nan = op, dtype, ddof, omit_nan
+        self._op, self._dtype, self._ddof = op, dtype, ddof
         self._nans: GroupedFolds | None = None
-        self._folds: tuple[GroupedFolds, ...] = ()
-        self._totals: GroupedTotals | None = None
-        if op.adds and dtype.is_float:
-            self._totals = GroupedTotals(gpu, array, layout, dtype, _kind_of(op))
-            return
         ops = [OPS[name] for name in ("sum", "sum_squares")] if op.terms is Terms.MOMENTS else [op]
         names = [reduction_of(part, dtype) for part in ops]
         self._folds = tuple(GroupedFolds(gpu, array, layout, dtype, name, omit_nan=omit_nan) for name in names)
@@ -52,48 +37,27 @@ class GroupedOp:
     @property
     def kernel(self) -> str:
         """The name of what the shape chose."""
-        return self._folds[0].kernel if self._totals is None else self._totals.kernel
+        return self._folds[0].kernel
 
     def start(self) -> None:
         """Have all values folded."""
-        for part in (*self._folds, self._totals, self._nans):
+        for part in (*self._folds, self._nans):
             if part is not None:
                 part.start()
 
     def omitted(self) -> NDArray[np.int64]:
         """How many elements were left out of each value; waits for the work."""
-        if self._totals is not None and self._omit_nan:
-            return self._totals.limbs()[:, _NANS]
         if self._nans is not None:
             return self._nans.words()[:, 0].astype(np.int64)
         return np.zeros(1, np.int64)
 
     def values(self, counts: NDArray[np.int64]) -> list[Value | None]:
         """The values, where `counts` elements entered each; None where the op has none."""
-        if self._totals is not None:
-            return self._of_totals(self._totals.limbs(), counts)
         words = [part.words() for part in self._folds]
         if self._op.terms is Terms.MOMENTS:
             return self._of_moments([_integers(part) for part in words], counts.tolist())
         values = _of_words(self._op, self._dtype, words[0], counts.tolist())
         return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
-
-    def _of_totals(self, limbs: NDArray[np.int64], counts: NDArray[np.int64]) -> list[Value | None]:
-        op, result = self._op, self._op.result_dtype(self._dtype)
-        finish = variance if op.finish is Finish.VARIANCE else deviation
-        nans = limbs[:, _NANS].tolist()
-        made: list[Value | None] = []
-        for row, count, left_out in zip(limbs, counts.tolist(), nans, strict=True):
-            if not count or (op.ddof and count <= self._ddof):
-                made.append(None)
-                continue
-            row[_COUNT] = count + (left_out if self._omit_nan else 0)
-            states = states_of_limbs(_kind_of(op), row, omit_nan=self._omit_nan)
-            if op.terms is Terms.MOMENTS:
-                made.append(finish(states[0], states[1], self._ddof, DTYPES[result]))
-            else:
-                made.append(value_of(op, states[0], result))
-        return made
 
     def _of_moments(self, totals: list[list[int]], counts: Sequence[int]) -> list[Value | None]:
         finish = variance if self._op.finish is Finish.VARIANCE else deviation
@@ -108,15 +72,6 @@ class GroupedOp:
             )
             made.append(finish(values, products, self._ddof, DTYPES["float64"]))
         return made
-
-
-def _kind_of(op: Op) -> SumKind:
-    match op.terms:
-        case Terms.MOMENTS:
-            return SumKind.MOMENTS
-        case Terms.PRODUCTS:
-            return SumKind.SQUARES
-    return SumKind.MAGNITUDES if op.magnitudes else SumKind.VALUES
 
 
 def _integers(words: NDArray[np.uint64]) -> list[int]:

@@ -53,35 +53,6 @@ class SpanShape:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixShape:
-    """Blocks of `threads` threads with `reads` reads of 16 bytes each, of which `blocks` find room on a
-    multiprocessor; `lanes` and `flight` are those of a SpanShape, for data of too many exponents."""
-
-    reads: int
-    lanes: int
-    flight: int
-    threads: int = 256
-    blocks: int = 4
-
-    @property
-    def elements(self) -> int:
-        """What a block holds."""
-        return 4 * self.reads * self.threads
-
-    def shared(self, each: int) -> int:
-        """Bytes of shared memory of a block for so many spans."""
-        return 8 * (self.elements + self.elements // 4 + 64 + each // 2 + 1)
-
-    def each(self, mean: float, *, alike: bool) -> int:
-        """Spans a block, of so many elements on average. Unless all are `alike` there is room for a sum of random
-        lengths that is larger than usual."""
-        most = self.elements / max(mean, 1)
-        if alike:
-            return max(1, int(most * 0.98))
-        return max(1, int(((10.24 + 4 * most) ** 0.5 - 3.2) ** 2 / 4))
-
-
-@dataclass(frozen=True, slots=True)
 class StreamShape:
     """Warps that take segments as one stream, by `reads` reads of 16 bytes a lane; a lane reads `ends` edges of
     segments ahead. `lanes` and `flight` are those of a SpanShape, for data of too many exponents. `blocks` find room on
@@ -131,10 +102,7 @@ class GroupedShapes:
     of_parts: ColumnsShape
     short_columns: int = 128  # threads
     pairs: int = 4
-    prefix: PrefixShape | None = None
-    prefix_until: float = 0  # elements a span on average
     streams: tuple[tuple[float, StreamShape], ...] = ()  # up to so many elements a segment on average
-    stream_from: float = 0  # and from so many on
 
     def spans(self, mean: float) -> SpanShape:
         """The shape for spans of so many elements on average, at any address."""
@@ -142,8 +110,6 @@ class GroupedShapes:
 
     def stream(self, mean: float) -> StreamShape | None:
         """The shape for segments of so many elements on average; None where they are spans."""
-        if mean < self.stream_from:
-            return None
         return next((shape for most, shape in self.streams if mean <= most), None)
 
 
@@ -181,10 +147,11 @@ SHAPES = {
         columns=ColumnsShape(12, blocks=528),
         narrow=ColumnsShape(12, 128),
         of_parts=ColumnsShape(8),
-        prefix=PrefixShape(4, 8, 2, 128, 8),
-        prefix_until=128,
-        streams=((400, StreamShape(4, 1, 8, 2, blocks=5, waves=4)),),
-        stream_from=24,
+        streams=(
+            (6, StreamShape(4, 5, 8, 2, blocks=5)),
+            (24, StreamShape(4, 2, 8, 2, blocks=6)),
+            (600, StreamShape(4, 1, 32, 4, blocks=6, waves=4)),
+        ),
     ),
     "float64": GroupedShapes(
         rows=_ROWS,
@@ -202,9 +169,9 @@ SHAPES = {
         narrow=ColumnsShape(8),
         of_parts=ColumnsShape(8),
         streams=(
-            (6, StreamShape(4, 3, 2, 2, blocks=4)),
-            (24, StreamShape(4, 2, 4, 2, blocks=4)),
-            (200, StreamShape(4, 1, 8, 2, blocks=4, waves=4)),
+            (6, StreamShape(4, 3, 8, 2, blocks=5)),
+            (24, StreamShape(4, 1, 8, 2, blocks=5, waves=4)),
+            (400, StreamShape(4, 1, 32, 4, blocks=5)),
         ),
     ),
 }
@@ -213,8 +180,11 @@ WIDE_THREADS = 128
 WIDE_BYTES = {"float32": 128, "float64": 328}
 """Shared memory a thread."""
 
-WIDE_PART = 1 << 16
-"""Elements that a block has of a value that is added up as a whole array is."""
+WIDE_PART = 1 << 12
+"""Elements that a block has at least of a value that is added up as a whole array is."""
+
+WIDE_BLOCKS = {"float32": 8, "float64": 5}
+"""Blocks of them that find room on a multiprocessor."""
 
 
 def _element(dtype: DType, *, of_parts: bool) -> str:
@@ -237,9 +207,10 @@ def pairs_kernel(dtype: DType, flight: int) -> str:
 
 
 def stream_kernel(dtype: DType, shape: StreamShape, *, mean: bool) -> str:
-    """The kernel of segments as one stream."""
+    """The kernel of segments as one stream. Means take more registers, and so one block less finds room."""
     flags = f"{shape.ends}, {str(mean).lower()}"
-    return f"streamed<{element(dtype)}, {shape.reads}, {flags}, {shape.threads}, {shape.blocks}>"
+    blocks = max(1, shape.blocks - mean)
+    return f"streamed<{element(dtype)}, {shape.reads}, {flags}, {shape.threads}, {blocks}>"
 
 
 def later_kernel(dtype: DType, shape: StreamShape) -> str:
@@ -251,11 +222,6 @@ def spans_kernel(dtype: DType, result: DType, shape: SpanShape, *, parts: bool, 
     """The kernel of spans, or of what their parts left."""
     flags = f"{str(shape.vectors).lower()}, {shape.flight}, {str(parts).lower()}"
     return f"spans<{_element(dtype, of_parts=of_parts)}, {element(result)}, {shape.lanes}, {flags}, {shape.threads}>"
-
-
-def prefix_kernel(shape: PrefixShape) -> str:
-    """The kernel of short spans of float32."""
-    return f"short_spans<{shape.reads}, {shape.lanes}, {shape.flight}, {shape.threads}, {shape.blocks}>"
 
 
 def short_columns_kernel(dtype: DType, height: int, threads: int) -> str | None:
@@ -316,10 +282,7 @@ def families(dtype: DType, shapes: GroupedShapes) -> Iterator[list[str]]:
         ]
     few = [short_columns_kernel(dtype, height, shapes.short_columns) for height in SHORT_COLUMNS]
     yield [wide_kernel(dtype), round_kernel(dtype), *(name for name in few if name is not None)]
-    if dtype.name == "float32":
-        yield [pairs_kernel(dtype, shapes.pairs), *([] if shapes.prefix is None else [prefix_kernel(shapes.prefix)])]
-    else:
-        yield [pairs_kernel(dtype, shapes.pairs)]
+    yield [pairs_kernel(dtype, shapes.pairs)]
     yield [
         *(stream_kernel(dtype, shape, mean=mean) for _, shape in shapes.streams for mean in (False, True)),
         *(later_kernel(dtype, shape) for _, shape in shapes.streams),

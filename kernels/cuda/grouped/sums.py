@@ -16,6 +16,7 @@ from warpfold.kernels.cuda.grouped.shapes import (
     LEVELS_OF_PARTS,
     SHAPES,
     SPAN_BITS,
+    WIDE_BLOCKS,
     WIDE_BYTES,
     WIDE_PART,
     WIDE_THREADS,
@@ -27,7 +28,6 @@ from warpfold.kernels.cuda.grouped.shapes import (
     lanes_of,
     later_kernel,
     pairs_kernel,
-    prefix_kernel,
     round_kernel,
     rows_kernel,
     short_columns_kernel,
@@ -41,6 +41,9 @@ from warpfold.kernels.dtypes import DTYPES, DType
 _FLOAT64 = DTYPES["float64"]
 SEGMENT_COSTS = 2
 """As many elements as a segment counts when a stream is cut into shares (include/grouped_stream.cuh)."""
+
+LEFT_ROOM = 1 << 13
+"""Entries of the list of segments that a stream leaves (include/grouped_stream.cuh)."""
 
 _AT_ONCE = 1 << 15
 """Totals of values that no window holds which are in memory at a time: 20 MB."""
@@ -82,7 +85,7 @@ class GroupedSums:
         self.omitted = cupy.zeros(count, dtype=np.uint32) if omit_nan else None
         self.cleared: list[Any] = []
         self.marked = self._zeros(1)
-        self._left = self._zeros(1)
+        self._left = cupy.zeros(2 + LEFT_ROOM, dtype=np.uint64)  # which launches leave as they find it
 
     def _zeros(self, size: int) -> Any:
         """Memory of uint32 that is 0 before the launches."""
@@ -118,7 +121,7 @@ class GroupedSums:
         mean = (layout.total - self._elements_of(layout, giants)) / max(1, self.values.size - giants.size)
         if not self._start_stream(
             layout.offsets, self.values.size, layout.total, 0, longest, mean, giants=self._elements_of(layout, giants)
-        ) and not self._short(layout.offsets, self.values.size, int(self._array.size), 0, longest, mean):
+        ):
             shape = self._shapes.spans(mean)
             self.kernel = f"segments_{_words(shape.lanes)}"
             self._spans(self._array, self._dtype, shape, layout.offsets, self.values.size, layout.total, 0, longest)
@@ -152,7 +155,7 @@ class GroupedSums:
             return
         if not (even and aligned):
             sizes = (layout.count, layout.total, layout.length, layout.length, layout.length)
-            if self._start_stream(None, *sizes) or self._short(None, *sizes):
+            if self._start_stream(None, *sizes):
                 return
             shape = self._shapes.spans(layout.length)
         else:
@@ -276,24 +279,6 @@ class GroupedSums:
         )  # fmt: skip
         return True
 
-    def _short(  # noqa: PLR0917
-        self, offsets: Any, count: int, total: int, length: int, longest: int, mean: float
-    ) -> bool:
-        """Start a launch for spans by prefix sums where they serve."""
-        shape = self._shapes.prefix
-        aligned = int(self._array.data.ptr) % VECTOR_BYTES == 0
-        if shape is None or mean > self._shapes.prefix_until or not aligned or self._dtype.name != "float32":
-            return False
-        self.kernel = "rows_by_prefix" if offsets is None else "segments_by_prefix"
-        each = shape.each(mean, alike=offsets is None)
-        sizes = (np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(longest))
-        first = np.uint64(0) if offsets is None else offsets
-        self._run(
-            prefix_kernel(shape), -(-count // each), shape.threads,
-            (self._array, first, *sizes, np.uint32(each), *self._results(1)), shape.shared(each),
-        )  # fmt: skip
-        return True
-
     # The shapes of columns
 
     def _start_columns(self, layout: ColumnsLayout) -> None:
@@ -365,8 +350,9 @@ class GroupedSums:
         else:
             members = (layout.offsets, np.uint64(0), np.uint64(1), np.uint64(0), np.uint64(layout.total))
             longest = layout.longest
-        parts = max(1, -(-longest // WIDE_PART))
         dtype = self._dtype
+        room = self._gpu.multiprocessors * WIDE_BLOCKS[dtype.name]
+        parts = max(1, min(-(-longest // WIDE_PART), room // size))
         self._run(
             wide_kernel(dtype), size * parts, WIDE_THREADS,
             (self._array, *members, listed, np.uint32(parts), totals), WIDE_THREADS * WIDE_BYTES[dtype.name],

@@ -1,10 +1,11 @@
-"""Exact totals of many values on a GPU: sums of floats, magnitudes, squares, or values and squares, which the host
-rounds.
+"""Exact totals of many values on a GPU, and their roundings: sums of floats, magnitudes or squares, and moments.
 
-The kernels are those of `../sources/grouped_states.cu`: blocks add up each value as they add up a whole array.
+The kernels are those of `../sources/grouped_states.cu`: blocks add up each value as they add up a whole array, and one
+thread rounds it.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.elements import carrier, element
+from warpfold.kernels.cuda.exact.finishing import Finishing
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -33,6 +35,9 @@ MOST_PARTS = 1 << 16
 AT_ONCE = 1 << 28
 """Bytes of totals that are in memory at a time."""
 
+ROOM = {SumKind.VALUES: 340, SumKind.MAGNITUDES: 340, SumKind.SQUARES: 636, SumKind.MOMENTS: 1604}
+"""Bytes of shared memory that a thread rounds a total with (`TotalsOf` of include/grouped_finish.cuh)."""
+
 KINDS = (SumKind.VALUES, SumKind.MAGNITUDES, SumKind.SQUARES, SumKind.MOMENTS)
 
 
@@ -42,58 +47,93 @@ def totals_kernel(dtype: DType, kind: SumKind) -> str:
     return f"totals<{element(dtype)}, {kind}, {THREADS[dtype.itemsize]}, {shared}>"
 
 
+def finished_kernel(dtype: DType, kind: SumKind) -> str:
+    """The kernel that rounds totals, as a C++ name expression."""
+    return f"finished<{element(dtype)}, {kind}, {ROOM[kind]}>"
+
+
 def totals_units() -> Iterator[Unit]:
     """All units, for the compile matrix."""
     for name in SHAPES:
         yield Unit(SOURCE, tuple(totals_kernel(DTYPES[name], kind) for kind in KINDS))
+        yield Unit(SOURCE, tuple(finished_kernel(DTYPES[name], kind) for kind in KINDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """What becomes of a total: its end, with `ddof` degrees of freedom less, and whether NaN elements are left out."""
+
+    finish: Finishing
+    ddof: int = 0
+    omit_nan: bool = False
 
 
 class GroupedTotals:
-    """The totals of `kind` of the values of a layout of `array`, a CuPy array of a float `dtype` of one dimension. To
-    be used while `gpu.active()`."""
+    """The totals of `kind` of the values of a layout of `array`, a CuPy array of a float `dtype` of one dimension.
+
+    With a `rounding` they become `values` on the GPU, and `omitted` says how many elements were left out of each; else
+    totals are fetched. To be used while `gpu.active()`."""
 
     def __init__(  # noqa: PLR0917
-        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, at_once: int = AT_ONCE
-    ) -> None:
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, at_once: int = AT_ONCE,
+        *, rounding: Rounding | None = None,
+    ) -> None:  # fmt: skip
         self._gpu, self._array, self._layout, self._dtype, self._kind = gpu, array, layout, dtype, kind
-        self._limbs = limbs_of(kind)
+        self._limbs, self._rounding = limbs_of(kind), rounding
         self._at_once = max(1, at_once // (8 * self._limbs))
         self._fetched: list[NDArray[np.int64]] = []
+        self.values: Any = None
+        self.omitted: Any = None
         self.kernel = "totals"
 
     def start(self) -> None:
-        """Add up all values; waits for the work, but for no value's rounding."""
+        """Add up all values; waits for the work, but for no rounding."""
         import cupy
 
         layout = self._layout
         first: Any = np.uint64(0)
         if isinstance(layout, ColumnsLayout):
-            values, longest = layout.width, layout.height
+            count, longest = layout.width, layout.height
             sizes = (1, layout.width, layout.height, layout.width * layout.height)
         elif isinstance(layout, RowsLayout):
-            values, longest = layout.count, layout.length
+            count, longest = layout.count, layout.length
             sizes = (layout.length, 1, layout.length, layout.total)
         else:
             assert isinstance(layout, OffsetsLayout)
-            values, longest, first = int(layout.host.size) - 1, layout.longest, layout.offsets
+            count, longest, first = int(layout.host.size) - 1, layout.longest, layout.offsets
             sizes = (0, 1, 0, layout.total)
         members = (first, *map(np.uint64, sizes))
         name, threads = totals_kernel(self._dtype, self._kind), THREADS[self._dtype.itemsize]
         shared = threads * SHAPES[self._dtype.name][self._kind].shared
-        parts = max(1, min(-(-longest // PART), MOST_PARTS // max(1, values)))
+        parts = max(1, min(-(-longest // PART), MOST_PARTS // max(1, count)))
         self._fetched = []
-        for start in range(0, values, self._at_once):
-            many = min(self._at_once, values - start)
+        if self._rounding is not None:
+            self.values = cupy.empty(count, dtype=carrier(self._dtype))
+            self.omitted = cupy.zeros(count if self._rounding.omit_nan else 1, dtype=np.uint32)
+        for start in range(0, count, self._at_once):
+            many = min(self._at_once, count - start)
             words = cupy.zeros(many * self._limbs, dtype=np.int64)
-            if not self._array.size:
+            if self._array.size:
+                self._gpu.kernel(Unit(SOURCE, (name,)), name)(
+                    many * parts, threads,
+                    (self._array, *members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words), shared,
+                )  # fmt: skip
+            if self._rounding is None:
                 self._fetched.append(words.get().reshape(many, self._limbs))
-                continue
-            self._gpu.kernel(Unit(SOURCE, (name,)), name)(
-                many * parts, threads,
-                (self._array, *members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words), shared,
-            )  # fmt: skip
-            self._fetched.append(words.get().reshape(many, self._limbs))
+            else:
+                self._round(words, members, start, many, self._rounding)
+
+    def _round(self, words: Any, members: tuple[Any, ...], start: int, many: int, rounding: Rounding) -> None:
+        name = finished_kernel(self._dtype, self._kind)
+        stop = start + many
+        omitted = self.omitted[start:stop] if rounding.omit_nan else self.omitted
+        self._gpu.kernel(Unit(SOURCE, (name,)), name)(
+            -(-many // 32), 32,
+            (words, *members, np.uint64(start), np.uint64(many), np.uint64(rounding.finish), np.uint64(rounding.ddof),
+             np.uint32(rounding.omit_nan), self.values[start:stop], omitted), 32 * ROOM[self._kind],
+        )  # fmt: skip
 
     def limbs(self) -> NDArray[np.int64]:
-        """The limbs of all values (`kernels.cuda.exact.total`), shape (values, limbs); their counts are 0."""
+        """The limbs of all values (`kernels.cuda.exact.total`), shape (values, limbs); their counts are 0. There are
+        none where the values were rounded."""
         return np.concatenate(self._fetched) if self._fetched else np.zeros((0, self._limbs), np.int64)

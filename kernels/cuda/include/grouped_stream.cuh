@@ -14,97 +14,128 @@
 #include "asynchronous.cuh"
 #include "grouped_rows.cuh"
 
-// The whole numbers that an element is made of.
+// What is added up of an element: plain doubles whose sums are exact.
+//
+// Elements of exponents lowest … lowest + SPAN are multiples of a unit. Those of a lane sum up to at most 2^51 units, and what is
+// added to this, the sums of lanes before and what is carried, is only trusted where it comes out at 2^51 units at most: so every
+// difference of two prefix sums is below 2^53 units, and no addition rounds.
 template <class T>
 struct FixedWindow;
 
 template <>
 struct FixedWindow<float32> {
-    static constexpr int PLANES = 1, SPAN = 26;  // exponents lie at most SPAN apart
-    int unit = 0;
-    double anchor = 0;
+    static constexpr int PLANES = 1, SPAN = 23;
+    int lowest = 1 << 20;
+    double limit[1] = {};
 
-    __device__ bool start(int top) {
-        unit = top - 49;
-        anchor = Window<2, 0, 0, 11>::bias(unit, 0);
+    __device__ bool start(int exponent) {
+        lowest = exponent;
+        limit[0] = power(lowest - 23 + 51);
         return true;
     }
-    __device__ void split(float32 x, uint64 (&bits)[1]) const { bits[0] = __double_as_longlong(anchor + double(x)); }
-    __device__ uint32 anchored(int) const { return uint32(uint64(__double_as_longlong(anchor)) >> 32); }
+    __device__ void split(float32 x, double (&parts)[1]) const { parts[0] = x; }
     static __device__ double power(int exponent) { return __longlong_as_double(int64(exponent + 1023) << 52); }
 
     template <bool MEAN>
-    __device__ void put(const Results<float32>& results, uint64 at, const int64 (&k)[1], uint64 count) const {
-        const double scale = power(unit);
-        if (!MEAN || k[0] == 0) {  // a small sum is a multiple of the least float32, and not rounded at all
-            results.values[at] = float(double(float(k[0])) * scale);
+    static __device__ void put(const Results<float32>& results, uint64 at, const double (&sum)[1], uint64 count) {
+        if (!MEAN || sum[0] == 0) {
+            results.values[at] = float(sum[0]);
             return;
         }
-        const double level[2] = {double(k[0] >> 32) * 0x1p32 * scale, double(uint32(k[0])) * scale};
+        const double level[2] = {sum[0], 0};
         results.put(at, level, 0.0, count, false);
     }
 };
 
+// An element of float64 is a multiple of 2^(lowest − 10) and a remainder of at most half of that, which is one of 2^(lowest − 52).
 template <>
 struct FixedWindow<float64> {
-    static constexpr int PLANES = 2, SPAN = 47, APART = 50;
-    int unit = 0;  // of the second plane
-    double first = 0, second = 0;
+    static constexpr int PLANES = 2, SPAN = 37;
+    int lowest = 1 << 20;
+    double anchor = 0, limit[2] = {};
 
-    __device__ bool start(int top) {
-        unit = top - 99;
-        if (unit < -1000 || unit > 850) return false;
-        first = Window<2, 0, 0, 11>::bias(unit + APART, 0);
-        second = Window<2, 0, 0, 11>::bias(unit, 0);
+    __device__ bool start(int exponent) {
+        lowest = exponent;
+        if (lowest < -960 || lowest > 900) return false;
+        anchor = Window<2, 0, 0, 11>::bias(lowest - 10, 0);
+        limit[0] = FixedWindow<float32>::power(lowest - 10 + 51);
+        limit[1] = FixedWindow<float32>::power(lowest - 52 + 51);
         return true;
     }
-    __device__ void split(float64 x, uint64 (&bits)[2]) const {
-        const double sum = first + x;
-        bits[0] = __double_as_longlong(sum);
-        bits[1] = __double_as_longlong(second + (x - (sum - first)));
-    }
-    __device__ uint32 anchored(int plane) const {
-        return uint32(uint64(__double_as_longlong(plane == 0 ? first : second)) >> 32);
+    __device__ void split(float64 x, double (&parts)[2]) const {
+        const double sum = anchor + x;
+        parts[0] = sum - anchor;
+        parts[1] = x - parts[0];
     }
 
     template <bool MEAN>
-    __device__ void put(const Results<float64>& results, uint64 at, const int64 (&k)[2], uint64 count) const {
-        const double upper = FixedWindow<float32>::power(unit + APART), lower = FixedWindow<float32>::power(unit);
-        const int64 over = k[1] >> APART, high = k[0] + over, low = k[1] - (over << APART);  // low is below 2^50
-        const double nearest = double(high);
-        if (!MEAN && (uint64(high) + (1ull << 53)) <= 1ull << 54) {
-            results.values[at] = nearest * upper + double(low) * lower;  // rounded once
+    static __device__ void put(const Results<float64>& results, uint64 at, const double (&sum)[2], uint64 count) {
+        const DoublePair pair = two_sum(sum[0], sum[1]);
+        if (!MEAN || pair.high == 0) {
+            results.values[at] = pair.high;  // rounded once
             return;
         }
-        const double level[3] = {nearest * upper, double(high - int64(nearest)) * upper, double(low) * lower};
-        if constexpr (MEAN)
-            results.put(at, level, 0.0, count, false);
-        else
-            round_sum(results.values[at], sum_of(level));
+        const double level[3] = {pair.high, pair.low, 0};
+        results.put(at, level, 0.0, count, false);
     }
 };
+
+// The extent of a tile, at the cost of two operations an element where none is zero.
+template <int FLIGHT>
+__device__ Extent<float32> quick_extent(const Tile<float32, FLIGHT>& tile) {
+    float most = 0, least = 3.0e38f;  // of NaN neither knows, but every sum with it does
+#pragma unroll
+    for (int at = 0; at < tile.SIZE; ++at) {
+        most = fmaxf(most, fabsf(tile[at]));
+        least = fminf(least, fabsf(tile[at]));
+    }
+    if (least == 0) return extent_of(tile);
+    return {__float_as_uint(most), __float_as_uint(least) - 1};
+}
+template <int FLIGHT>
+__device__ Extent<float64> quick_extent(const Tile<float64, FLIGHT>& tile) {
+    uint32 most = 0, least = ~0u;
+#pragma unroll
+    for (int at = 0; at < tile.SIZE; ++at) {
+        const uint32 high = uint32(uint64(__double_as_longlong(tile[at])) >> 32) & 0x7fffffffu;
+        most = most > high ? most : high;
+        least = least < high ? least : high;
+    }
+    if (least == 0) return extent_of(tile);
+    return {most, least - 1};
+}
 
 __device__ inline uint64 edge_of(const Spans& spans, uint64 number) {
     if (spans.offsets) return uint64(spans.offsets[number]);
     return number * spans.length < spans.total ? number * spans.length : spans.total;
 }
 
-// The first segment of a warp's share. A share has so many elements and segments: the latter count as SEGMENT_COSTS elements each.
+// The segments of a warp's share. A share has so many elements and segments: the latter count as SEGMENT_COSTS elements each.
 constexpr uint64 SEGMENT_COSTS = 2;
-__device__ inline uint64 first_of_share(const Spans& spans, uint64 start) {
-    const uint64 origin = edge_of(spans, 0);
-    uint64 low = 0, high = spans.count;  // what is looked for lies between, both included
-    while (low < high) {
-        const uint64 step = (high - low + 31) / 32, at = low + (threadIdx.x % 32 + 1) * step - 1;
-        const bool before = at < high && edge_of(spans, at) - origin + at * SEGMENT_COSTS < start;
-        low += __popc(__ballot_sync(~0u, before)) * step;
-        if (low + step - 1 < high) high = low + step - 1;
+struct Share {
+    uint64 first, last;  // its segments: from the first on, without the last
+};
+__device__ inline Share share_of(const Spans& spans, uint64 start, uint64 stop) {
+    const uint64 origin = edge_of(spans, 0), lane = threadIdx.x % 32;
+    uint64 low[2] = {}, high[2] = {spans.count, spans.count};  // what is looked for lies between, both included
+    while (low[0] < high[0] || low[1] < high[1]) {  // both at once, because each look waits for memory
+        uint64 edges[2];
+#pragma unroll
+        for (int end = 0; end < 2; ++end) {
+            const uint64 at = low[end] + (lane + 1) * ((high[end] - low[end] + 31) / 32) - 1;
+            edges[end] = low[end] < high[end] && at < high[end] ? edge_of(spans, at) - origin + at * SEGMENT_COSTS : ~0ull;
+        }
+#pragma unroll
+        for (int end = 0; end < 2; ++end) {
+            const uint64 step = (high[end] - low[end] + 31) / 32;
+            low[end] += __popc(__ballot_sync(~0u, edges[end] < (end ? stop : start))) * step;
+            if (step && low[end] + step - 1 < high[end]) high[end] = low[end] + step - 1;
+        }
     }
-    return low;
+    return {low[0], low[1]};
 }
 
-constexpr int64 MOST_CARRIED = 1ll << 61;
-constexpr int PENDING = 2;  // tiles: the sums of a warp's elements in so many are below 2^60
+constexpr int PENDING = 2;  // tiles: what a lane has in so many is at most 2^52 units
 
 template <class T, int READS>
 struct Stream {
@@ -114,7 +145,11 @@ struct Stream {
     static_assert(PLACES % 2 == 0 && TILE <= 512);
 };
 
-// A segment that another launch adds up: a NaN whose bits no result has.
+// Segments that another launch adds up: neighbouring ones are one entry of a list. Its first word says how many entries there are;
+// an entry is the first segment's number times 2^16, and how many segments there are. What finds no room in the list is looked for.
+constexpr uint32 LEFT_ROOM = 1 << 13, LEFT_PLACES = 16;
+
+// The value of a segment that is left: a NaN whose bits no result has.
 template <class T>
 __device__ T later() {
     T value;
@@ -122,25 +157,44 @@ __device__ T later() {
     return value;
 }
 
-// Adds up the segments that were left to later, if there are any; the grid has any number of blocks.
+__device__ inline void leave(uint64* left, uint64 first, uint32 count) {
+    const uint64 at = atomicAdd(left, uint64(1));
+    if (at < LEFT_ROOM) left[1 + at] = first << LEFT_PLACES | count;
+}
+
+// Adds up the segments that were left to later, if there are any, and empties the list. The grid has any number of blocks, of which
+// the last word of the list counts those that are done.
 template <class T, int LANES, int FLIGHT>
-__device__ void sum_left(const T* data, const Spans& spans, const Results<T>& results, const uint32* left) {
-    if (!*left) return;
-    const uint64 step = uint64(gridDim.x) * blockDim.x / LANES, mine = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
+__device__ void sum_left(const T* data, const Spans& spans, const Results<T>& results, uint64* left) {
+    constexpr uint32 TOGETHER = 32 / LANES;
+    const uint64 entries = *left, warps = uint64(gridDim.x) * (blockDim.x / 32);
+    const uint64 warp = uint64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    const uint32 mine = threadIdx.x % 32 / LANES;
+    if (!entries) return;
+    const bool listed = entries <= LEFT_ROOM;
+    const uint64 rounds = listed ? entries : (spans.count + TOGETHER - 1) / TOGETHER;
 #pragma unroll 1
-    for (uint64 from = 0; from < spans.count; from += step) {
-        const uint64 at = from + mine;
-        const bool is_one = at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
-        __syncwarp();
-        if (!__all_sync(~0u, !is_one))
-            sum_span<T, T, LANES, false, FLIGHT, false>(data, spans, at, is_one, results, nullptr, nullptr);
+    for (uint64 round = warp; round < rounds; round += warps) {
+        const uint64 entry = listed ? left[1 + round] : round * TOGETHER << LEFT_PLACES | TOGETHER;
+        const uint32 count = uint32(entry) % (1u << LEFT_PLACES);
+#pragma unroll 1
+        for (uint32 k = 0; k < count; k += TOGETHER) {
+            const uint64 at = (entry >> LEFT_PLACES) + k + mine;
+            const bool is_one = k + mine < count && at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
+            __syncwarp();
+            if (!__all_sync(~0u, !is_one))
+                sum_span<T, T, LANES, false, FLIGHT, false>(data, spans, at, is_one, results, nullptr, nullptr);
+        }
     }
+    uint64* const done = left + 1 + LEFT_ROOM;
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(done, uint64(1)) == gridDim.x - 1) *left = *done = 0;
 }
 
 // `memory`: Stream::BYTES for each warp of the block. A warp has about `share` elements and segments. ENDS edges of each lane
-// are read ahead. *left becomes 1 where a segment is left to sum_left.
+// are read ahead. `left` lists the segments that are left to sum_left.
 template <class T, int READS, int ENDS, bool MEAN>
-__device__ void sum_stream(const T* data, const Spans& spans, uint64 share, const Results<T>& results, uint32* left,
+__device__ void sum_stream(const T* data, const Spans& spans, uint64 share, const Results<T>& results, uint64* left,
                            char* memory) {
     using S = Stream<T, READS>;
     using F = FixedWindow<T>;
@@ -149,17 +203,27 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
     const int lane = threadIdx.x % 32;
     const uint64 warp = uint64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
     uint4* const buffers = reinterpret_cast<uint4*>(memory + threadIdx.x / 32 * S::BYTES);
-    uint64* const prefixes = reinterpret_cast<uint64*>(buffers + 2 * READS * 32);
-    const uint64 first = first_of_share(spans, warp * share), last = first_of_share(spans, (warp + 1) * share);
+    double* const prefixes = reinterpret_cast<double*>(buffers + 2 * READS * 32);
+    const Share mine = share_of(spans, warp * share, (warp + 1) * share);
+    const uint64 first = mine.first, last = mine.last;
     if (first == last) return;
     const uint64 limit = edge_of(spans, spans.count);
 
+    const uint32 swizzled = lane ^ (lane >> 3 & (READS - 1));  // without bank conflicts
     const auto fetch = [&](uint64 from, int buffer) {
+        if (from + TILE <= limit) {
+            uint4* const to = buffers + buffer * READS * 32 + swizzled;
+            const T* const at = data + from + lane * N;
+#pragma unroll
+            for (int r = 0; r < READS; ++r) copy_later(to + r * 32, at + r * 32 * N);
+            end_group();
+            return;
+        }
 #pragma unroll
         for (int r = 0; r < READS; ++r) {
             const uint32 vector = r * 32 + lane;
             const uint64 at = from + vector * N;
-            uint4* const to = buffers + buffer * READS * 32 + (vector ^ (vector >> 3 & (READS - 1)));  // without bank conflicts
+            uint4* const to = buffers + buffer * READS * 32 + r * 32 + swizzled;
             if (at + N <= limit) {
                 copy_later(to, data + at);
             } else {
@@ -187,10 +251,16 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
     F window;
     Gate<T> gate;
     uint64 opened = edge_of(spans, first), start = opened / N * N;
-    int64 carried[PLANES] = {};
+    double carried[PLANES] = {};
     bool broken = false;  // what is carried is not all of the open segment
-    uint64 pending[PLANES] = {};  // what this lane has of the open segment in tiles without an edge
+    double pending[PLANES] = {};  // what this lane has of the open segment in tiles without an edge
     int tiles_pending = 0;
+    const auto within_limit = [&](const double (&sums)[PLANES], double share) {
+        bool all = true;
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) all = all && fabs(sums[p]) <= window.limit[p] * share;
+        return all;  // of NaN this is false
+    };
     fetch(start, 0);
     look_ahead();
 #pragma unroll 1
@@ -231,26 +301,25 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
             const uint4 v = buffers[buffer * READS * 32 + (vector ^ (vector >> 3 & (READS - 1)))];
             tile.vectors[r] = {{v.x, v.y, v.z, v.w}};
         }
-        const Extent<T> extent = extent_of(tile);
+        const Extent<T> extent = quick_extent(tile);
         bool fits = __all_sync(~0u, extent.all_zero() || gate.admits(extent));
         if (!fits) {
             const Extent<T> all = extent.of_warp();
             if (all.all_finite() && all.highest() - all.lowest() <= F::SPAN) {
-                const int spare = F::SPAN - (all.highest() - all.lowest()), top = all.highest() + (spare < 3 ? spare : 3);
-                fits = window.start(top);
-                gate = fits ? Gate<T>(Range{top - F::SPAN, top}) : Gate<T>();
-                broken = broken || opened < start;
+                const int spare = F::SPAN - (all.highest() - all.lowest()), below = spare < 9 ? spare / 3 * 2 : 6;
+                const bool finer = all.lowest() - below <= window.lowest;
+                fits = window.start(all.lowest() - below);
+                gate = fits ? Gate<T>(Range{window.lowest, window.lowest + F::SPAN}) : Gate<T>();
+                broken = broken || (opened < start && !(finer && within_limit(carried, 1)));
             }
         }
         if (fits && !ends && tiles_pending < PENDING) {
 #pragma unroll
-            for (int p = 0; p < PLANES; ++p) pending[p] -= uint64(uint32(EACH) * window.anchored(p)) << 32;
-#pragma unroll
             for (int at = 0; at < EACH; ++at) {
-                uint64 bits[PLANES];
-                window.split(tile[at], bits);
+                double parts[PLANES];
+                window.split(tile[at], parts);
 #pragma unroll
-                for (int p = 0; p < PLANES; ++p) pending[p] += bits[p];
+                for (int p = 0; p < PLANES; ++p) pending[p] += parts[p];
             }
             ++tiles_pending;
             broken = broken || following != stop;
@@ -259,50 +328,52 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
             continue;
         }
         if (tiles_pending) {
+            if (!__all_sync(~0u, within_limit(pending, 1.0 / 32))) broken = true;
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) {
 #pragma unroll
                 for (int distance = 16; distance > 0; distance /= 2)
                     pending[p] += __shfl_xor_sync(~0u, pending[p], distance);
-                carried[p] += int64(pending[p]);
+                carried[p] += pending[p];
                 pending[p] = 0;
-                if (uint64(carried[p] + MOST_CARRIED) > 2 * uint64(MOST_CARRIED)) broken = true;
             }
+            broken = broken || !within_limit(carried, 1);
             tiles_pending = 0;
         }
-        uint64 bases[PLANES], whole[PLANES];
+        double bases[PLANES], whole[PLANES];
         if (fits) {
-            uint64 sums[PLANES] = {};
+            double sums[PLANES] = {}, inclusive[PLANES];
 #pragma unroll
             for (int at = 0; at < EACH; ++at) {
-                uint64 bits[PLANES];
-                window.split(tile[at], bits);
+                double parts[PLANES];
+                window.split(tile[at], parts);
 #pragma unroll
                 for (int p = 0; p < PLANES; ++p) {
-                    sums[p] += bits[p];
+                    sums[p] += parts[p];
                     prefixes[p * S::PLACES + lane * (EACH + 1) + at] = sums[p];
                 }
             }
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) {
-                uint64 inclusive = sums[p];
+                inclusive[p] = sums[p];
 #pragma unroll
                 for (int distance = 1; distance < 32; distance *= 2) {
-                    const uint64 other = __shfl_up_sync(~0u, inclusive, distance);
-                    if (lane >= distance) inclusive += other;
+                    const double other = __shfl_up_sync(~0u, inclusive[p], distance);
+                    if (lane >= distance) inclusive[p] += other;
                 }
-                bases[p] = inclusive - sums[p];
-                whole[p] = __shfl_sync(~0u, inclusive, 31) - (uint64(uint32(TILE) * window.anchored(p)) << 32);
+                bases[p] = inclusive[p] - sums[p];
+                whole[p] = __shfl_sync(~0u, inclusive[p], 31);
             }
+            fits = __all_sync(~0u, within_limit(inclusive, 1));
         }
         __syncwarp();
         // the last edge before, and the prefix sums there
         int64 edge_before = int64(opened) - int64(start);
         if (edge_before < -(1 << 30)) edge_before = -(1 << 30);
         int edge_at = int(edge_before);
-        uint64 sums_at[PLANES];
+        double sums_at[PLANES];
 #pragma unroll
-        for (int p = 0; p < PLANES; ++p) sums_at[p] = -uint64(carried[p]);
+        for (int p = 0; p < PLANES; ++p) sums_at[p] = -carried[p];
         uint64 number = before;  // of the first edge in `within`
         bool any = false;
         for (;;) {
@@ -315,16 +386,14 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                         results.values[number + j * 32 + lane - 1] = later<T>();
                 } else {
                     const int place = (here < 1 ? 1 : here > TILE ? TILE : here) - 1, owner = place / EACH;
-                    int64 k[PLANES];
-                    uint64 sums[PLANES];
+                    double k[PLANES], sums[PLANES];
                     bool zero = true;
 #pragma unroll
                     for (int p = 0; p < PLANES; ++p) {
-                        sums[p] = prefixes[p * S::PLACES + place + owner] + __shfl_sync(~0u, bases[p], owner) -
-                                  (uint64(uint32(here) * window.anchored(p)) << 32);
+                        sums[p] = prefixes[p * S::PLACES + place + owner] + __shfl_sync(~0u, bases[p], owner);
                         if (here == 0) sums[p] = 0;
-                        const uint64 prior = __shfl_up_sync(~0u, sums[p], 1);
-                        k[p] = int64(sums[p] - (lane ? prior : sums_at[p]));
+                        const double prior = __shfl_up_sync(~0u, sums[p], 1);
+                        k[p] = sums[p] - (lane ? prior : sums_at[p]);
                         zero = zero && k[p] == 0;
                         sums_at[p] = __shfl_sync(~0u, sums[p], many - 1);
                     }
@@ -345,7 +414,11 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                 }
                 edge_at = __shfl_sync(~0u, here, many - 1);
             }
-            if ((!fits || broken) && ends && lane == 0) *left = 1;
+            if ((!fits || broken) && ends && lane == 0) {
+                const uint64 from = number > first ? number : first + 1;
+                const uint64 to = fits ? number + 1 : number + ends;
+                if (from < to) leave(left, from - 1, uint32(to - from));
+            }
             any = any || ends;
             broken = broken && !ends;
             if (!more) break;
@@ -359,13 +432,12 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                 look_ahead();
             }
         }
+        __syncwarp();  // before what is in memory is read over
         if (next > last) break;
         if (any) opened = start + edge_at;
 #pragma unroll
-        for (int p = 0; p < PLANES; ++p) {
-            carried[p] = fits ? int64(whole[p] - sums_at[p]) : 0;
-            if (uint64(carried[p] + MOST_CARRIED) > 2 * uint64(MOST_CARRIED)) broken = true;
-        }
+        for (int p = 0; p < PLANES; ++p) carried[p] = fits ? whole[p] - sums_at[p] : 0;
+        broken = broken || (fits && !within_limit(carried, 1));
         if (!fits) broken = broken || opened < stop;
         if (following != stop) broken = true;
         start = following;

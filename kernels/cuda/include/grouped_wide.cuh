@@ -2,6 +2,7 @@
 // as a whole array is, in buckets or windows with digits, to a total of its own (exact_total.cuh), which is rounded here.
 #pragma once
 #include "exact_buckets.cuh"
+#include "exact_members.cuh"
 #include "exact_window_sum.cuh"
 #include "grouped_window.cuh"
 
@@ -15,50 +16,6 @@ struct WideSumOf<float32, THREADS> {
 };
 template <class T, int THREADS>
 using WideSum = typename WideSumOf<T, THREADS>::Type;
-
-// Where the elements of value v lie: `count` of them from v · outer on, `stride` apart, or those between offsets[v] and
-// offsets[v + 1]. Of rows of one length the last may be shorter, for there are `total` elements.
-struct Members {
-    const int64* offsets;
-    uint64 outer, stride, count, total;
-
-    __device__ void of(uint64 value, uint64& begin, uint64& members) const {
-        if (offsets) {
-            begin = offsets[value];
-            members = offsets[value + 1] - begin;
-            return;
-        }
-        begin = value * outer;
-        members = stride == 1 && total - begin < count ? total - begin : count;
-    }
-};
-
-constexpr int WIDE_FLIGHT = 2;
-
-// Part number `part` of `parts` parts of a value.
-template <class T, int THREADS>
-__device__ void add_wide(const T* data, const Members& of, uint64 value, uint32 part, uint32 parts, uint64* words,
-                         char* memory) {
-    uint64 begin, count;
-    of.of(value, begin, count);
-    using Of = Tile<T, WIDE_FLIGHT>;
-    const uint64 tile = uint64(Of::SIZE) * THREADS, tiles = (count + tile - 1) / tile;
-    const uint64 from = tiles * part / parts, to = tiles * (part + 1) / parts;
-    if (from == to) return;
-    WideSum<T, THREADS> sum(memory, Total{words});
-#pragma unroll 1
-    for (uint64 number = from; number < to; ++number) {
-        const uint64 first = number * tile + threadIdx.x;
-        Bits<T> bits[Of::SIZE];
-#pragma unroll
-        for (int k = 0; k < Of::SIZE; ++k)
-            bits[k] = first + k * THREADS < count ? bits_of(data[begin + (first + k * THREADS) * of.stride]) : SIGN<T>;
-        Of elements;
-        memcpy(elements.vectors, bits, sizeof(bits));
-        sum(elements);
-    }
-    sum.finish();
-}
 
 // ±(high · 2^64 + low) · 2^unit, and whether anything was cut off, rounded once to a format of `precision` bits whose numbers
 // are multiples of 2^lowest; the result is a double. With `sticky` there are more than precision + 1 bits.

@@ -1,8 +1,7 @@
 """Reductions of arrays that are on a GPU already, to values that stay there."""
 
 from warpfold.kernels.cuda.resident.along import Arrangement, reduce_along
-from warpfold.kernels.cuda.resident.ops import RESIDENT_OPS
 from warpfold.kernels.cuda.resident.shapes import resident_units
 from warpfold.kernels.cuda.resident.whole import ResidentReducer
 
-__all__ = ["RESIDENT_OPS", "Arrangement", "ResidentReducer", "reduce_along", "resident_units"]
+__all__ = ["Arrangement", "ResidentReducer", "reduce_along", "resident_units"]

@@ -12,10 +12,10 @@ from math import prod
 from typing import Any
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
-from warpfold.kernels.cuda.resident.ops import RESIDENT_OPS
 from warpfold.kernels.cuda.resident.whole import Members, ResidentReducer
 from warpfold.kernels.dtypes import DType
 
@@ -171,7 +171,7 @@ def reduce_along(  # noqa: PLR0917
     """Reduce the array at `address`, which has elements, to values at `out` that lie as the axes that are kept.
 
     Everything is put on `stream`, which must be CuPy's current one."""
-    row, members = RESIDENT_OPS[op], arrangement.members()
+    row, members = FINISHED_OPS[op], arrangement.members()
     if members.values == 1:
         reducer.reduce(row, dtype, address, members.count, out, stream, ddof, captured)
         return

@@ -7,12 +7,12 @@ where the caller wants it. Arrays are given by their addresses, so that any libr
 from dataclasses import dataclass
 from typing import Any
 
+from warpfold.kernels.cuda.exact.finishing import FinishedOp
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
-from warpfold.kernels.cuda.resident.ops import ResidentOp
 from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
     each_kernel,
@@ -115,7 +115,7 @@ class ResidentReducer:
         return words
 
     def reduce(  # noqa: PLR0917
-        self, op: ResidentOp, dtype: DType, address: int, count: int, out: int, stream: Any, ddof: int, captured: bool
+        self, op: FinishedOp, dtype: DType, address: int, count: int, out: int, stream: Any, ddof: int, captured: bool
     ) -> None:
         """Reduce `count` elements to one value of `dtype` at `out`, by an op of one array."""
         launch = self.launch(dtype, op.kind)
@@ -132,7 +132,7 @@ class ResidentReducer:
         launch.function(launch.whole(left, count), launch.threads, args, launch.shared, stream)
 
     def reduce_each(  # noqa: PLR0917
-        self, op: ResidentOp, dtype: DType, address: int, members: Members, out: int, stream: Any, ddof: int,
+        self, op: FinishedOp, dtype: DType, address: int, members: Members, out: int, stream: Any, ddof: int,
         captured: bool, marked: Any = None,
     ) -> None:  # fmt: skip
         """Reduce to many values at `out`. With `marked`, an array of a uint32 which is not 0 where values are marked,

@@ -5,7 +5,6 @@
 // warps or blocks, which leave doubles for a second launch (grouped_window.cuh). What their windows do not hold is added up
 // by wide_sums and rounded by round_totals.
 #include "grouped_columns.cuh"
-#include "grouped_prefix.cuh"
 #include "grouped_rows.cuh"
 #include "grouped_wide.cuh"
 
@@ -28,16 +27,6 @@ __global__ void __launch_bounds__(THREADS) spans(const T* data, const int64* off
                                                  uint32* lost) {
     sum_spans<T, Out, LANES, VECTORS, FLIGHT, PARTS>(data, Spans{offsets, count, total, length, part, longest, parts},
                                                      Results<Out>{values, marked, divisor, omit_nan != 0}, stored, lost);
-}
-
-template <int READS, int LANES, int FLIGHT, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) short_spans(const float32* data, const int64* offsets, uint64 count, uint64 total,
-                                                       uint64 length, uint64 longest, uint32 each, float32* values,
-                                                       uint32* marked, uint64 divisor, uint32 omit_nan) {
-    static_assert(READS * THREADS * 4 <= PREFIX_MOST && READS * THREADS <= 1024);
-    extern __shared__ __align__(16) char memory[];
-    sum_short_spans<READS, LANES, FLIGHT>(data, Spans{offsets, count, total, length, length, longest, 1}, each,
-                                          Results<float32>{values, marked, divisor, omit_nan != 0}, memory);
 }
 
 template <class T, class Out, bool VECTORS, int FLIGHT, bool TOGETHER, bool PARTS, int THREADS>
@@ -65,8 +54,8 @@ __global__ void __launch_bounds__(THREADS) wide_sums(const T* data, const int64*
     static_assert(BYTES == WideSum<T, THREADS>::BYTES);
     extern __shared__ __align__(16) char memory[];
     const uint64 which = blockIdx.x / parts;
-    add_wide<T, THREADS>(data, Members{offsets, outer, stride, count, total}, listed[which], blockIdx.x % parts, parts,
-                         totals + which * Total::OF_VALUES, memory);
+    add_members<WideSum<T, THREADS>, THREADS>(data, Members{offsets, outer, stride, count, total}, listed[which],
+                                             blockIdx.x % parts, parts, totals + which * Total::OF_VALUES, memory);
 }
 
 // values[listed[k]] of totals[k], and how many elements were left out in omitted[listed[k]].

@@ -5,7 +5,7 @@
 template <class T, int READS, int ENDS, bool MEAN, int THREADS, int BLOCKS>
 __global__ void __launch_bounds__(THREADS, BLOCKS) streamed(const T* data, const int64* offsets, uint64 count, uint64 total,
                                                             uint64 length, uint64 longest, uint64 share, T* values,
-                                                            uint32* marked, uint64 divisor, uint32 omit_nan, uint32* left) {
+                                                            uint32* marked, uint64 divisor, uint32 omit_nan, uint64* left) {
     extern __shared__ __align__(16) char memory[];
     sum_stream<T, READS, ENDS, MEAN>(data, Spans{offsets, count, total, length, length, longest, 1}, share,
                                Results<T>{values, marked, divisor, omit_nan != 0}, left, memory);
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) streamed(const T* data, const
 template <class T, int LANES, int FLIGHT, int THREADS>
 __global__ void __launch_bounds__(THREADS) streamed_later(const T* data, const int64* offsets, uint64 count, uint64 total,
                                                           uint64 length, uint64 longest, T* values, uint32* marked,
-                                                          uint64 divisor, uint32 omit_nan, const uint32* left) {
+                                                          uint64 divisor, uint32 omit_nan, uint64* left) {
     sum_left<T, LANES, FLIGHT>(data, Spans{offsets, count, total, length, length, longest, 1},
                                Results<T>{values, marked, divisor, omit_nan != 0}, left);
 }

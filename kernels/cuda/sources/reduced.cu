@@ -5,6 +5,7 @@
 // was found: all 0. So launches of one stream may share a total without clearing it.
 #include "exact_dot.cuh"
 #include "exact_finish.cuh"
+#include "exact_members.cuh"
 #include "exact_sums.cuh"
 
 constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
@@ -75,28 +76,6 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) reduced_dot(const T* x, const
     Of{words}.close(gridDim.x, out, SUM, count, 0, memory);
 }
 
-// Part number `part` of `parts` of `count` elements from `data` on, `stride` apart.
-template <class T, int TERMS, int THREADS>
-__device__ void add_strided(const T* data, uint64 stride, uint64 count, uint32 part, uint32 parts, uint64* words, char* memory) {
-    using Of = Tile<T, 2>;
-    const uint64 tile = uint64(Of::SIZE) * THREADS, tiles = (count + tile - 1) / tile;
-    const uint64 from = tiles * part / parts, to = tiles * (part + 1) / parts;
-    if (from == to) return;
-    Sum<T, TERMS, THREADS> sum(memory, Total{words});
-#pragma unroll 1
-    for (uint64 number = from; number < to; ++number) {
-        const uint64 first = number * tile + threadIdx.x;
-        Bits<T> bits[Of::SIZE];
-#pragma unroll
-        for (int k = 0; k < Of::SIZE; ++k)
-            bits[k] = first + k * THREADS < count ? bits_of(data[(first + k * THREADS) * stride]) : SIGN<T>;
-        Of elements;
-        memcpy(elements.vectors, bits, sizeof(bits));
-        sum(elements);
-    }
-    sum.finish();
-}
-
 // `values` values of `count` elements each, of which value v begins at v · outer and has its elements `stride` apart. With
 // `marked`, only those that are marked in `out` (grouped_window.cuh), if *marked says that there are any. There is room for a
 // total of each block or of each value, whichever are fewer.
@@ -113,7 +92,8 @@ __global__ void __launch_bounds__(THREADS, 4) reduced_each(const T* data, uint64
     for (uint64 value = blockIdx.x / parts; value < values; value += step) {
         if (marked && bits_of(out[value]) != bits_of(mark<T>())) continue;
         const Of account{words + (parts > 1 ? value : blockIdx.x) * Of::WORDS};
-        add_strided<T, TERMS, THREADS>(data + value * outer, stride, count, blockIdx.x % parts, parts, account.words, memory);
+        add_members<Sum<T, TERMS, THREADS>, THREADS>(data + value * outer, count, stride, blockIdx.x % parts, parts, account.words,
+                                                    memory);
         account.close(parts, out + value, finish, count, ddof, memory);
     }
 }

@@ -134,6 +134,25 @@ def test_sums_and_means_of_segments_are_correctly_rounded(sums: Sums, dtype: str
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_streams_of_as_many_exponents_as_they_hold_are_exact(sums: Sums, dtype: str) -> None:
+    """Elements whose last places are set, of one sign and of both, of about as many exponents as a window has."""
+    random, row = np.random.default_rng(2), DTYPES[dtype]
+    spans = (22, 23, 24) if dtype == "float32" else (36, 37, 38)
+    for span in spans:
+        for signs in ((1,), (-1, 1)):
+            lengths = random.geometric(1 / 40, 30)
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            size = int(offsets[-1])
+            fractions = random.integers(1 << row.precision - 1, 1 << row.precision, size) | 1
+            exponents = random.choice([-span, -span, 0, -3], size)
+            array = np.ldexp(fractions * random.choice(signs, size).astype(np.float64), exponents).astype(row.numpy)
+            array[size // 2] *= 2.0**12  # and a change of the window
+            values, omitted, gpu, _ = sums(aligned(array, 0), OffsetsLayout(host_array(offsets), offsets), mean=False)
+            assert any(name.startswith("streamed<") for name in gpu.ran)
+            check(values, omitted, np.split(array, offsets)[1:-1], mean=False, omit_nan=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_last_row_may_be_shorter(sums: Sums, dtype: str) -> None:
     array = adversarial("any finite", DTYPES[dtype], 41, 3)
     for mean in (False, True):

@@ -15,7 +15,6 @@ from warpfold.kernels.cuda.grouped.shapes import (
     SHAPES,
     ColumnsShape,
     GroupedShapes,
-    PrefixShape,
     RowsShape,
     SpanShape,
     StreamShape,
@@ -40,8 +39,6 @@ SMALL = GroupedShapes(
     narrow=ColumnsShape(2, WARP, 6, 4),
     of_parts=ColumnsShape(2, WARP, 6, 4),
     short_columns=WARP,
-    prefix=PrefixShape(4, 4, 1, WARP, 1),
-    prefix_until=25,
     streams=((40, StreamShape(2, 1, 4, 1, WARP, least=100)), (1 << 20, StreamShape(4, 2, 32, 1, WARP, least=1500))),
 )
 """Shapes whose launches take all paths with few elements."""
@@ -105,7 +102,7 @@ class HostGpu:
             plain = re.sub(r"^((?:spans|pairs|double_pairs|columns)<.*), \d+>$", rf"\1, {WARP}>", name)
             plain = re.sub(r"^(streamed<.*), \d+, \d+>$", rf"\1, {WARP}>", plain)
             plain = re.sub(r"wide_sums<(\w+),.*", r"wide_sums<\1>", plain)
-            plain = re.sub(r"totals<(\w+, \w+),.*", r"totals<\1>", plain)
+            plain = re.sub(r"(totals|finished)<(\w+, \w+),.*", r"\1<\2>", plain)
             if not name.startswith(("columns", "short_spans", "wide", "round", "totals")):
                 grid = grid * block // WARP
             assert not name.startswith(("columns", "short_spans")) or block == WARP

@@ -64,7 +64,7 @@ def reducer(libraries: tuple[ctypes.CDLL, ctypes.CDLL], monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
     monkeypatch.setattr(reducing, "GroupedSums", partial(GroupedSums, shapes=small_pairs()))
     monkeypatch.setattr(selecting, "GroupedFolds", partial(GroupedFolds, shape=SMALL_FOLDS))
-    monkeypatch.setattr(selecting, "GroupedTotals", partial(GroupedTotals, at_once=4000))
+    monkeypatch.setattr(reducing, "GroupedTotals", partial(GroupedTotals, at_once=4000))
     return Reducer(*libraries)
 
 

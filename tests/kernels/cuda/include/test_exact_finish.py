@@ -14,7 +14,7 @@ from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.exact_on_host import portable
 from warpfold.kernels.cuda.exact import SumKind, limbs_of
-from warpfold.kernels.cuda.resident.ops import RESIDENT_OPS, ResidentOp
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import finish
 from warpfold.kernels.exact.encoding import ORIGIN, Flags
@@ -55,7 +55,7 @@ def limbs_from(kind: SumKind, states: tuple[ExactState, ...], random: np.random.
 def finished(  # noqa: PLR0917
     library: ctypes.CDLL,
     dtype: DType,
-    op: ResidentOp,
+    op: FinishedOp,
     limbs: NDArray[np.int64],
     count: int,
     ddof: int,
@@ -82,11 +82,11 @@ def expected(name: str, states: tuple[ExactState, ...], dtype: DType, ddof: int)
 
 
 @pytest.mark.parametrize("data", ADVERSARIAL)
-@pytest.mark.parametrize("name", RESIDENT_OPS)
+@pytest.mark.parametrize("name", FINISHED_OPS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_a_total_is_rounded_as_python_rounds_it(library: ctypes.CDLL, dtype: str, name: str, data: str) -> None:
     random = np.random.default_rng(len(data))
-    row, op = DTYPES[dtype], RESIDENT_OPS[name]
+    row, op = DTYPES[dtype], FINISHED_OPS[name]
     for size in (1, 2, 3, 40):
         arrays = tuple(adversarial(data, row, size) for _ in range(1 + (name == "dot")))
         states = portable(op.kind, *arrays)
@@ -108,7 +108,7 @@ def test_totals_beside_the_middle_of_two_numbers_are_rounded_to_the_right_side(
     library: ctypes.CDLL, dtype: str, name: str
 ) -> None:
     random = np.random.default_rng(5)
-    row, op = DTYPES[dtype], RESIDENT_OPS[name]
+    row, op = DTYPES[dtype], FINISHED_OPS[name]
     low = -ORIGIN[op.kind.terms]
     for _ in range(300):
         count = int(random.integers(1, 1 << int(random.integers(1, 40)))) if name == "mean" else 9
@@ -130,7 +130,7 @@ def test_variances_of_any_few_values_are_rounded_once(library: ctypes.CDLL, valu
         for dtype in ("float32", "float64"):
             row = DTYPES[dtype]
             limbs = limbs_from(SumKind.MOMENTS, states, np.random.default_rng(1))
-            value = finished(library, row, RESIDENT_OPS[name], limbs, len(values), ddof)
+            value = finished(library, row, FINISHED_OPS[name], limbs, len(values), ddof)
             assert value.hex() == expected(name, states, row, ddof).hex()
 
 
@@ -152,5 +152,5 @@ def test_variances_of_very_many_values_are_divided_by_numbers_of_64_bits(library
         )
         for name in ("var", "std"):
             limbs = limbs_from(SumKind.MOMENTS, (values, squares), random)
-            value = finished(library, row, RESIDENT_OPS[name], limbs, count, 1)
+            value = finished(library, row, FINISHED_OPS[name], limbs, count, 1)
             assert value.hex() == expected(name, (values, squares), row, 1).hex()

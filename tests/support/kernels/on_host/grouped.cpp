@@ -6,11 +6,11 @@
 #include <vector>
 // then the device code
 #include "grouped_columns.cuh"
+#include "grouped_finish.cuh"
+#include "exact_sums.cuh"
 #include "grouped_pairs.cuh"
-#include "grouped_prefix.cuh"
 #include "grouped_rows.cuh"
 #include "grouped_stream.cuh"
-#include "grouped_totals.cuh"
 #include "grouped_wide.cuh"
 
 template <class T>
@@ -43,7 +43,7 @@ void run_stream(uint64 grid, void* const* a) {
     const Results<T> results{at<T*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 9), at<bool>(a, 10)};
     std::vector<uint4> memory(Stream<T, READS>::BYTES / 16 + 1, uint4{0x5EED, 0x5EED, 0x5EED, 0x5EED});
     blocks(grid, [&] {
-        sum_stream<T, READS, ENDS, MEAN>(at<T*>(a, 0), of, at<uint64>(a, 6), results, at<uint32*>(a, 11),
+        sum_stream<T, READS, ENDS, MEAN>(at<T*>(a, 0), of, at<uint64>(a, 6), results, at<uint64*>(a, 11),
                                    reinterpret_cast<char*>(memory.data()));
     });
     if (memory.back().x != 0x5EED) abort();
@@ -53,7 +53,7 @@ template <class T, int L, int FLIGHT>
 void run_later(uint64 grid, void* const* a) {
     const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
     const Results<T> results{at<T*>(a, 6), at<uint32*>(a, 7), at<uint64>(a, 8), at<bool>(a, 9)};
-    blocks(grid, [&] { sum_left<T, L, FLIGHT>(at<T*>(a, 0), of, results, at<uint32*>(a, 10)); });
+    blocks(grid, [&] { sum_left<T, L, FLIGHT>(at<T*>(a, 0), of, results, at<uint64*>(a, 10)); });
 }
 
 template <class T, class Out, int L, bool VECTORS, int FLIGHT, bool PARTS>
@@ -64,18 +64,6 @@ void run_spans(uint64 grid, void* const* a) {
     blocks(grid, [&] {
         sum_spans<T, Out, L, VECTORS, FLIGHT, PARTS>(at<T*>(a, 0), of, results, at<double*>(a, 12), at<uint32*>(a, 13));
     });
-}
-
-template <int READS, int L, int FLIGHT>
-void run_short(uint64 grid, uint64 shared, void* const* a) {
-    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
-    const Results<float32> results{at<float32*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 9), at<bool>(a, 10)};
-    std::vector<uint64> memory(shared / 8 + 1, 0x5EED5EED5EED5EED);
-    blocks(grid, [&] {
-        sum_short_spans<READS, L, FLIGHT>(at<float32*>(a, 0), of, at<uint32>(a, 6), results,
-                                          reinterpret_cast<char*>(memory.data()));
-    });
-    if (memory.back() != 0x5EED5EED5EED5EED) abort();
 }
 
 template <class T, class Out, bool VECTORS, int FLIGHT, bool TOGETHER, bool PARTS>
@@ -103,7 +91,7 @@ void run_wide(uint64 grid, void* const* a) {
     std::vector<uint64> memory(WideSum<T, LANES>::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
     blocks(grid, [&] {
         const uint64 which = blockIdx.x / parts;
-        add_wide<T, LANES>(at<T*>(a, 0), of, at<int64*>(a, 6)[which], blockIdx.x % parts, parts,
+        add_members<WideSum<T, LANES>, LANES>(at<T*>(a, 0), of, at<int64*>(a, 6)[which], blockIdx.x % parts, parts,
                            at<uint64*>(a, 8) + which * Total::OF_VALUES, reinterpret_cast<char*>(memory.data()));
     });
 }
@@ -116,9 +104,20 @@ void run_totals(uint64 grid, void* const* a) {
     std::vector<uint64> memory(S::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
     blocks(grid, [&] {
         const uint64 which = blockIdx.x / parts;
-        add_members<S, T, LANES>(at<T*>(a, 0), of, at<uint64>(a, 6) + which, blockIdx.x % parts, parts,
+        add_members<S, LANES>(at<T*>(a, 0), of, at<uint64>(a, 6) + which, blockIdx.x % parts, parts,
                                  at<uint64*>(a, 9) + which * at<uint32>(a, 8), reinterpret_cast<char*>(memory.data()));
     });
+}
+
+template <class T, int TERMS>
+void run_finished(uint64 grid, void* const* a) {
+    const Members of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
+    std::vector<uint32> memory(TotalsOf<TERMS>::ROOM * LANES + 1, 0x5EED5EED);
+    blocks(grid, [&] {
+        finish_values<T, TERMS>(at<uint64*>(a, 0), of, at<uint64>(a, 6), at<uint64>(a, 7), at<uint64>(a, 8), at<uint64>(a, 9),
+                                at<uint32>(a, 10) != 0, at<T*>(a, 11), at<uint32*>(a, 12), reinterpret_cast<char*>(memory.data()));
+    });
+    if (memory.back() != 0x5EED5EED) abort();
 }
 
 template <class Out>
@@ -160,7 +159,8 @@ void run_round(uint64, void* const* a) {
     if (name == "wide_sums<" #T ">") return run_wide<T>(grid, args), true; \
     if (name == "round_totals<" #T ">") return run_round<T>(grid, args), true
 #define TOTALS(T, TERMS) \
-    if (name == "totals<" #T ", " #TERMS ">") return run_totals<T, TERMS>(grid, args), true
+    if (name == "totals<" #T ", " #TERMS ">") return run_totals<T, TERMS>(grid, args), true; \
+    if (name == "finished<" #T ", " #TERMS ">") return run_finished<T, TERMS>(grid, args), true
 #define STAGES(OUT) \
     SPANS(term, OUT, 1, false, 2, false); SPANS(term, OUT, 2, false, 2, false); SPANS(term, OUT, 4, false, 4, false); \
     SPANS(term, OUT, 8, false, 8, false); SPANS(term, OUT, 32, false, 8, false); SPANS(term, OUT, 32, false, 8, true); \
@@ -173,7 +173,6 @@ struct Name {
 
 extern "C" bool grouped_by_name(const char* text, uint64 grid, uint64 shared, void* const* args) {
     const Name name{text};
-    if (name == "short_spans<4, 4, 1, 32, 1>") return run_short<4, 4, 1>(grid, shared, args), true;
     if (name == "pairs<4, 32>") return run_pairs<float32, 4>(grid, args), true;
     if (name == "double_pairs<4, 32>") return run_pairs<float64, 4>(grid, args), true;
     TOTALS(float16, VALUES); TOTALS(float16, MOMENTS); TOTALS(bfloat16, MAGNITUDES); TOTALS(bfloat16, SQUARES);

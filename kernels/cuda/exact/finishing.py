@@ -19,23 +19,23 @@ class Finishing(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ResidentOp:
+class FinishedOp:
     """An op of floats: the kind of its total, and its end."""
 
     kind: SumKind
     finish: Finishing
 
 
-RESIDENT_OPS: Mapping[str, ResidentOp] = MappingProxyType(
+FINISHED_OPS: Mapping[str, FinishedOp] = MappingProxyType(
     {
-        "sum": ResidentOp(SumKind.VALUES, Finishing.SUM),
-        "mean": ResidentOp(SumKind.VALUES, Finishing.MEAN),
-        "norm1": ResidentOp(SumKind.MAGNITUDES, Finishing.SUM),
-        "sum_squares": ResidentOp(SumKind.SQUARES, Finishing.SUM),
-        "norm2": ResidentOp(SumKind.SQUARES, Finishing.ROOT),
-        "var": ResidentOp(SumKind.MOMENTS, Finishing.VARIANCE),
-        "std": ResidentOp(SumKind.MOMENTS, Finishing.DEVIATION),
-        "dot": ResidentOp(SumKind.PRODUCTS, Finishing.SUM),
+        "sum": FinishedOp(SumKind.VALUES, Finishing.SUM),
+        "mean": FinishedOp(SumKind.VALUES, Finishing.MEAN),
+        "norm1": FinishedOp(SumKind.MAGNITUDES, Finishing.SUM),
+        "sum_squares": FinishedOp(SumKind.SQUARES, Finishing.SUM),
+        "norm2": FinishedOp(SumKind.SQUARES, Finishing.ROOT),
+        "var": FinishedOp(SumKind.MOMENTS, Finishing.VARIANCE),
+        "std": FinishedOp(SumKind.MOMENTS, Finishing.DEVIATION),
+        "dot": FinishedOp(SumKind.PRODUCTS, Finishing.SUM),
     }
 )
 """By their names in `kernels.ops`."""
