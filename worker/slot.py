@@ -15,6 +15,7 @@ from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
 from warpfold.worker.messages import Begun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
+from warpfold.worker.quiet import Quiet
 from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -191,7 +192,7 @@ class Slot:
         """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
         left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
-        talk = Talk(self._child, self._listen, _Quiet(self._child, self._silent_s), self._silent_s, self._ahead)
+        talk = Talk(self._child, self._listen, Quiet(self._child, self._silent_s), self._silent_s, self._ahead)
         self._ahead = None
         try:
             yield talk
@@ -222,7 +223,7 @@ class Slot:
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
-        quiet = _Quiet(child, self._silent_s)
+        quiet = Quiet(child, self._silent_s)
         try:
             child.pipe.send(lease)
         except OSError:
@@ -335,7 +336,7 @@ class Talk:
         self,
         child: Child,
         listen: Callable[[Child, float], News | Pulse | Ending | None],
-        quiet: "_Quiet",
+        quiet: Quiet,
         silent_s: float,
         ahead: Ahead | None = None,
     ) -> None:
@@ -380,35 +381,3 @@ class Talk:
         if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
             self._broken = True
         return heard
-
-
-class _Quiet:
-    """How long a child has sent nothing while its parent listened, and whether it used its processor in the second
-    half."""
-
-    def __init__(self, child: Child, allowed_s: float) -> None:
-        self._child = child
-        self._allowed_s = allowed_s
-        self._quiet_s = 0.0
-        self._used_by_half: float | None = None
-
-    def note(self, heard: bool, seconds: float) -> None:
-        """The parent listened for `seconds`, and heard something or nothing."""
-        if heard:
-            self._quiet_s, self._used_by_half = 0.0, None
-            return
-        self._quiet_s += seconds
-        if self._used_by_half is None and self._quiet_s >= self._allowed_s / 2:
-            self._used_by_half = self._child.used_s()
-
-    @property
-    def too_long(self) -> bool:
-        """Whether the child was silent for too long. One that computes, so that its pulse may be late, gets half of the
-        time again."""
-        if self._quiet_s < self._allowed_s:
-            return False
-        used = self._child.used_s()
-        if used == self._used_by_half:
-            return True
-        self._quiet_s, self._used_by_half = self._allowed_s / 2, used
-        return False

@@ -33,7 +33,8 @@ from sqlalchemy import (
 from warpfold.app.batches import repository
 from warpfold.app.batches.repository import Batch
 from warpfold.app.jobs import listing
-from warpfold.app.jobs.listing import Filter, Lookups, Search, Tally
+from warpfold.app.jobs.listing import Filter, Search, Tally
+from warpfold.app.jobs.lookups import PageLookups, range_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.tags import words_of
 from warpfold.app.tables.batches import batches
@@ -101,7 +102,7 @@ def page(
     rows is not always the last: see `following`. With `counted` the first page looks for as many rows as are counted,
     which costs less than to search for the page and then once more for the count."""
     counted = counted and before is None
-    lookups = Lookups(connection)
+    lookups = PageLookups(connection)
     if counted:
         enough = max(limit, _USUAL) + 1
         numbers, looked_to = _alone(lookups, chosen, max(limit, _MOST_JOBS_COUNTED) + 1, None, enough=enough)
@@ -130,7 +131,7 @@ def page(
 
 def count(connection: Connection, chosen: Filter) -> FoldedTally:
     """How many rows the filter leaves, as far as that is cheap."""
-    lookups = Lookups(connection)
+    lookups = PageLookups(connection)
     of_jobs = listing.tally_of(
         *_alone(lookups, chosen, _MOST_JOBS_COUNTED + 1, None, enough=_USUAL + 1), _MOST_JOBS_COUNTED
     )
@@ -139,7 +140,7 @@ def count(connection: Connection, chosen: Filter) -> FoldedTally:
 
 
 def _alone(
-    lookups: Lookups, chosen: Filter, limit: int, before: int | None, *, enough: int | None = None
+    lookups: PageLookups, chosen: Filter, limit: int, before: int | None, *, enough: int | None = None
 ) -> tuple[Sequence[int], int | None]:
     """The `seq` of up to `limit` jobs that came by themselves; and where the search was given up, that down to which it
     has looked. With `enough` they are counted: from so many on only as far as one step goes."""
@@ -148,10 +149,12 @@ def _alone(
     return ((), None) if search is None else listing.look(lookups, search, limit, before, chunks, enough=enough)
 
 
-def _batches(lookups: Lookups, chosen: Filter, limit: int, before: int | None) -> tuple[dict[int, UUID], int | None]:
+def _batches(
+    lookups: PageLookups, chosen: Filter, limit: int, before: int | None
+) -> tuple[dict[int, UUID], int | None]:
     """Up to `limit` batches by the `seq` of their first jobs; and where the search was given up, that down to which it
     has looked."""
-    low, high = lookups.ask(listing.range_of, chosen.since, chosen.until)
+    low, high = lookups.ask(range_of, chosen.since, chosen.until)
     if low >= high:
         return {}, None
     before = high if before is None else min(before, high)
@@ -163,7 +166,7 @@ def _batches(lookups: Lookups, chosen: Filter, limit: int, before: int | None) -
     return by_place | named, looked_to
 
 
-def _of_few(lookups: Lookups, chosen: Filter) -> dict[int, UUID] | None:
+def _of_few(lookups: PageLookups, chosen: Filter) -> dict[int, UUID] | None:
     """The batches whose jobs fit, by way of these jobs; None where these are many."""
     if _of_a_job(chosen) == Filter():
         return None
@@ -179,7 +182,7 @@ def _of_few(lookups: Lookups, chosen: Filter) -> dict[int, UUID] | None:
 
 
 def _newest_that_fit(
-    lookups: Lookups, chosen: Filter, limit: int, before: int, *, names_only: bool
+    lookups: PageLookups, chosen: Filter, limit: int, before: int, *, names_only: bool
 ) -> tuple[dict[int, UUID], int | None]:
     """The same as `_batches`, one batch after the other. With `names_only` only the names of batches are looked at."""
     newest = _newest(chosen)
@@ -229,7 +232,7 @@ def _of_a_job(chosen: Filter) -> Filter:
 
 
 def _questions(
-    lookups: Lookups, chosen: Filter, newest: Subquery, before: int, *, names_only: bool
+    lookups: PageLookups, chosen: Filter, newest: Subquery, before: int, *, names_only: bool
 ) -> _Questions | None:
     """The condition on a batch; None where no batch can fit."""
     of_a_job = _of_a_job(chosen)
@@ -249,7 +252,7 @@ def _questions(
 
 
 def _has_job(
-    lookups: Lookups, chosen: Filter, search: Search, newest: Subquery, before: int
+    lookups: PageLookups, chosen: Filter, search: Search, newest: Subquery, before: int
 ) -> tuple[ColumnElement[bool] | None, int]:
     """Whether a batch of `newest` has a job that fits, and into how many lists of an index that looks; None if every
     job fits."""

@@ -7,11 +7,11 @@ on record.
 """
 
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import (
@@ -20,7 +20,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Text,
-    TextClause,
     Uuid,
     bindparam,
     column,
@@ -35,6 +34,7 @@ from sqlalchemy.sql.selectable import TextualSelect
 from sqlalchemy.types import TypeEngine
 
 from warpfold.app.jobs import tags
+from warpfold.app.jobs.lookups import LARGEST, PageLookups, range_of
 from warpfold.app.jobs.positions import positions_of
 from warpfold.app.jobs.store import COLUMNS, OWNED, Job, brief_spec, job_of, light_result
 from warpfold.app.jobs.workers import places
@@ -42,9 +42,6 @@ from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import users
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.states import Status
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _CHUNKS = (64, 512, 2560)
 """How many jobs a page looks at, in steps: most pages are full after the first. All three take some 20 ms."""
@@ -54,10 +51,6 @@ _MOST_HEADS = 40_000
 """Entries of an index that a step may read before it puts them into one order."""
 _PROBED = 256
 """Where several filters meet, the one whose newest so many jobs reach back farthest is the rarest."""
-_TURNED = timedelta(seconds=30)
-"""By how much the order of acceptance and that of the times may differ: a submission takes less from its beginning, the
-time that a job has, to its number in the list."""
-_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +88,6 @@ class Tally:
 
     number: int
     exact: bool
-
-
-class Lookups:
-    """The small questions of one page to Postgres: each is asked once, however many lists the page searches."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self._answers: dict[Hashable, Any] = {}
-
-    def ask(self, question: Callable[Concatenate[Connection, P], T], *about: P.args, **named: P.kwargs) -> T:
-        """The answer to a question about something hashable."""
-        return self.once((question, about), lambda: question(self.connection, *about, **named))
-
-    def once(self, name: Hashable, answer: Callable[[], T]) -> T:
-        """The answer that was found under this name before, or is found now."""
-        if name not in self._answers:
-            self._answers[name] = answer()
-        known: T = self._answers[name]
-        return known
 
 
 _ROW = (jobs.c.id, *(column for column in COLUMNS if column.name not in ("id", "result")))
@@ -180,28 +154,6 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
     "most": BigInteger(),
 }
 
-# Every job that was accepted at a time or later has at least the lowest number of the jobs accepted soon after it.
-# Without `offset 0` Postgres would look for the smallest number in the order of the numbers, through all earlier jobs.
-_LOWEST: TextClause = text("""
-    with first as (select created_at from jobs where created_at >= :since order by created_at limit 1)
-    select min(seq) from (
-        select jobs.seq from first cross join lateral (
-            select seq from jobs
-            where created_at >= first.created_at and created_at < first.created_at + :turned offset 0
-        ) as jobs offset 0
-    ) as soon
-""")
-_HIGHEST: TextClause = text("""
-    with last as (select created_at from jobs where created_at < :until order by created_at desc limit 1)
-    select max(seq) from (
-        select jobs.seq from last cross join lateral (
-            select seq from jobs
-            where created_at <= last.created_at and created_at > last.created_at - :turned offset 0
-        ) as jobs offset 0
-    ) as soon
-""")
-
-
 _NEWEST = select(func.max(jobs.c.seq)).scalar_subquery()
 
 
@@ -225,7 +177,7 @@ class _List:
         """Its jobs from `first` to `last`, two columns of the query around this one, in no order, so that a query for
         any one of them need not wait for all."""
         sql = self.sql.replace(":low", first).replace(":before", f"{last} + 1")
-        return self._bound(sql, {"most": _LARGEST})
+        return self._bound(sql, {"most": LARGEST})
 
     def _bound(self, sql: str, values: Mapping[str, object], mark: str = "") -> TextualSelect:
         names = {**self.names, **values}
@@ -261,7 +213,7 @@ class Search:
 def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | None = None) -> Page:
     """Up to `limit` jobs, newest first, older than `before_seq`; bulky specs in brief, and without the results of
     studies. A page with fewer is not always the last: see `following`."""
-    lookups = Lookups(connection)
+    lookups = PageLookups(connection)
     search = search_for(lookups, chosen)
     if search is None:
         return Page((), None)
@@ -272,7 +224,7 @@ def page(connection: Connection, chosen: Filter, limit: int, before_seq: int | N
 
 def count(connection: Connection, chosen: Filter, most: int = 1000) -> Tally:
     """How many jobs the filter leaves, up to `most`, and no more than a page may look at."""
-    lookups = Lookups(connection)
+    lookups = PageLookups(connection)
     search = search_for(lookups, chosen)
     if search is None:
         return Tally(0, exact=True)
@@ -284,7 +236,7 @@ def tally_of(seqs: Sized, looked_to: int | None, most: int) -> Tally:
     return Tally(min(len(seqs), most), exact=len(seqs) <= most and looked_to is None)
 
 
-def search_for(lookups: Lookups, chosen: Filter) -> Search | None:
+def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
     """The search of a filter; None where no job can fit it."""
     low, high = lookups.ask(range_of, chosen.since, chosen.until)
     lists: list[_List] = []
@@ -317,7 +269,7 @@ def search_for(lookups: Lookups, chosen: Filter) -> Search | None:
     return Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
 
 
-def _of_states(lookups: Lookups, chosen: Filter) -> _List | None:
+def _of_states(lookups: PageLookups, chosen: Filter) -> _List | None:
     """The list of the filter's states, kinds and owners; None where there is no such owner."""
     names: dict[str, object] = {
         "statuses": [status.value for status in chosen.statuses or Status],
@@ -340,7 +292,7 @@ def _owners(connection: Connection, names: Sequence[str]) -> Sequence[int]:
     return connection.execute(_OWNERS, {"names": list(names)}).scalars().all()
 
 
-def _of_tag(lookups: Lookups, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
+def _of_tag(lookups: PageLookups, name: str, value: str | None) -> tuple[Sequence[int] | None, ColumnElement[bool]]:
     """The tags that fit, None where they are too many, and the condition that they put on a job."""
     if value is None:
         return lookups.ask(tags.tags_named, name), jobs.c.tags.has_key(name)
@@ -351,20 +303,8 @@ def _words(chosen: Filter) -> Sequence[str]:
     return tags.words_of(chosen.text or "")
 
 
-def range_of(connection: Connection, since: datetime | None, until: datetime | None) -> tuple[int, int]:
-    """The lowest `seq` that a job of a filter's time can have, and one more than the highest."""
-    low, high = 0, _LARGEST
-    if since is not None:
-        lowest = connection.execute(_LOWEST, {"since": since, "turned": _TURNED}).scalar_one()
-        low = _LARGEST if lowest is None else lowest
-    if until is not None:
-        highest = connection.execute(_HIGHEST, {"until": until, "turned": _TURNED}).scalar_one()
-        high = 0 if highest is None else highest + 1
-    return low, high
-
-
 def look(
-    lookups: Lookups,
+    lookups: PageLookups,
     search: Search,
     limit: int,
     before_seq: int | None,
@@ -402,7 +342,7 @@ def look(
     return seqs, before
 
 
-def rarest(lookups: Lookups, search: Search, before: int) -> _List:
+def rarest(lookups: PageLookups, search: Search, before: int) -> _List:
     """The list with the fewest jobs to pass over: a list of few jobs, or of few recent ones."""
     if len(search.lists) == 1:
         return search.lists[0]
