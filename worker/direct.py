@@ -13,7 +13,7 @@ from psycopg import sql
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import LETS_GO, NOTICES_LOSS, conninfo
-from warpfold.app.jobs.attempt import Ahead
+from warpfold.app.jobs.attempt import EarlyAttempt
 from warpfold.app.jobs.direct import LISTEN, SpecPiece, attempt_of
 from warpfold.contract.backoff import Backoff
 
@@ -27,7 +27,7 @@ class DirectMessage:
 
     job_id: UUID
     attempt: int
-    ahead: Ahead | None = None
+    ahead: EarlyAttempt | None = None
 
 
 class DirectMessages:
@@ -83,7 +83,7 @@ class DirectMessages:
         pieces, self._pieces = self._pieces, []
         if pieces and all(piece.job_id == job_id for piece in pieces):
             spec = "".join(piece.text for piece in pieces)
-            self._came.append(DirectMessage(job_id, attempt, Ahead(job_id, attempt, spec, pieces[0].request_id)))
+            self._came.append(DirectMessage(job_id, attempt, EarlyAttempt(job_id, attempt, spec, pieces[0].request_id)))
         else:
             self._came.append(DirectMessage(job_id, attempt))
 

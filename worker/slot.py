@@ -10,7 +10,7 @@ from enum import Enum, auto
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import Ahead, Answer, Failure, Lease, Success
+from warpfold.app.jobs.attempt import Answer, EarlyAttempt, Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
@@ -98,7 +98,7 @@ class Slot:
         self._silent_s = silent_s
         self._child: Child | None = None
         self._rates: Mapping[str, object] | None = None
-        self._ahead: Ahead | None = None
+        self._ahead: EarlyAttempt | None = None
         self._spare_does = spare
         self._spare: Child | None = None
         self._spare_pause = Backoff(_SPARE_AGAIN_S, _SPARE_AGAIN_AT_LAST_S)
@@ -137,7 +137,7 @@ class Slot:
             self._child = self._promoted(give_up) or self._started(give_up)
         return self._child.device
 
-    def begin(self, ahead: Ahead) -> None:
+    def begin(self, ahead: EarlyAttempt) -> None:
         """Have the child run an attempt that is not claimed yet; does nothing where no child lives. `keep` or `forget`
         is to follow."""
         if self._child is not None and not self._child.is_dead():
@@ -338,7 +338,7 @@ class Talk:
         listen: Callable[[Child, float], News | Pulse | Ending | None],
         quiet: Quiet,
         silent_s: float,
-        ahead: Ahead | None = None,
+        ahead: EarlyAttempt | None = None,
     ) -> None:
         """The child runs `ahead` already, the first lease that it is sent."""
         self._child = child

@@ -34,9 +34,9 @@ class Lease:
     placement: str | None = None
     done: tuple[Measurement, ...] = ()
 
-    def is_of(self, ahead: "Ahead") -> bool:
+    def is_of(self, ahead: "EarlyAttempt") -> bool:
         """Whether a child that runs `ahead` computes just what this lease asks for."""
-        return self.small and not self.done and self.placement is None and ahead == Ahead.of(self)
+        return self.small and not self.done and self.placement is None and ahead == EarlyAttempt.of(self)
 
     @property
     def facts(self) -> dict[str, str | int | None]:
@@ -45,7 +45,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class EarlyAttempt:
     """An attempt that a child runs while its worker claims the attempt: by the spec that came with the hand-over, which
     is only a hint. The answer counts if the claim succeeds and brings the same spec."""
 
@@ -55,7 +55,7 @@ class Ahead:
     request_id: str | None
 
     @classmethod
-    def of(cls, lease: Lease) -> "Ahead":
+    def of(cls, lease: Lease) -> "EarlyAttempt":
         return cls(lease.job_id, lease.attempt, lease.spec, lease.request_id)
 
     def lease(self) -> Lease:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.clock import HandClock
 from tests.support.waiting import until
 from warpfold.app.db import conninfo
-from warpfold.app.jobs.attempt import Ahead
+from warpfold.app.jobs.attempt import EarlyAttempt
 from warpfold.worker.direct import DirectMessage, DirectMessages
 
 WORKER = "here:cpu"
@@ -96,7 +96,7 @@ def test_a_spec_comes_whole_before_its_job(messages: DirectMessages, other: psyc
         send_spec(other, first, 2, '"reduce"}', "a-request")
         send(other, first, 1)
     send(other, second, 1)
-    spec = Ahead(first, 1, '{"kind": "reduce"}', "a-request")
+    spec = EarlyAttempt(first, 1, '{"kind": "reduce"}', "a-request")
     assert taken(messages, 2) == [DirectMessage(first, 1, spec), DirectMessage(second, 1)]
 
 
@@ -108,7 +108,10 @@ def test_the_spec_of_another_job_is_dropped(messages: DirectMessages, other: psy
     send_spec(other, uuid4(), 1, "[]")
     send_spec(other, job_id, 1, "{}")
     send(other, job_id, 2)
-    assert taken(messages, 2) == [DirectMessage(job_id, 1), DirectMessage(job_id, 2, Ahead(job_id, 2, "{}", None))]
+    assert taken(messages, 2) == [
+        DirectMessage(job_id, 1),
+        DirectMessage(job_id, 2, EarlyAttempt(job_id, 2, "{}", None)),
+    ]
 
 
 def test_messages_that_nobody_of_ours_sent_are_passed_over(messages: DirectMessages, other: psycopg.Connection) -> None:
