@@ -21,7 +21,7 @@ from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
+from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
@@ -314,7 +314,7 @@ class Client(MergesTables):
         """All workers with what they are doing."""
         return self._do(catalogue.workers())
 
-    def whoami(self) -> User:
+    def whoami(self) -> catalogue.User:
         """Whom the token belongs to."""
         return self._do(catalogue.whoami())
 

@@ -22,7 +22,7 @@ from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob
 from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result, User
+from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
 from warpfold.client.patience import Patience
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
@@ -298,7 +298,7 @@ class AsyncClient(MergesTables):
         """All workers with what they are doing."""
         return await self._do(catalogue.workers())
 
-    async def whoami(self) -> User:
+    async def whoami(self) -> catalogue.User:
         """Whom the token belongs to."""
         return await self._do(catalogue.whoami())
 

@@ -7,7 +7,13 @@ import httpx
 
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, send
-from warpfold.client.models import User
+
+
+class User(Answer):
+    """Whom a token belongs to."""
+
+    name: str
+    role: str
 
 
 class Op(Answer):

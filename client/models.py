@@ -394,10 +394,3 @@ class Merged(Answer):
     count: int
     correctly_rounded: bool
     state: str
-
-
-class User(Answer):
-    """Whom a token belongs to."""
-
-    name: str
-    role: str

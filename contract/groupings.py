@@ -8,7 +8,8 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.operands import check_states
@@ -164,3 +165,30 @@ def check_states_of(op: Op, grouping: Grouping | None, backend: str) -> None:
     check_states(op)
     if backend == "cuda":
         raise InvalidInput("CPU slots alone give exact states of many values; give the backend cpu or auto", "states")
+
+
+def backends_of_many(
+    op: Op, dtype: DType | None, grouping: Grouping, shape: tuple[int, ...] | None, made: int | None, *, on_gpus: bool
+) -> tuple[str, ...]:
+    """The backends that reduce elements of `dtype` to many values; None for the dtype of a file. `made` is how many
+    elements the device makes itself, None where it reads them. Unless `on_gpus` asks for GPUs, they get only what they
+    make and finish themselves."""
+    unasked = made is None or not serves_a_gpu(grouping, shape, made) or not finished_on_gpu(op, dtype)
+    return ("cpu",) if unasked and not on_gpus else grouped_backends(op, dtype)
+
+
+def check_axes_of_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None) -> None:
+    """Raise InvalidInput naming "axis" where the axes do not lie side by side."""
+    runs = grouping.runs(shape) if isinstance(grouping, AlongAxes) and shape is not None else []
+    if sum(reduced for _, reduced in runs) > 1:
+        raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
+
+
+def check_gang(op: Op, dtype: DType | None, grouping: Grouping | None, able: tuple[str, ...], *, states: bool) -> None:
+    """Raise InvalidInput where all GPUs of a machine together do not reduce this, which the backends `able` do."""
+    if grouping is None:
+        raise InvalidInput("all GPUs together reduce to many values: name an axis or segments, or give cuda", "backend")
+    if states:
+        raise InvalidInput("CPU slots alone give the states of many values so far", "states")
+    if "cuda" not in able:
+        raise InvalidInput(refused_on_gpu(op, dtype), "backend")

@@ -16,10 +16,12 @@ from warpfold.contract.groupings import (
     AxisField,
     SegmentsSpec,
     StatesField,
+    backends_of_many,
+    check_axes_of_gpu,
+    check_gang,
     check_results,
     check_states_of,
     grouping_of,
-    serves_a_gpu,
     words_of,
 )
 from warpfold.contract.inputs import FingerprintField, InputField
@@ -32,14 +34,7 @@ from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, Dev
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.timings import TIMINGS_EXAMPLE, Timings
-from warpfold.kernels.catalog import (
-    backends_for,
-    finished_on_gpu,
-    grouped_backends,
-    refused_on_gpu,
-    resolve_grouped,
-    strategies,
-)
+from warpfold.kernels.catalog import backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
@@ -82,9 +77,6 @@ _SPEC_EXAMPLES: list[JsonDict] = [
         "source": {"type": "values", "values": [1.0, 2.0, 3.0, 4.0, 5.0]},
     },
 ]
-
-
-_ON_GPUS = ("cuda", GANG)
 
 
 class ReduceSpec(Task):
@@ -192,13 +184,11 @@ class ReduceSpec(Task):
         if check_partitioned(op, self.strategy, grouping, self.partitions, of_dask=self.backend == DASK):
             return self
         if self.backend == GANG:
-            self._check_gang()
+            check_gang(op, dtype, grouping, able, states=self.states)
         if self.backend not in ("auto", GANG, *able) and grouping is not None:
             raise InvalidInput(refused_on_gpu(op, dtype), "backend")
-        shape = self.source.known_shape
-        runs = grouping.runs(shape) if isinstance(grouping, AlongAxes) and shape is not None else []
-        if self.backend in _ON_GPUS and sum(reduced for _, reduced in runs) > 1:
-            raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
+        if self.backend in ("cuda", GANG):
+            check_axes_of_gpu(grouping, self.source.known_shape)
         if self.backend not in ("auto", GANG, *able):
             raise InvalidInput(
                 f"strategy {self.strategy!r} computes {self.op}{'' if dtype is None else f' of {dtype.name}'} on "
@@ -207,29 +197,16 @@ class ReduceSpec(Task):
             )
         return self
 
-    def _check_gang(self) -> None:
-        """Raise InvalidInput where all GPUs of a machine together do not reduce this."""
-        if self.grouping() is None:
-            raise InvalidInput(
-                "all GPUs together reduce to many values: name an axis or segments, or give cuda", "backend"
-            )
-        if self.states:
-            raise InvalidInput("CPU slots alone give the states of many values so far", "states")
-        if "cuda" not in self.backends():
-            raise InvalidInput(refused_on_gpu(op_named(self.op), self.source.known_dtype), "backend")
-
     def backends(self) -> tuple[str, ...]:
         """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
         there are none."""
         op = op_named(self.op)
-        if self.grouping() is not None:
-            dtype = self.source.known_dtype
+        if (grouping := self.grouping()) is not None:
             if self.states:
                 return ("cpu",)
+            dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
-            unasked = made is None or not serves_a_gpu(self.grouping(), self.source.known_shape, made)
-            unasked = unasked or not finished_on_gpu(op, dtype)
-            return ("cpu",) if unasked and self.backend not in _ON_GPUS else grouped_backends(op, dtype)
+            return backends_of_many(op, dtype, grouping, shape, made, on_gpus=self.backend in ("cuda", GANG))
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
@@ -361,9 +338,7 @@ class ReduceResult(Frozen):
     timings: Timings
     provenance: Provenance
     partitions: SpreadField = None
-    state: str | None = Field(
-        description="The canonical bytes of the exact accumulator in base64, for /v1/states/merge."
-    )
+    state: str | None = Field(description="The bytes of the exact accumulator in base64, for /v1/states/merge.")
 
 
 _ARRAY_EXAMPLE: JsonDict = {
