@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.app.tracing.tracing import Span, Tracing
 from warpfold.worker.messages import Begun, Measured
-from warpfold.worker.slot import Ending, Hung
+from warpfold.worker.talk import Ending, Hung
 
 
 @contextmanager

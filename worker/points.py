@@ -6,7 +6,7 @@ from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Reason
 from warpfold.worker.messages import Begun, Measured
-from warpfold.worker.slot import Died, Ending, Hung
+from warpfold.worker.talk import Died, Ending, Hung
 
 
 class Points:

@@ -4,19 +4,18 @@ spare child takes its place (docs/decisions/0018-a-spare-child.md)."""
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import Enum, auto
 
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import Answer, EarlyAttempt, Failure, Lease, Success
+from warpfold.app.jobs.attempt import EarlyAttempt, Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
 from warpfold.worker.messages import Begun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
-from warpfold.worker.quiet import Quiet
 from warpfold.worker.stop import Stop
+from warpfold.worker.talk import Died, Ending, Halt, Hung, Quiet, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -29,31 +28,6 @@ class Verdict(Enum):
     ABANDON = auto()  # the lease is gone: another worker may have the job
 
 
-class Halt(Enum):
-    """Why the parent ended a running job, and the child with it."""
-
-    TIMEOUT = auto()
-    CANCELLED = auto()
-    ABANDONED = auto()
-    STOPPING = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """The child ended by itself in the middle of a job; a negative code is the number of a signal."""
-
-    exit_code: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Hung:
-    """The child neither sent anything nor used its processor for `seconds` in the middle of a job: it is stopped, or as
-    good as stopped."""
-
-    seconds: float
-
-
-Ending = Answer | Halt | Died | Hung
 Beat = Callable[[Progress | None], Verdict]
 Keep = Callable[[Begun | Measured], None]
 
@@ -188,7 +162,7 @@ class Slot:
         return ending
 
     @contextmanager
-    def talk(self) -> Iterator["Talk"]:
+    def talk(self) -> Iterator[Talk]:
         """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
         left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
@@ -327,57 +301,3 @@ class Slot:
         if ended and not pipe_ready:
             return Died(child.exit_code())
         return Halt.STOPPING if stop in readable else None
-
-
-class Talk:
-    """Leases that a child is sent and its answers, which come in the order of the leases."""
-
-    def __init__(
-        self,
-        child: Child,
-        listen: Callable[[Child, float], News | Pulse | Ending | None],
-        quiet: Quiet,
-        silent_s: float,
-        ahead: EarlyAttempt | None = None,
-    ) -> None:
-        """The child runs `ahead` already, the first lease that it is sent."""
-        self._child = child
-        self._listen = listen
-        self._quiet = quiet
-        self._silent_s = silent_s
-        self._ahead = ahead
-        self._waited_ms: float | None = None  # of the lease that runs ahead
-        self._unanswered = 0 if ahead is None else 1
-        self._broken = False
-
-    @property
-    def over(self) -> bool:
-        """Whether every lease has its answer, so that the child can be given others."""
-        return self._unanswered == 0 and not self._broken
-
-    def send(self, lease: Lease) -> None:
-        """Send the child one more lease. If the child is gone, `hear` says so."""
-        if self._ahead is not None:
-            assert lease.is_of(self._ahead), "what else was begun is forgotten before a talk"
-            self._ahead, self._waited_ms = None, lease.queued_ms
-            return
-        self._unanswered += 1
-        with suppress(OSError):
-            self._child.pipe.send(lease)
-
-    def hear(self, seconds: float) -> News | Pulse | Ending | None:
-        """What comes first within `seconds`: news or the answer of the running attempt, an ending of the child or of
-        the talk, or None. After an ending that is no plain answer, nothing more comes."""
-        began = time.monotonic()
-        heard = self._listen(self._child, seconds)
-        self._quiet.note(heard is not None, min(seconds, time.monotonic() - began))
-        if heard is None and self._quiet.too_long:
-            heard = Hung(self._silent_s)
-        if isinstance(heard, Success | Failure):
-            self._unanswered -= 1
-            if self._waited_ms is not None and isinstance(heard, Success):
-                heard = heard.after(self._waited_ms)
-            self._waited_ms = None
-        if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
-            self._broken = True
-        return heard

@@ -16,8 +16,9 @@ from warpfold.worker.endings import Place, store
 from warpfold.worker.group import Behind, Group, NothingBehind
 from warpfold.worker.messages import Begun, Measured, Progress
 from warpfold.worker.points import Points
-from warpfold.worker.slot import Ending, Halt, Verdict
+from warpfold.worker.slot import Verdict
 from warpfold.worker.stop import GaveUp, StopRequested
+from warpfold.worker.talk import Ending, Halt
 
 log: FilteringBoundLogger = structlog.get_logger()
 

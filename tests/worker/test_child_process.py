@@ -27,8 +27,9 @@ from tests.support.workers.actor import (
 )
 from warpfold.app.jobs.attempt import Success
 from warpfold.worker.messages import Opener, Prepare, Progress, Spare
-from warpfold.worker.slot import Died, Ending, Slot, Verdict
+from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested
+from warpfold.worker.talk import Died, Ending
 
 
 @pytest.fixture(autouse=True)

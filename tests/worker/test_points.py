@@ -23,8 +23,9 @@ from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.messages import Begun, Measured
 from warpfold.worker.points import Points
-from warpfold.worker.slot import Died, Halt, Slot
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
+from warpfold.worker.talk import Died, Halt
 from warpfold.worker.tasks import run_job
 
 WORKER = "here:cuda:0"

@@ -20,8 +20,9 @@ from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.messages import Opener, Progress
-from warpfold.worker.slot import Died, Ending, Halt, Hung, Slot, Verdict
+from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import GaveUp, Stop, StopRequested
+from warpfold.worker.talk import Died, Ending, Halt, Hung
 
 
 @pytest.fixture

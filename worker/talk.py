@@ -1,0 +1,124 @@
+"""What a parent hears of the child that runs its jobs: news, answers, and how a child can end without an answer."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from warpfold.app.jobs.attempt import Answer, EarlyAttempt, Failure, Lease, Success
+from warpfold.worker.child_process import Child
+from warpfold.worker.messages import News, Pulse
+
+
+class Halt(Enum):
+    """Why the parent ended a running job, and the child with it."""
+
+    TIMEOUT = auto()
+    CANCELLED = auto()
+    ABANDONED = auto()
+    STOPPING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The child ended by itself in the middle of a job; a negative code is the number of a signal."""
+
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hung:
+    """The child neither sent anything nor used its processor for `seconds` in the middle of a job: it is stopped, or as
+    good as stopped."""
+
+    seconds: float
+
+
+Ending = Answer | Halt | Died | Hung
+
+
+class Talk:
+    """Leases that a child is sent and its answers, which come in the order of the leases."""
+
+    def __init__(
+        self,
+        child: Child,
+        listen: Callable[[Child, float], News | Pulse | Ending | None],
+        quiet: "Quiet",
+        silent_s: float,
+        ahead: EarlyAttempt | None = None,
+    ) -> None:
+        """The child runs `ahead` already, the first lease that it is sent."""
+        self._child = child
+        self._listen = listen
+        self._quiet = quiet
+        self._silent_s = silent_s
+        self._ahead = ahead
+        self._waited_ms: float | None = None  # of the lease that runs ahead
+        self._unanswered = 0 if ahead is None else 1
+        self._broken = False
+
+    @property
+    def over(self) -> bool:
+        """Whether every lease has its answer, so that the child can be given others."""
+        return self._unanswered == 0 and not self._broken
+
+    def send(self, lease: Lease) -> None:
+        """Send the child one more lease. If the child is gone, `hear` says so."""
+        if self._ahead is not None:
+            assert lease.is_of(self._ahead), "what else was begun is forgotten before a talk"
+            self._ahead, self._waited_ms = None, lease.queued_ms
+            return
+        self._unanswered += 1
+        with suppress(OSError):
+            self._child.pipe.send(lease)
+
+    def hear(self, seconds: float) -> News | Pulse | Ending | None:
+        """What comes first within `seconds`: news or the answer of the running attempt, an ending of the child or of
+        the talk, or None. After an ending that is no plain answer, nothing more comes."""
+        began = time.monotonic()
+        heard = self._listen(self._child, seconds)
+        self._quiet.note(heard is not None, min(seconds, time.monotonic() - began))
+        if heard is None and self._quiet.too_long:
+            heard = Hung(self._silent_s)
+        if isinstance(heard, Success | Failure):
+            self._unanswered -= 1
+            if self._waited_ms is not None and isinstance(heard, Success):
+                heard = heard.after(self._waited_ms)
+            self._waited_ms = None
+        if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
+            self._broken = True
+        return heard
+
+
+class Quiet:
+    """How long a child has sent nothing while its parent listened, and whether it used its processor in the second
+    half."""
+
+    def __init__(self, child: Child, allowed_s: float) -> None:
+        self._child = child
+        self._allowed_s = allowed_s
+        self._quiet_s = 0.0
+        self._used_by_half: float | None = None
+
+    def note(self, heard: bool, seconds: float) -> None:
+        """The parent listened for `seconds`, and heard something or nothing."""
+        if heard:
+            self._quiet_s, self._used_by_half = 0.0, None
+            return
+        self._quiet_s += seconds
+        if self._used_by_half is None and self._quiet_s >= self._allowed_s / 2:
+            self._used_by_half = self._child.used_s()
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the child was silent for too long. One that computes, so that its pulse may be late, gets half of the
+        time again."""
+        if self._quiet_s < self._allowed_s:
+            return False
+        used = self._child.used_s()
+        if used == self._used_by_half:
+            return True
+        self._quiet_s, self._used_by_half = self._allowed_s / 2, used
+        return False
