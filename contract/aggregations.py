@@ -82,9 +82,9 @@ def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
         )
 
 
-def check_on_gpu(aggregations: Sequence[AggregationSpec]) -> None:
-    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these."""
+def check_on_gpu(aggregations: Sequence[AggregationSpec], *, states: bool) -> None:
+    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these, or gives no states."""
     for asked in aggregations:
-        if "cuda" not in asked.backends():
-            known = None if asked.source is None else asked.source.known_dtype
-            raise InvalidInput(refused_by_key(op_named(asked.op), known), "backend")
+        op, known = op_named(asked.op), None if asked.source is None else asked.source.known_dtype
+        if "cuda" not in keyed_backends(op, known, states=states):
+            raise InvalidInput(refused_by_key(op, known, states=states), "backend")

@@ -62,7 +62,20 @@ def register(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnect
                 "the connection does not allow unsigned extensions: make it by warpfold.duckdb.connect, or by "
                 "duckdb.connect(config={'allow_unsigned_extensions': 'true'}), or use register_macros"
             ) from None
+    _prepare(connection)
     return _with_values(connection)
+
+
+def _prepare(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Have everything compiled, or loaded, that a first query calls: on a new machine that takes seconds, for which
+    DuckDB would print a bar of progress among a program's output."""
+    with connection.cursor() as own:
+        own.execute("SET enable_progress_bar = false")
+        merged = own.execute(
+            "SELECT warpfold_merge(s), warpfold_sum(x), warpfold_mean(x) FROM ("
+            "SELECT x, warpfold_state(x) AS s FROM (VALUES (1.0::DOUBLE), (2.5)) values(x) GROUP BY x)"
+        ).fetchall()
+    _of_states(pyarrow.array([merged[0][0]], pyarrow.binary()), mean=False)
 
 
 def register_macros(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":

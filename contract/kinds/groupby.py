@@ -120,7 +120,7 @@ class GroupbySpec(Task):
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
         self._check_names()
         if self.backend == "cuda":
-            check_on_gpu(self.aggregations)
+            check_on_gpu(self.aggregations, states=self.states)
         return self
 
     def _check_sources(self) -> None:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
-from warpfold.kernels.catalog import grouped_backends, refused_on_gpu, resolve, resolve_grouped
+from warpfold.kernels.catalog import (
+    grouped_backends,
+    keyed_backends,
+    refused_by_key,
+    refused_on_gpu,
+    resolve,
+    resolve_grouped,
+)
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -205,12 +212,15 @@ class CudaBackend:
         return max(1, room // source.dtype.itemsize)
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group, which fit into the GPU's memory: sum, mean, min and max of float32, float64,
-        integers and truth values.
+        """Reduce the rows of each group, which fit into the GPU's memory.
 
-        Raises InvalidInput naming "backend" for another op or dtype, "max_groups" or "nan_policy"; what reading of the
-        source raises; OutOfMemory or CudaError.
+        Raises InvalidInput naming "backend" for an op, a dtype or states that a GPU does not give, "max_groups" or
+        "nan_policy"; what reading of the source raises; OutOfMemory or CudaError.
         """
+        for asked in plan.aggregations:
+            dtype = source.dtypes[asked.column]
+            if "cuda" not in keyed_backends(asked.op, dtype, states=plan.states):
+                raise InvalidInput(refused_by_key(asked.op, dtype, states=plan.states), "backend")
         with self._gpu.active(), cuda_errors("groups by key"):
             return group_by(self._gpu, self._stager, source, plan, progress)
 
