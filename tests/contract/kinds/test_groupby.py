@@ -53,7 +53,8 @@ def test_a_gpu_takes_what_it_computes_and_unasked_only_many_rows_that_it_makes()
     ):
         of(9, aggregations=[short], states=True, backend="cuda")
     assert of(9, aggregations=[short], backend="cuda").needs() == "cuda"
-    assert of(9, states=True, backend="cuda").needs() == "cuda"
+    whole = {"source": {**short["source"], "dtype": "float64"}}
+    assert of(9, aggregations=[whole], states=True, backend="cuda").needs() == "cuda"
     assert of(1 << 24, states=True).needs() == "cpu"
 
 
