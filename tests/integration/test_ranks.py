@@ -103,8 +103,8 @@ def test_a_killed_child_takes_its_ranks_with_it_and_the_study_is_tried_again(
         ranks = ranks_of(service)
         service.child("worker").kill()
         processes.wait_for_ends(ranks)
+        until(lambda: ledger.job(study).attempt == 2)
         again = ranks_of(service)
-        assert ledger.job(study).attempt == 2
         ledger.cancel(study)
         ledger.wait([study], 120)
         processes.wait_for_ends(again)
