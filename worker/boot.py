@@ -128,7 +128,7 @@ def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepar
         ahead = CompileAhead(wanted=settings.compile_ahead and info.backend == "cpu")
         try:
             turn = GpuTurn(settings.lock_dir(), gpus_of(info.slot))
-            place = Place(info.id, slot, turn, database, settings, stop, heartbeat.show, tracing)
+            place = Place(info.id, slot, turn, database, settings, stop, heartbeat.show, heartbeat.turned, tracing)
             _work(place, heartbeat, ahead)
         finally:
             ahead.close()
@@ -178,7 +178,7 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
     """Take attempts and run them while Redis and Postgres answer; wait while they do not."""
     pause = Backoff()
     run = partial(run_job, place)
-    device = place.slot.ready()
+    device = place.slot.ready(heartbeat.turns)
     heartbeat.ready(device, place.slot.rates)
     ahead.start()
     direct = DirectMessages(place.settings.database_url, place.worker)
@@ -200,18 +200,21 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
         except (RedisError, *DATABASE_LOST) as error:
             if not pause.failing:
                 log.warning("waiting for Redis or Postgres", error=str(error).strip())
+            heartbeat.turned()
             place.stop.wait(pause.next())
 
 
 def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: CompileAhead) -> None:
     while not place.stop.requested:
-        device = place.slot.ready()
+        heartbeat.turned()
+        device = place.slot.ready(heartbeat.turns)
         place.slot.hear()
         heartbeat.ready(device, place.slot.rates)
         taken = consumer.take()
         if taken is not None:
             if isinstance(taken, Job):  # a group, which a job handed over directly becomes, looks by itself
-                heartbeat.ready(place.slot.ready(), place.slot.rates)  # the child may have died during the wait
+                # The child may have died during the wait.
+                heartbeat.ready(place.slot.ready(heartbeat.turns), place.slot.rates)
             with ahead.paused():
                 consumer.execute(taken)
         # Only now: the job that follows the loss of a child has the processor to itself.

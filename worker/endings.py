@@ -47,6 +47,8 @@ class Place:
     stop: Stop
     show: Callable[[UUID | None], None] = lambda job_id: None
     """Called with the id of the job that runs, or with None when no job runs."""
+    turned: Callable[[], None] = lambda: None
+    """Called by every loop that serves the slot, each time around: a worker whose loop stands still is not alive."""
     tracing: Tracing = field(default_factory=NoTracing)
 
 

@@ -231,6 +231,7 @@ class Group:
     def _beat(self) -> bool:
         """Renew all leases from time to time, and end the jobs that were cancelled or lost; returns False if the
         running job is one of them, which ends the child."""
+        self._place.turned()
         if time.monotonic() < self._next_beat:
             return True
         settings = self._place.settings

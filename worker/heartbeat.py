@@ -1,6 +1,7 @@
 """Keeps a worker's row in the table of workers fresh, by a thread of its own, whether the worker is idle or busy."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import Event, Lock, Thread
 from uuid import UUID
@@ -18,14 +19,25 @@ from warpfold.worker.gauges import Gauges, gauges_of
 
 log: FilteringBoundLogger = structlog.get_logger()
 
+_STANDS_STILL_S = 30.0
+"""A worker's loop that has not turned for this long stands still. Its longest wait on purpose takes seconds."""
+
 
 class Heartbeat:
     """Reports a worker every few seconds, and at once when it becomes ready.
 
-    A row that is not renewed expires after `lease_s`: the dispatcher then sends its waiting jobs elsewhere.
+    A row that is not renewed expires after `lease_s`: the dispatcher then sends its waiting jobs elsewhere. A worker
+    whose loop stands still is not reported, because this thread would go on for ever while no job runs.
     """
 
-    def __init__(self, database: BlockingDatabase, settings: Settings, info: WorkerInfo) -> None:
+    def __init__(
+        self,
+        database: BlockingDatabase,
+        settings: Settings,
+        info: WorkerInfo,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
         self._lease_s = settings.lease_s
         self._every_s = max(settings.heartbeat_s, settings.lease_s / 5)
@@ -35,6 +47,9 @@ class Heartbeat:
         self._ready = False
         self._gauges: Gauges | None = None
         self._dropped = DroppedLines("worker")
+        self._clock = clock
+        self._turned = clock()
+        self._stands_still_s = max(_STANDS_STILL_S, 2 * settings.lease_s)
         self._changed = Event()
         self._stopping = False
         self._thread = Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -59,6 +74,15 @@ class Heartbeat:
         with self._lock:
             self._job_id = job_id
 
+    def turned(self) -> None:
+        """Note that the worker's loop has turned."""
+        self._turned = self._clock()
+
+    def turns(self) -> bool:
+        """Note that the loop turns while it waits for a child; returns False, so that it waits on."""
+        self.turned()
+        return False
+
     def stop(self) -> None:
         """Report for the last time, with the state stopped."""
         self._stopping = True
@@ -68,12 +92,16 @@ class Heartbeat:
             self._gauges.stop()
 
     def _beat(self) -> None:
-        lost = False
+        lost = still = False
         while True:
             last = self._stopping
             self._changed.clear()
+            stood, still = still, not last and self._clock() - self._turned > self._stands_still_s
+            if still and not stood:
+                log.error("the loop of this worker stands still: it is not reported until it turns")
             try:
-                self._report(stopped=last)
+                if not still:
+                    self._report(stopped=last)
             except SQLAlchemyError as error:
                 if not lost:
                     log.warning("heartbeat not stored", error=str(error))

@@ -120,6 +120,7 @@ class _Pulse:
 
     def beat(self, progress: Progress | None) -> Verdict:
         """Renew the lease. While Postgres is away the job goes on: nobody can take it back meanwhile."""
+        self.place.turned()
         done = None if progress is None else (progress.done, progress.total, progress.unit)
         try:
             standing = self.place.database.step(leases.renew, self.lease, self.place.settings.lease_s, done)
@@ -132,6 +133,7 @@ class _Pulse:
 
     def give_up(self) -> bool:
         """Whether to give up the wait for a GPU. The wait may be long, so this renews the lease meanwhile."""
+        self.place.turned()
         if self.place.stop.requested:
             self.halted = Halt.STOPPING
             return True

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -100,6 +101,24 @@ def test_a_job_that_runs_too_long_fails_with_timeout(place: Place, ledger: Ledge
     job = ledger.job(job_id)
     assert (job.status, job.reason) == (Status.FAILED, Reason.TIMEOUT)
     assert job.error == "It ran longer than its time-out of 0.2 s."
+
+
+@pytest.mark.parametrize("small", [False, True], ids=["alone", "in a group"])
+def test_the_loop_turns_again_and_again_while_a_job_runs(
+    small: bool, place: Place, ledger: Ledger, meanwhile: Meanwhile
+) -> None:
+    turns: list[None] = []
+    job_id = ledger.submit("sleep 60", small=small)
+
+    def cancel() -> None:
+        until_running(ledger, job_id)
+        seen = len(turns)
+        until(lambda: len(turns) > seen + 3)
+        ledger.cancel(job_id)
+
+    meanwhile(cancel)
+    run_job(replace(place, turned=lambda: turns.append(None)), job_id, 1)
+    assert ledger.job(job_id).status is Status.CANCELLED
 
 
 def test_a_running_job_is_cancelled_within_a_heartbeat(place: Place, ledger: Ledger, meanwhile: Meanwhile) -> None:
