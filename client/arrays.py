@@ -21,6 +21,7 @@ from warpfold.kernels.conversion import common_dtype, converted
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.values import array_of, dtype_for
 
 Array = NDArray[Any]
@@ -60,16 +61,17 @@ def as_numpy(data: object, dtype: str | None = None) -> Array:
 
 def as_kept(data: object, dtype: str | None = None, null_policy: str | None = None) -> Array:
     """The same for an op to which no position matters: by default without the nulls of columns, `null_policy` "omit";
-    with "raise" a null is a TypeError."""
+    with "raise" or "propagate" a null is a TypeError."""
     return _only(parts_of(data, dtype, nulls=policy_of(null_policy)))
 
 
 def policy_of(null_policy: str | None, *, places: bool = False) -> Nulls:
-    """What to do with nulls: leave them out by default, and refuse them where each element is needed in its place.
+    """What to do with nulls: leave them out by default, and refuse them where each element is needed in its place, and
+    where they would propagate: an array has no null to hand on.
     Raises TypeError for an unknown policy."""
-    if null_policy not in (None, "omit", "raise"):
-        raise TypeError(f"null_policy is 'omit' or 'raise', and not {null_policy!r}")
-    return "raise" if null_policy == "raise" or places else "omit"
+    if null_policy not in (None, *NullPolicy):
+        raise TypeError(f"null_policy is 'omit', 'raise' or 'propagate', and not {null_policy!r}")
+    return "raise" if null_policy in (NullPolicy.RAISE, NullPolicy.PROPAGATE) or places else "omit"
 
 
 def _only(parts: "Sequence[Part]") -> Array:

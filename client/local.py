@@ -18,6 +18,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.extras import install
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.keyed import GroupTable, KeyedBackend
+from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
@@ -89,14 +90,18 @@ def reduce_groups(
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
     backend = open_backend("cpu")
     assert isinstance(backend, GroupsBackend), "a CPU reduces to many values"
-    sources = [source if shape_of(source) else gathered(source) for source in (first, other) if source is not None]
+    given = [source for source in (first, other) if source is not None]
+    sources = [source if shape_of(source) else gathered(source) for source in given]
     shapes = [shape_of(source) or () for source in sources]
     if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
         raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
     second = sources[1] if len(sources) > 1 else None
-    return backend.reduce_groups(
+    reduction = backend.reduce_groups(
         sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
     )
+    if not nulls_met(given):
+        return reduction
+    return without_values_of_nulls(reduction, nulls_of_values(backend, given, shapes[0], grouping))
 
 
 def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:

@@ -46,9 +46,9 @@ class Placement(Answer):
 
 class ReduceResult(Answer):
     """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`.
-    `decimal` is the exact value of a column of decimals in full."""
+    `decimal` is the exact value of a column of decimals in full. A value is None where a null propagates."""
 
-    value: JsonValue
+    value: JsonValue | None
     hex: str | None
     dtype: str
     count: int

@@ -23,7 +23,7 @@ from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.signature import delimiter_of
-from warpfold.kernels.ops import OPS, Op, op_named
+from warpfold.kernels.ops import OPS, NullPolicy, Op, op_named
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -90,14 +90,16 @@ def reduce(
     the sum is rounded once. Nulls of columns are left out and counted, unless the options say otherwise.
     """
     parts: list[Part] = []
+    propagate = options.get("null_policy") == NullPolicy.PROPAGATE
     if not is_file(data) and other is None:
         nulls, options = _nulls_of(op, options)
-        parts = parts_of(data, dtype, nulls=nulls)
+        parts = parts_of(data, dtype, nulls="omit" if propagate else nulls)
+    null = propagate and any(part.nulls for part in parts)
     if len(parts) < 2:
         whole = parts[0].array if parts else data
         job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, rehash=rehash, options=options)
         result = jobs.reduction_of((yield from jobs.wait(job, None, follow)))
-        return result.model_copy(update={"nulls": result.nulls + parts[0].nulls}) if parts else result
+        return _with_nulls(result, result.nulls + parts[0].nulls, null=null) if parts else result
     row = _addable(op, parts, options)
     handed_in: list[Job] = []
     for part in parts:
@@ -107,7 +109,13 @@ def reduce(
         results.append(jobs.reduction_of((yield from jobs.wait(job, None, follow))))
     real = any(dtype_of(part.array.dtype).is_float for part in parts)
     whole_result = _added(row, results, row.result_dtype(DTYPES["float64" if real else "int64"]))
-    return whole_result.model_copy(update={"nulls": sum(part.nulls for part in parts)})
+    return _with_nulls(whole_result, sum(part.nulls for part in parts), null=null)
+
+
+def _with_nulls(result: ReduceResult, nulls: int, *, null: bool) -> ReduceResult:
+    """The result of the elements that are values, beside so many nulls, which may make the value `null`."""
+    gone = {"value": None, "hex": None, "decimal": None, "state": None} if null else {}
+    return result.model_copy(update={"nulls": nulls, **gone})
 
 
 def _nulls_of(op: str, options: Options) -> tuple[Nulls, Options]:

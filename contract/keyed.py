@@ -15,7 +15,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame, Wanted, keyed_arrays, keyed_frame
 from warpfold.kernels.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.ops import op_named
+from warpfold.kernels.ops import NullPolicy, op_named
 
 
 def open_rows(spec: GroupbySpec, folders: Folders) -> KeyedSource:
@@ -63,7 +63,7 @@ def _side_by_side(spec: GroupbySpec, folders: Folders) -> KeyedSource:
         assert asked.source is not None, "each aggregation has a source"
         where = f"aggregations.{spec.aggregations.index(asked)}"
         with _in_field(where):
-            columns.append((asked.label, asked.source.refusing_nulls().open(folders), f"{where}.source"))
+            columns.append((asked.label, asked.source.in_place().open(folders), f"{where}.source"))
     return keyed_arrays(keys, columns)
 
 
@@ -112,6 +112,9 @@ def plan_of(spec: GroupbySpec) -> GroupPlan:
         min_count=spec.min_count,
         max_groups=spec.max_groups,
         nan_policy=spec.nan_policy,
+        null_policy=NullPolicy.PROPAGATE
+        if any(source.propagates_nulls for _, source in spec.sources())
+        else NullPolicy.OMIT,
         states=spec.states,
     )
 

@@ -13,7 +13,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
-from warpfold.kernels.ops import INTEGER, NanPolicy, Op, Value, empty_value
+from warpfold.kernels.ops import INTEGER, NanPolicy, NullPolicy, Op, Value, empty_value
 from warpfold.kernels.sequential import Remote
 from warpfold.kernels.source import Source
 from warpfold.kernels.state_tables import TableOfStates
@@ -38,7 +38,8 @@ class GroupPlan:
 
     A group is the rows whose keys are equal. With `keep_nulls` nulls are equal keys, else rows with a null key are
     dropped. Groups come sorted by their keys, nulls last, or in the order of their first rows. A value of fewer than
-    `min_count` elements is missing. With `states` the exact state of every value is given, too.
+    `min_count` elements is missing, and where nulls propagate, so is one with a null among its elements. With `states`
+    the exact state of every value is given, too.
     """
 
     aggregations: tuple[Aggregation, ...]
@@ -47,6 +48,7 @@ class GroupPlan:
     min_count: int = 0
     max_groups: int = MOST_GROUPS
     nan_policy: NanPolicy = NanPolicy.PROPAGATE
+    null_policy: NullPolicy = NullPolicy.OMIT
     states: bool = False
 
 

@@ -229,6 +229,14 @@ class NanPolicy(StrEnum):
     RAISE = "raise"  # fail with invalid_input
 
 
+class NullPolicy(StrEnum):
+    """What to do with nulls, in whose place a file has no value. NaN is a value."""
+
+    OMIT = "omit"  # leave them out; the result counts them
+    RAISE = "raise"  # fail with invalid_input
+    PROPAGATE = "propagate"  # a value of elements with a null among them is null
+
+
 def op_named(name: str, field: str = "op") -> Op:
     """The row called `name`; InvalidInput that names `field` for an unknown name."""
     try:

@@ -2,9 +2,10 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -88,7 +89,12 @@ def sections_between(source: SequentialSource, first: int, stop: int) -> Sequent
         likely=source.likely if count is None else count,
         shape=None,
         sections=lambda: iter(own),
+        nulls=None if source.nulls is None else partial(_nulls_between, source.nulls, first, stop),
     )
+
+
+def _nulls_between(begin: Callable[[], SequentialSource], first: int, stop: int) -> SequentialSource:
+    return sections_between(begin(), first, stop)
 
 
 def _read_ahead(arrays: "Future[list[NDArray[Any]]]") -> Iterator[NDArray[Any]]:

@@ -72,7 +72,9 @@ class SequentialSource:
     progress alone, and `shape` how they are arranged, None where they are one after another. `sections` begins to list
     the same elements in sections, in order, for whoever need not have the elements in order; it is None where there are
     none. Where `count` is None, so are the sections' starts and counts. A source is read by `make` or by its sections,
-    once. Where `scale` is a number, the elements are the integers of decimals (`kernels.decimals`).
+    once. Where `scale` is a number, the elements are the integers of decimals (`kernels.decimals`). Where `nulls` is
+    there, nulls stand in their places as zeros, and `nulls` begins to read the same places as truth values: whether
+    each is a null (`kernels.nulls`).
     """
 
     dtype: DType
@@ -83,11 +85,12 @@ class SequentialSource:
     shape: tuple[int, ...] | None = None
     sections: Callable[[], Iterator[Section]] | None = None
     scale: int | None = None
+    nulls: Callable[[], "SequentialSource"] | None = None
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same elements, of which each run is read within a context of its own, which may tell faults in other
         words."""
-        begin = self.sections
+        begin, nulls = self.sections, self.nulls
 
         def around(make: Callable[[], Iterator[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
             with context():
@@ -99,7 +102,12 @@ class SequentialSource:
                 for section in begin():
                     yield replace(section, make=partial(around, section.make))
 
-        return replace(self, make=partial(around, self.make), sections=None if begin is None else sections)
+        return replace(
+            self,
+            make=partial(around, self.make),
+            sections=None if begin is None else sections,
+            nulls=None if nulls is None else lambda: nulls().within(context),
+        )
 
 
 Elements = Source | SequentialSource

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.groupings import MOST_RESULTS, check_results, field_of
@@ -17,6 +18,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.inputs import Inputs
+from warpfold.kernels.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
@@ -34,7 +36,8 @@ def run_grouped(
     source, other = sources
     if not isinstance(attempt.backend, GroupsBackend):
         raise Unavailable("this slot does not reduce along axes and by segments")
-    opened = [part for part in (source, other) if isinstance(part, SequentialSource)]
+    read_in_order = [part for part in (source, other) if isinstance(part, SequentialSource)]
+    both = [part for part in (source, other) if part is not None]
     source, shape = _with_shape(source, spec.source.known_shape)
     if other is not None:
         assert spec.other is not None, "the second source is the spec's"
@@ -50,9 +53,15 @@ def run_grouped(
     whole = Block((source,) if other is None else (source, other), shape, grouping, prod(result_shape))
     stored: Stored | None = None
     if whole.values > MOST_RESULTS or spec.states:
-        reduction, count, stored = _reduced_to_files(attempt, attempt.backend, spec, whole)
+        nulls = None
+        if any(map(keeps_nulls, both)):  # values are written as they come, and so it must be known which are null
+            nulls = nulls_of_values(attempt.backend, both, shape, grouping)
+        reduction, count, stored = _reduced_to_files(attempt, attempt.backend, spec, whole, nulls)
     else:
         reduction = _reduced(attempt.backend, spec, whole, progress)
+        if nulls_met(both):
+            nulls = nulls_of_values(attempt.backend, both, shape, grouping)
+            reduction = without_values_of_nulls(reduction, nulls)
         count = sum(reduction.counted())
     stands = whole.values <= MOST_RESULTS
     values = reduction.listed() if stands else None
@@ -60,7 +69,7 @@ def run_grouped(
         if value is not None:
             check_length(value)
     nbytes = width * prod(shape)
-    read = [remote for part in opened for remote in part.tally.objects]
+    read = [remote for part in read_in_order for remote in part.tally.objects]
     real = reduction.dtype in DTYPES and DTYPES[reduction.dtype].is_float
     hexes = None if values is None else tuple(None if value is None else hex_of(value) for value in values)
     result = ReduceArrayResult(
@@ -71,6 +80,7 @@ def run_grouped(
         count=count,
         counts=reduction.counted() if stands else None,
         artefact=None if stored is None else stored.artefact,
+        nulls=nulls_met(both),
         input=InputView.of(read, inputs, fingerprint=spec.fingerprint),
         op=reduction.op,
         strategy=reduction.strategy,
@@ -102,15 +112,17 @@ def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: P
 
 
 def _reduced_to_files(
-    attempt: Attempt, backend: GroupsBackend, spec: ReduceSpec, whole: Block
+    attempt: Attempt, backend: GroupsBackend, spec: ReduceSpec, whole: Block, nulls: NDArray[np.int64] | None
 ) -> tuple[GroupedReduction, int, Stored]:
-    """Reduce block by block, and store the values. Returns what holds of all blocks together, with values only where a
-    result holds them, how many elements entered the values, and what was stored."""
+    """Reduce block by block, and store the values, which are null where `nulls` counts any. Returns what holds of all
+    blocks together, with values only where a result holds them, how many elements entered the values, and what was
+    stored."""
     grouping, shape, sources = whole.grouping, whole.shape, whole.sources
     result_shape, width = grouping.result_shape(shape), sum(source.dtype.itemsize for source in sources)
-    first, total, done, count = sources[0].dtype, prod(shape), 0, 0
+    first, total, done, count, values = sources[0].dtype, prod(shape), 0, 0, 0
     each = None
-    if isinstance(grouping, AlongAxes) and not (first.is_float and spec.nan_policy is NanPolicy.OMIT):
+    omits = (first.is_float and spec.nan_policy is NanPolicy.OMIT) or nulls is not None
+    if isinstance(grouping, AlongAxes) and not omits:
         each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
     op, dtypes = op_named(spec.op), [source.dtype for source in sources]
     described = TableOfStates.of_array(result_shape, op, dtypes, spec.ddof) if spec.states else None
@@ -131,6 +143,9 @@ def _reduced_to_files(
                 if error.field == "nan_policy" and block.shape != shape:  # the block counts its elements from 0
                     raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
                 raise
+            if nulls is not None:
+                part = without_values_of_nulls(part, nulls[values : values + block.values])
+            values += block.values
             done += prod(block.shape)
             count += int(np.sum(part.counts))
             writer.append(part.values, part.counts, part.states)

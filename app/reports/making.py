@@ -64,15 +64,15 @@ def report_of(finished: Finished) -> Report:
 
 def _comparison(spec: ReduceSpec | None, result: ReduceResult) -> Comparison:
     expected = Expected(None, "not known: a spec of an older version") if spec is None else _expected_of(spec)
-    known = expected.value is not None
+    known = result.value is not None
     return Comparison(
         expected=expected.value,
         expected_hex=None if expected.value is None else hex_of(expected.value),
         basis=expected.basis,
         measured=result.value,
         measured_hex=result.hex,
-        agrees=_same(expected.value, result.value) if known else None,
-        relative_error=None if expected.value is None else _relative_error(expected.value, result.value),
+        agrees=_same(expected.value, result.number) if known and expected.value is not None else None,
+        relative_error=_relative_error(expected.value, result.number) if known and expected.value is not None else None,
     )
 
 

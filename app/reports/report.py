@@ -127,7 +127,7 @@ class Comparison(BaseModel):
     expected: JsonValue | None = Field(description="Expected value. Null if it is not known.")
     expected_hex: str | None
     basis: str = Field(description="How the expected value was found, or why it is not known.")
-    measured: JsonValue
+    measured: JsonValue | None = Field(description="Measured value. Null where a null among the elements propagates.")
     measured_hex: str | None
     agrees: bool | None = Field(
         description="Whether the two values are the same, bit for bit. Null if no value is expected."

@@ -62,11 +62,11 @@ class Opened:
     options: Mapping[str, Any]
 
     def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
-        """Its elements, for `op`; with `in_place` a null is an error. Raises BadParameter; faults that show later are
+        """Its elements, for `op`; with `in_place` no null is left out. Raises BadParameter; faults that show later are
         told with the path."""
         wanted = AnyOptions.model_validate(self.options)
         if in_place or (op is not None and (op.places or op.sources > 1)):
-            wanted = wanted.refusing_nulls()
+            wanted = wanted.in_place()
         with faults("", parameter):
             if self.path.is_dir():
                 return wanted.open_folder_in(folder_at(self.path))

@@ -28,7 +28,8 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.timings import bound_in_words
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.npy import read_head
-from warpfold.kernels.ops import OPS, Op
+from warpfold.kernels.nulls import with_nulls
+from warpfold.kernels.ops import OPS, Op, Value
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
@@ -99,7 +100,7 @@ def reduce(
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
-    null_policy: Annotated[str | None, typer.Option(help="omit or raise.")] = None,
+    null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of what is read, too.")] = False,
     to: Annotated[
         Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write an array of values here, as .npy.")
@@ -220,7 +221,7 @@ def _reduce_each(
             elif as_json:
                 output.lines([{"file": str(path), **result.model_dump(mode="json")}])
             else:
-                typer.echo(f"{result.decimal or repr(result.value)}\t{path}")
+                typer.echo(f"{_written(result.value, result.decimal)}\t{path}")
     if failed:
         raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
 
@@ -296,7 +297,7 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
 def _print(job: Job, *, fingerprint: bool) -> None:
     result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
-    typer.echo(result.decimal or repr(result.value))
+    typer.echo(_written(result.value, result.decimal))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)
     prepare_ms, bound = result.timings.prepare_ms, bound_in_words(result.timings.model_dump())
@@ -306,7 +307,7 @@ def _print(job: Job, *, fingerprint: bool) -> None:
         + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
         + (f", {bound}" if bound else "")
         + (f"; {result.hex}" if result.hex else "")
-        + _left(result.nulls)
+        + _left(result.nulls, null=result.value is None)
         + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
     )
 
@@ -319,12 +320,14 @@ def _reduce_locally(
             result = local.reduce(array.array, op, other=other.array, **chosen)
         else:
             result = local.reduce_elements(array, op, other=other, **chosen)
-        check_length(result.value)
+        result, null = with_nulls(result, [part for part in (array, other) if part is not None])
+        if not null:
+            check_length(result.value)
         source = read.view()
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
-    value = result.value
+    value = None if null else result.value
     nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
     if as_json:
         facts = {
@@ -337,12 +340,14 @@ def _reduce_locally(
         }
         shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
         facts = {"decimal": result.decimal, **facts} if result.decimal else facts
-        output.document({"value": shown, "hex": hex_of(value), **facts, "correctly_rounded": result.correctly_rounded})
+        digits = None if value is None else hex_of(value)
+        output.document({"value": shown, "hex": digits, **facts, "correctly_rounded": result.correctly_rounded})
         return
-    typer.echo(result.decimal or repr(value))
+    typer.echo(_written(value, result.decimal))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     output.say(
-        f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine{_left(nulls)}"
+        f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine"
+        + _left(nulls, null=null)
         + _named(source.fingerprint if read.fingerprint else None)
     )
 
@@ -351,5 +356,11 @@ def _named(fingerprint: str | None) -> str:
     return f"; SHA-256 {fingerprint}" if fingerprint else ""
 
 
-def _left(nulls: int) -> str:
-    return f"; {nulls:,} null{'' if nulls == 1 else 's'} left out" if nulls else ""
+def _left(nulls: int, *, null: bool) -> str:
+    """What became of nulls; with `null` they made the value null."""
+    return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
+
+
+def _written(value: Value | None, decimal: str | None) -> str:
+    """A value as it is printed."""
+    return "null" if value is None else decimal or repr(value)

@@ -13,10 +13,11 @@ from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import LARGE_ON_GPU, MOST_RESULTS, StatesField
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
-from warpfold.contract.kinds.reduce import MOST_OF_SMALL, REDUCE_EXAMPLE
+from warpfold.contract.kinds.reduce import MOST_OF_SMALL
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import GPU_FIRST
 from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.reduction_examples import REDUCE_EXAMPLE
 from warpfold.contract.sources import Source, summary_of_source
 from warpfold.contract.sources.keys import Key
 from warpfold.contract.sources.source import SourceSpec
@@ -119,6 +120,12 @@ class GroupbySpec(Task):
             if dtype is not None:
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
         self._check_names()
+        if self.states:
+            for where, source in self.sources():
+                if source.propagates_nulls:
+                    raise InvalidInput(
+                        "a null has no exact state: give states with null_policy omit or raise", f"{where}.null_policy"
+                    )
         if self.backend == "cuda":
             check_on_gpu(self.aggregations, states=self.states)
         return self

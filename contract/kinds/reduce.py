@@ -5,7 +5,6 @@ from math import prod
 from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
-from pydantic.config import JsonDict
 
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.fields import MAX_ELEMENTS, JobOptions, OpName, ReduceBackendName, StrategyName
@@ -29,60 +28,28 @@ from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
-from warpfold.contract.placement import PLACEMENT_EXAMPLE, PlacementField, Work
-from warpfold.contract.provenance import DEVICE_EXAMPLE, PROVENANCE_EXAMPLE, DeviceView, Provenance
+from warpfold.contract.placement import PlacementField, Work
+from warpfold.contract.provenance import DeviceView, Provenance
+from warpfold.contract.reduction_examples import ARRAY_EXAMPLE, REDUCE_EXAMPLE, REDUCE_SPECS
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
-from warpfold.contract.timings import TIMINGS_EXAMPLE, Timings
+from warpfold.contract.timings import Timings
 from warpfold.kernels.catalog import backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops import NanPolicy, Value, op_named
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
 """A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
 first, nobody knows how long that takes."""
 
-_SPEC_EXAMPLES: list[JsonDict] = [
-    {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}},
-    {
-        "kind": "reduce",
-        "op": "sum",
-        "strategy": "exact",
-        "backend": "auto",
-        "source": {"type": "generate", "distribution": "normal", "n": 10000000, "seed": 42},
-        "timeout_s": 300,
-        "priority": "normal",
-        "tags": {"course": "p05"},
-    },
-    {
-        "kind": "reduce",
-        "op": "dot",
-        "source": {"type": "values", "values": [1e16, 1, -1e16], "dtype": "float64"},
-        "other": {"type": "values", "values": [1, 2, 1], "dtype": "float64"},
-    },
-    {"kind": "reduce", "op": "std", "ddof": 1, "source": {"type": "generate", "distribution": "normal", "n": 1000000}},
-    {
-        "kind": "reduce",
-        "op": "sum",
-        "axis": 0,
-        "source": {"type": "values", "values": [1e16, 1.0, 1.0, 2.0, -1e16, 4.0], "shape": [3, 2]},
-    },
-    {
-        "kind": "reduce",
-        "op": "mean",
-        "segments": {"offsets": [0, 2, 2, 5]},
-        "source": {"type": "values", "values": [1.0, 2.0, 3.0, 4.0, 5.0]},
-    },
-]
-
 
 class ReduceSpec(Task):
     """Reduce one array, or for `dot` two, to one value; or along axes or by segments to an array of values."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [*_SPEC_EXAMPLES]})
+    model_config = ConfigDict(json_schema_extra={"examples": [*REDUCE_SPECS]})
 
     kind: Literal["reduce"]
     op: OpName = Field("sum", description="Op that reduces the elements. `/v1/ops` lists the ops.")
@@ -151,7 +118,15 @@ class ReduceSpec(Task):
             check_freedom(op, count, self.ddof)
         if self.states:
             check_states_of(op, grouping, self.backend)
+            self._refuse_states_of_nulls()
         return self
+
+    def _refuse_states_of_nulls(self) -> None:
+        for field, source in self.sources():
+            if source.propagates_nulls:
+                raise InvalidInput(
+                    "a null has no exact state: give states with null_policy omit or raise", f"{field}.null_policy"
+                )
 
     def grouping(self) -> Grouping | None:
         """Which elements make which value; None where all of them make one."""
@@ -294,32 +269,17 @@ class BriefReduceSpec(JobOptions):
     partitions: PartitionsField = None
 
 
-REDUCE_EXAMPLE: JsonDict = {
-    "value": 1.0,
-    "hex": "0x1.0000000000000p+0",
-    "dtype": "float32",
-    "count": 3,
-    "nulls": 0,
-    "input": None,
-    "op": "sum",
-    "strategy": "exact",
-    "correctly_rounded": True,
-    "backend": "cpu",
-    "device": DEVICE_EXAMPLE,
-    "placement": PLACEMENT_EXAMPLE,
-    "timings": TIMINGS_EXAMPLE,
-    "provenance": PROVENANCE_EXAMPLE,
-    "state": "V0ZYUwEACAADAAAAAAAAACEAAQAAAAAAAAAEAA==",
-}
-
-
 class ReduceResult(Frozen):
     """The value of a reduction, how it was computed, and where."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [REDUCE_EXAMPLE]})
 
-    value: JsonValue
-    hex: str | None = Field(description="The value as Python's float.hex prints it; null for integers and bools.")
+    value: JsonValue | None = Field(
+        description="The value; null where a null is among the elements and `null_policy` of a source is propagate."
+    )
+    hex: str | None = Field(
+        description="The value as Python's float.hex prints it; null for integers and bools, and of no value."
+    )
     decimal: str | None = Field(
         None,
         exclude_if=lambda decimal: decimal is None,
@@ -327,7 +287,9 @@ class ReduceResult(Frozen):
     )
     dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
     count: int = Field(description="How many elements the value was computed from.")
-    nulls: int = Field(0, description="How many nulls were left out. They are counted apart from NaNs.")
+    nulls: int = Field(
+        0, description="How many nulls were left out, or made the value null. They are counted apart from NaNs."
+    )
     input: InputField = None
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
@@ -340,33 +302,23 @@ class ReduceResult(Frozen):
     partitions: SpreadField = None
     state: str | None = Field(description="The bytes of the exact accumulator in base64, for /v1/states/merge.")
 
-
-_ARRAY_EXAMPLE: JsonDict = {
-    "shape": [2],
-    "values": [2.0, 7.0],
-    "hex": ["0x1.0000000000000p+1", "0x1.c000000000000p+2"],
-    "dtype": "float64",
-    "count": 6,
-    "counts": [3, 3],
-    "nulls": 0,
-    "input": None,
-    "op": "sum",
-    "strategy": "exact",
-    "kernel": "turned_columns",
-    **{name: REDUCE_EXAMPLE[name] for name in ("correctly_rounded", "backend", "device", "timings", "provenance")},
-    "placement": {**PLACEMENT_EXAMPLE, "reason": "Only CPU slots compute this reduction."},
-}
+    @property
+    def number(self) -> Value:
+        """The value of a reduction that no null made null."""
+        assert self.value is not None, "no null is among the elements"
+        return self.value
 
 
 class ReduceArrayResult(Frozen):
     """The values of a reduction along axes or by segments, how they were computed, and where."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_ARRAY_EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": [ARRAY_EXAMPLE]})
 
     shape: tuple[int, ...] = Field(description="The lengths of the result's axes. By segments it has one axis.")
     values: tuple[JsonValue | None, ...] | None = Field(
         description="The values in C order of `shape`. A null stands where the op has no value, such as the "
-        f"maximum of no elements. More than {MOST_RESULTS:,} values are all in the `artefact`; then this is null."
+        "maximum of no elements, and where a null among the elements propagates. "
+        f"More than {MOST_RESULTS:,} values are all in the `artefact`; then this is null."
     )
     hex: tuple[str | None, ...] | None = Field(
         description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is."
@@ -382,7 +334,9 @@ class ReduceArrayResult(Frozen):
         description="Where the values are stored, if they are too many for the result, or if `states` were asked for: "
         "these are its part `states`.",
     )
-    nulls: int = Field(0, description="How many nulls were left out: 0, because a null is an error here.")
+    nulls: int = Field(
+        0, description="How many nulls made values null. Where nulls do not propagate, a null is an error here."
+    )
     input: InputField = None
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Self
@@ -16,10 +17,11 @@ from warpfold.contract.sources.options import AnyOptions, faults_of, files_named
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.decimals import scale_of
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.inputs import LocalFile
+from warpfold.kernels.nulls import keeps_nulls, truths_of
 from warpfold.kernels.places.file import stamp_of
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
@@ -188,6 +190,7 @@ class _File:
     count: int | None
     likely: int
     by_position: bool
+    keeps_nulls: bool
     stamp: tuple[Any, ...]
     scale: int | None
 
@@ -196,7 +199,17 @@ class _File:
         """Raises InvalidInput."""
         source, stamp = reader.look(name)
         by_position = not isinstance(source, SequentialSource)
-        return cls(name, reader, source.dtype, source.count, likely_count(source), by_position, stamp, scale_of(source))
+        return cls(
+            name,
+            reader,
+            source.dtype,
+            source.count,
+            likely_count(source),
+            by_position,
+            keeps_nulls(source),
+            stamp,
+            scale_of(source),
+        )
 
     def opened(self) -> Any:
         """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
@@ -206,12 +219,14 @@ class _File:
         return source
 
 
-def _one_after_another(first: _File, files: Sequence[_File]) -> SequentialSource:
+def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = False) -> SequentialSource:
+    """The elements of all files; with `truths` whether each is a null."""
     tally = Tally()
 
     def pieces() -> Iterator[NDArray[Any]]:
         for file in files:
-            source = file.opened()
+            opened = file.opened()  # it closes the file when nobody has it any more
+            source = truths_of(opened) if truths else opened
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
                 tally.objects += source.tally.objects
@@ -225,4 +240,8 @@ def _one_after_another(first: _File, files: Sequence[_File]) -> SequentialSource
     counts = [file.count for file in files]
     known = None if None in counts else sum(count for count in counts if count is not None)
     likely = sum(file.likely for file in files)
-    return SequentialSource(first.dtype, pieces, known, likely, tally, scale=first.scale)
+    if truths:
+        return SequentialSource(DTYPES["bool"], pieces, known, likely, tally)
+    kept = any(file.keeps_nulls for file in files)
+    nulls = partial(_one_after_another, first, files, truths=True) if kept else None
+    return SequentialSource(first.dtype, pieces, known, likely, tally, scale=first.scale, nulls=nulls)

@@ -34,6 +34,7 @@ from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.inputs import LocalFile
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import as_file
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import RemoteObject, Session
@@ -47,7 +48,7 @@ MOST_AXES = 64
 MOST_DEPTH = 16
 Index = Annotated[StrictInt, Field(ge=-(1 << 62), le=1 << 62)]
 InFile = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
-NullPolicy = Literal["omit", "raise"]
+NullPolicyName = Literal["omit", "raise", "propagate"]
 
 
 class AxisRange(Frozen):
@@ -72,12 +73,21 @@ Selected = Annotated[
 class FileOptions(Frozen):
     """What all files have in common."""
 
-    null_policy: NullPolicy = Field(
-        "omit", description="What to do with nulls: leave them out, in which case the result counts them, or fail."
+    null_policy: NullPolicyName = Field(
+        "omit",
+        description="What to do with nulls: leave them out; fail; or propagate them, so that a value of elements with "
+        "a null among them is null. The result counts nulls that were left out or propagated. NaN is no null.",
     )
 
     def refusing_nulls(self) -> Self:
         return self.model_copy(update={"null_policy": "raise"})
+
+    def in_place(self) -> Self:
+        return self if self.propagates_nulls else self.refusing_nulls()
+
+    @property
+    def propagates_nulls(self) -> bool:
+        return self.null_policy == "propagate"
 
     def described(self) -> str:
         """The options that are not left at their defaults, in words that follow a file's name."""
@@ -124,7 +134,7 @@ class ArrayOptions(FileOptions):
         return tuple(_range(axis) for axis in self.select)
 
     def _conventions(self) -> Conventions:
-        return Conventions(self.stored, self.null_policy == "raise")
+        return Conventions(self.stored, NullPolicy(self.null_policy))
 
 
 class TableOptions(FileOptions):
@@ -158,8 +168,8 @@ class TableOptions(FileOptions):
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         rows = None if self.filter is None else self.filter.condition()
-        refuse = self.null_policy == "raise"
-        return open_column(file, ColumnWanted(self.column, rows, refuse, self.dtype, self._delimiter(name)))
+        nulls = NullPolicy(self.null_policy)
+        return open_column(file, ColumnWanted(self.column, rows, nulls, self.dtype, self._delimiter(name)))
 
     def open_table_in(self, file: BinaryIO, name: str) -> Frame:
         """The columns of the table in `file`, which is called `name` and must stay open while they are read. Raises

@@ -98,8 +98,17 @@ class SourceSpec(Frozen, ABC):
         return self
 
     def refusing_nulls(self) -> Self:
-        """The same source, of which a null is an error, for an op that cannot leave elements out."""
+        """The same source, of which a null is an error."""
         return self
+
+    def in_place(self) -> Self:
+        """The same source for an op that needs every element in its place: no null is left out."""
+        return self
+
+    @property
+    def propagates_nulls(self) -> bool:
+        """Whether a value of elements with a null among them is null."""
+        return False
 
     def beside_floats(self) -> Self:
         """The source as `dot` reads it beside an array of floats. Raises InvalidInput if that does not hold it."""

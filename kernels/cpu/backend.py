@@ -21,8 +21,9 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.merging import MergePlan, StatesTable
+from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
-from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source, generator_of
@@ -113,6 +114,8 @@ class CpuBackend:
 
         Raises InvalidInput naming "max_groups" or "nan_policy", what reading of the source raises, and OutOfMemory.
         """
+        if plan.null_policy is NullPolicy.PROPAGATE:
+            return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
         before_ms = self._preparation.total_ms
         ops = ((asked.op.name, source.dtypes[asked.column]) for asked in plan.aggregations)
         key = ("keys", plan.sort, plan.states, *map(str, source.key_types), *ops)

@@ -34,8 +34,9 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, operands
-from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.spread import Member, reduce_spread
@@ -217,6 +218,8 @@ class CudaBackend:
         Raises InvalidInput naming "backend" for an op, a dtype or states that a GPU does not give, "max_groups" or
         "nan_policy"; what reading of the source raises; OutOfMemory or CudaError.
         """
+        if plan.null_policy is NullPolicy.PROPAGATE:
+            return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
         for asked in plan.aggregations:
             dtype = source.dtypes[asked.column]
             if "cuda" not in keyed_backends(asked.op, dtype, states=plan.states):

@@ -4,16 +4,19 @@ Zarr."""
 
 import base64
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.sections import NullRefused
-from warpfold.kernels.sequential import Tally
+from warpfold.kernels.sequential import SequentialSource, Tally
 
 _FILLS = ("_FillValue", "missing_value")
 _PACKED = {"scale_factor": 1, "add_offset": 0}
@@ -22,41 +25,60 @@ _PACKED = {"scale_factor": 1, "add_offset": 0}
 @dataclass(frozen=True, slots=True)
 class Missing:
     """The values that stand for a missing element. The object is false where NaN is the only one: a reduction has a
-    policy of its own for NaN."""
+    policy of its own for NaN. Of `truths` pieces are read as truth values: whether each element is a null."""
 
     values: tuple[Any, ...]
     path: str
-    refused: bool
+    policy: NullPolicy
+    truths: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.values)
 
-    def left_out(self, piece: NDArray[Any], start: int, tally: Tally) -> NDArray[Any]:
-        """The elements that are values, of a piece that begins at the index `start`; `tally` counts the others. Raises
-        NullRefused where a null is refused."""
+    @property
+    def leaves_out(self) -> bool:
+        """Whether elements may be left out, so that only reading tells how many there are."""
+        return bool(self.values) and self.policy is NullPolicy.OMIT
+
+    def taken(self, piece: NDArray[Any], start: int, tally: Tally) -> NDArray[Any]:
+        """The elements that are values, of a piece that begins at the index `start`, or all with zeros for nulls where
+        these keep their places; `tally` counts the nulls. Raises NullRefused where a null is refused."""
         if not self.values:
             return piece
         nulls = np.isin(piece, np.array(self.values, piece.dtype))
+        if self.truths:
+            return nulls
         count = int(np.count_nonzero(nulls))
-        if count and self.refused:
+        if count and self.policy is NullPolicy.RAISE:
             raise NullRefused(self.path, start + int(np.argmax(nulls)))
         tally.add(nulls=count)
-        return piece[~nulls] if count else piece
+        if not count:
+            return piece
+        return piece[~nulls] if self.policy is NullPolicy.OMIT else np.where(nulls, piece.dtype.type(0), piece)
+
+    def with_nulls(self, opened: "Callable[[Missing], SequentialSource]") -> Callable[[], SequentialSource] | None:
+        """What reads whether each element is a null, by way of `opened`; None where nulls are not kept."""
+        kept = bool(self.values) and self.policy is NullPolicy.PROPAGATE and not self.truths
+        return partial(opened, replace(self, truths=True)) if kept else None
+
+    def dtype(self, stored: "np.dtype[Any]") -> DType:
+        """The dtype of what `taken` gives of elements that are stored like this. Raises InvalidInput."""
+        return DTYPES["bool"] if self.truths else dtype_of(stored)
 
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """What a request wants of the attributes: `stored` ignores them, and `refuse_nulls` makes a missing value an
-    error."""
+    """What a request wants of the attributes: `stored` ignores them, and `nulls` says what becomes of a missing
+    value."""
 
     stored: bool = False
-    refuse_nulls: bool = False
+    nulls: NullPolicy = NullPolicy.OMIT
 
     def missing(self, path: str, attributes: Mapping[str, Any], dtype: "np.dtype[Any]") -> Missing:
         """The values of the array at `path` that stand for none. Raises InvalidInput naming "stored" where elements are
         packed: their values are other numbers, rounded to a float that the file does not name."""
         if self.stored:
-            return Missing((), path, self.refuse_nulls)
+            return Missing((), path, self.nulls)
         for name, neutral in _PACKED.items():
             if name in attributes and np.any(np.asarray(attributes[name]) != neutral):
                 raise InvalidInput(
@@ -68,7 +90,7 @@ class Conventions:
         for name in _FILLS:
             if name in attributes:
                 fills.extend(_numbers(name, attributes[name], dtype))
-        return Missing(tuple(fills), path, self.refuse_nulls)
+        return Missing(tuple(fills), path, self.nulls)
 
 
 def _numbers(name: str, written: Any, dtype: "np.dtype[Any]") -> list[Any]:

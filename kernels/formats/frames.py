@@ -17,6 +17,7 @@ from warpfold.kernels.formats.row_filter import Condition, columns_of, expressio
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, random_access
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
+from warpfold.kernels.nulls import keeps_nulls, truths_of
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, gathered
 
 
@@ -234,6 +235,7 @@ def keyed_arrays(
     held = [
         (name, array if isinstance(array, pyarrow.Array) else gathered(array), where) for name, array, where in keys
     ]
+    nulls = [gathered(truths_of(array)) if keeps_nulls(array) else None for _, array, _ in columns]
     sources = [(name, gathered(array), where) for name, array, where in columns]
     first, *others = [(where, _length(array)) for _, array, where in (*held, *sources)]
     for where, count in others:
@@ -252,16 +254,19 @@ def keyed_arrays(
             else pyarrow.array(np.ascontiguousarray(array.read(start, stop)))
             for _, array, _ in held
         )
-        return KeyedRows(
-            start, taken, tuple(Cells(np.ascontiguousarray(array.read(start, stop))) for _, array, _ in sources)
+        cells = (
+            Cells(np.ascontiguousarray(array.read(start, stop)), None if truths is None else truths.read(start, stop))
+            for (_, array, _), truths in zip(sources, nulls, strict=True)
         )
+        return KeyedRows(start, taken, tuple(cells))
 
     def parts() -> Iterator[KeyedPart]:
         for start in range(0, first[1], PART_ROWS):
             stop = min(start + PART_ROWS, first[1])
             yield KeyedPart(start, stop, partial(rows, start, stop))
 
-    only = held[0][1] if len(held) == 1 and not isinstance(held[0][1], pyarrow.Array) else None
+    by_position = len(held) == 1 and not isinstance(held[0][1], pyarrow.Array) and not any(nulls)
+    only = held[0][1] if by_position else None
     return KeyedSource(
         key_names=tuple(name for name, _, _ in held),
         key_types=tuple(types),

@@ -5,8 +5,9 @@ block after block. What would read another file (external links, external storag
 that anybody may have written must not name files of the server.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from typing import Any, BinaryIO
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.npy import Head
@@ -53,19 +54,39 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
             _check_chunk(dataset, path, prod(chunk) * head.dtype.itemsize)
     if at is not None and not missing:
         return _as_stored(file, head, at, selected)
+    parts = partial(blocks, selected, chunk, BLOCK_BYTES // head.dtype.itemsize)
+    return _decoded(file, path, head, parts, lengths(selected), missing)
+
+
+def _decoded(  # noqa: PLR0917
+    file: BinaryIO,
+    path: str,
+    head: Head,
+    parts: Callable[[], Iterator[tuple[slice, ...]]],
+    shape: tuple[int, ...],
+    missing: Missing,
+) -> SequentialSource:
+    """The elements of a dataset that the library decodes, block after block."""
     tally = Tally()
 
     def pieces() -> Iterator[NDArray[Any]]:
         with opened(file) as again, damaged(f"holds {path!r} that cannot be decoded", Exception):
             decoded = _found(again, path)
-            for block in blocks(selected, chunk, BLOCK_BYTES // head.dtype.itemsize):
+            for block in parts():
                 part = decoded[block]
-                yield missing.left_out(ArraySource(part).read(0, part.size), tally.elements, tally)
+                yield missing.taken(ArraySource(part).read(0, part.size), tally.elements, tally)
 
-    shape = lengths(selected)
     size = prod(shape)
-    count = None if missing and not missing.refused else size
-    return SequentialSource(dtype_of(head.dtype), pieces, count, size, tally, None if count is None else shape)
+    count = None if missing.leaves_out else size
+    return SequentialSource(
+        missing.dtype(head.dtype),
+        pieces,
+        count,
+        size,
+        tally,
+        None if count is None else shape,
+        nulls=missing.with_nulls(partial(_decoded, file, path, head, parts, shape)),
+    )
 
 
 @contextmanager

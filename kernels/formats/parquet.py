@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from threading import local
 from typing import Any, BinaryIO, Self
 
@@ -12,6 +13,7 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.sections import AHEAD_BYTES, in_turn
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
 
@@ -32,8 +34,11 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
     schema, metadata = fragment.physical_schema, fragment.metadata
     reading = Reading.of(schema, wanted)
     chosen = fragment if reading.rows is None else fragment.subset(reading.rows, schema=schema)
-    table = _Table(file, metadata, reading, [group.id for group in chosen.row_groups])
-    tally = Tally()
+    return _source(file, metadata, [group.id for group in chosen.row_groups], reading)
+
+
+def _source(file: BinaryIO, metadata: Any, groups: Sequence[int], reading: Reading) -> SequentialSource:
+    table, tally = _Table(file, metadata, reading, groups), Tally()
     return SequentialSource(
         reading.dtype,
         lambda: in_turn(table.sections(tally), tally),
@@ -41,8 +46,9 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
         table.rows,
         tally,
         # A null is refused by its index.
-        sections=None if table.count is None and wanted.refuse_nulls else lambda: table.sections(tally),
+        sections=None if table.count is None and reading.nulls is NullPolicy.RAISE else lambda: table.sections(tally),
         scale=reading.scale,
+        nulls=reading.with_nulls(partial(_source, file, metadata, groups)),
     )
 
 
@@ -57,6 +63,8 @@ class _Table:
         self._groups = [
             _Group.of(metadata.row_group(group), group, at.get(reading.column), columns) for group in groups
         ]
+        if reading.keeps_nulls:
+            self._groups = [replace(group, nulls=0) for group in self._groups]
         nulls = [group.nulls for group in self._groups]
         known = reading.rows is None and None not in nulls
         self.rows = sum(group.rows for group in self._groups)
@@ -99,8 +107,8 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A row group: its number, its rows, how many of them have no value, None where that is not known, and the bytes of
-    the columns that are read."""
+    """A row group: its number, its rows, how many of them give no element, None where that is not known, and the bytes
+    of the columns that are read."""
 
     number: int
     rows: int

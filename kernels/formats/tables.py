@@ -5,7 +5,9 @@ it is in memory is read at its place.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -17,6 +19,7 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import again, is_remote
 from warpfold.kernels.sections import NullRefused
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
@@ -33,7 +36,7 @@ class ColumnWanted:
 
     column: str | None = None
     rows: Condition | None = None
-    refuse_nulls: bool = False
+    nulls: NullPolicy = NullPolicy.OMIT
     dtype: str | None = None
     delimiter: str | None = None
 
@@ -71,14 +74,15 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A column as it is found in a table of `schema`: its name, its dtype, which columns to read for it, and the
-    expression that rows must fulfil."""
+    expression that rows must fulfil. Of `truths` the elements are read as truth values: whether each is a null."""
 
     column: str
     dtype: DType
     columns: tuple[str, ...]
     rows: Any
-    refuse_nulls: bool
+    nulls: NullPolicy
     scale: int | None = None
+    truths: bool = False
 
     @classmethod
     def of(cls, schema: Any, wanted: ColumnWanted) -> "Reading":
@@ -92,7 +96,16 @@ class Reading:
         kind, read = schema.field(name).type, tuple(column for column in schema.names if column in needed)
         scale = scale_of_column(kind)
         dtype = dtype_of_column(name, kind) if scale is None else DTYPES["int64"]
-        return cls(name, dtype, read, rows, wanted.refuse_nulls, scale)
+        return cls(name, dtype, read, rows, wanted.nulls, scale)
+
+    @property
+    def keeps_nulls(self) -> bool:
+        """Whether nulls stand in their places, so that a part has as many elements as rows."""
+        return self.nulls is NullPolicy.PROPAGATE
+
+    def of_nulls(self) -> "Reading":
+        """The same column, read as whether each element is a null."""
+        return replace(self, dtype=DTYPES["bool"], scale=None, truths=True)
 
     def indices(self, schema: Any) -> list[int]:
         """Where the columns are in `schema`."""
@@ -102,8 +115,18 @@ class Reading:
         """The elements of what the function `batches` begins to read: record batches with the columns."""
         tally = Tally()
         return SequentialSource(
-            self.dtype, lambda: self.elements(batches(), 0, tally), None, likely, tally, scale=self.scale
+            self.dtype,
+            lambda: self.elements(batches(), 0, tally),
+            None,
+            likely,
+            tally,
+            scale=self.scale,
+            nulls=self.with_nulls(lambda reading: reading.source(batches, likely)),
         )
+
+    def with_nulls(self, opened: "Callable[[Reading], SequentialSource]") -> Callable[[], SequentialSource] | None:
+        """What reads whether each element is a null, by way of `opened`; None where nulls are not kept."""
+        return partial(opened, self.of_nulls()) if self.keeps_nulls and not self.truths else None
 
     def elements(self, batches: Iterator[Any], start: int, tally: Tally) -> Iterator[NDArray[Any]]:
         """The column's values in record batches of which the first row that is reduced has the index `start`; `tally`
@@ -120,11 +143,14 @@ class Reading:
         column = batch.column(self.column)
         if pyarrow.types.is_dictionary(column.type):
             column = column.dictionary_decode()  # a null in the dictionary is a null then
+        if self.truths:
+            truths: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+            return truths
         if column.null_count:
-            if self.refuse_nulls:
+            if self.nulls is NullPolicy.RAISE:
                 raise NullRefused(self.column, start + column.is_null().index(True).as_py())
             tally.add(nulls=column.null_count)
-            column = column.drop_null()
+            column = column.fill_null(_zero(column.type)) if self.keeps_nulls else column.drop_null()
         if self.scale is not None:
             return _integers_of(self.column, column)
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
@@ -151,6 +177,14 @@ def scale_of_column(kind: Any) -> int | None:
     types = required("pyarrow", "tables").types
     inner = kind.value_type if types.is_dictionary(kind) else kind
     return int(inner.scale) if types.is_decimal(inner) else None
+
+
+def _zero(kind: Any) -> Any:
+    """Zero as a scalar of pyarrow's type `kind`."""
+    pyarrow = required("pyarrow", "tables")
+    if pyarrow.types.is_decimal(kind):
+        return pyarrow.scalar(Decimal(0), kind)
+    return pyarrow.scalar(0, pyarrow.int64()).cast(kind)
 
 
 def _integers_of(name: str, column: Any) -> NDArray[np.int64]:

@@ -29,6 +29,7 @@ from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import columns_of
 from warpfold.kernels.formats.signature import Format
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
@@ -82,9 +83,11 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
         schema = pyarrow.schema([(column, types.get(column, pyarrow.null())) for column in text.names])
         reading = Reading.of(schema, wanted)
     hint = "" if wanted.dtype else "; the first block told the dtype, and `dtype` names another"
-    likely = file.seek(0, 2) // 8
+    return _source(text, types, hint, file.seek(0, 2) // 8, reading)
 
-    tally = Tally()
+
+def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, reading: Reading) -> SequentialSource:
+    pyarrow, tally = required("pyarrow", "tables"), Tally()
 
     def sections() -> Iterator[Section]:
         with damaged("cannot be read as a table of text", OSError, ValueError):
@@ -107,7 +110,8 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
         None,
         likely,
         tally,
-        sections=None if wanted.refuse_nulls else sections,  # a null is refused by its index
+        sections=None if reading.nulls is NullPolicy.RAISE else sections,  # a null is refused by its index
+        nulls=reading.with_nulls(partial(_source, text, types, hint, likely)),
     )
 
 

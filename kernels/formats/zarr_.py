@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
@@ -74,9 +74,8 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
             )
         selected = hyperslab(ranges, shape)
         missing = conventions.missing(path, _attributes(array), array.dtype)
-    tally, taken = Tally(), lengths(selected)
-    size = prod(taken)
-    count = None if missing and not missing.refused else size
+    shape_taken = lengths(selected)
+    size = prod(shape_taken)
     most = _block_elements(shape, chunk, dtype.itemsize)
     chunk_bytes = prod(chunk) * dtype.itemsize
     beside = min(zarr.config.get("async.concurrency"), _chunks_of_a_block(shape, chunk, most)) * chunk_bytes
@@ -85,30 +84,36 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)} if beside > MOST_DECODED_BYTES else {}
     own = _OwnLoop()
 
-    def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
-        with damaged(f"holds {path!r} that cannot be decoded", Exception):
-            with at_once, zarr.config.set(few) if few else nullcontext():
-                # Of a place, chunks are asked for beside one another; files are read where they are decoded.
-                part = array[block] if isinstance(folder, RemoteTree) else own.read(array, block)
-            yield missing.left_out(ArraySource(part).read(0, part.size), start, tally)
+    def source(missing: Missing) -> SequentialSource:
+        tally, count = Tally(), None if missing.leaves_out else size
 
-    def sections() -> Iterator[Section]:
-        start = 0
-        for block in blocks(selected, chunk, most):
-            length = prod(lengths(block))
-            known = (None, None) if count is None else (start, length)
-            yield Section(partial(read, block, start), length * dtype.itemsize, *known)
-            start += length
+        def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
+            with damaged(f"holds {path!r} that cannot be decoded", Exception):
+                with at_once, zarr.config.set(few) if few else nullcontext():
+                    # Of a place, chunks are asked for beside one another; files are read where they are decoded.
+                    part = array[block] if isinstance(folder, RemoteTree) else own.read(array, block)
+                yield missing.taken(ArraySource(part).read(0, part.size), start, tally)
 
-    return SequentialSource(
-        dtype,
-        lambda: in_turn(sections(), tally),
-        count,
-        size,
-        tally,
-        None if count is None else taken,
-        sections,
-    )
+        def sections() -> Iterator[Section]:
+            start = 0
+            for block in blocks(selected, chunk, most):
+                length = prod(lengths(block))
+                known = (None, None) if count is None else (start, length)
+                yield Section(partial(read, block, start), length * dtype.itemsize, *known)
+                start += length
+
+        return SequentialSource(
+            missing.dtype(dtype.numpy),
+            lambda: in_turn(sections(), tally),
+            count,
+            size,
+            tally,
+            None if count is None else shape_taken,
+            sections,
+            nulls=missing.with_nulls(source),
+        )
+
+    return source(missing)
 
 
 class _OwnLoop(local):

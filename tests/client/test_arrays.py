@@ -260,7 +260,7 @@ def test_nulls_of_a_column_are_left_out_and_counted_where_no_place_matters(colum
     assert as_kept(column).tolist() == [2**53 + 1, 5]
     with pytest.raises(TypeError, match="has nulls"):
         as_kept(column, null_policy="raise")
-    with pytest.raises(TypeError, match="null_policy is 'omit' or 'raise', and not 'drop'"):
+    with pytest.raises(TypeError, match="null_policy is 'omit', 'raise' or 'propagate', and not 'drop'"):
         as_kept(column, null_policy="drop")
 
 

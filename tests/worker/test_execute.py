@@ -115,7 +115,7 @@ def test_every_result_is_json_that_any_reader_takes(
 ) -> None:
     success = run(kernels, op="sum", source=values(*numbers))
     result = ReduceResult.model_validate_json(json.dumps(success.result, allow_nan=False))
-    assert float(result.value).hex() == hex_ == result.hex
+    assert float(result.number).hex() == hex_ == result.hex
 
 
 def test_a_seed_is_part_of_the_provenance(kernels: Kernels) -> None:

@@ -34,7 +34,7 @@ def cut(spec: ReduceSpec, folders: Folders, workers: int) -> list[Partition]:
     that. Raises InvalidInput and Unavailable."""
     op = op_named(spec.op)
     in_place = op.places or op.sources > 1
-    named = [source.refusing_nulls() if in_place else source for _, source in spec.sources()]
+    named = [source.in_place() if in_place else source for _, source in spec.sources()]
     opened = [source.open(folders) for source in named]
     for source in opened:
         refuse_decimals(source, "a Dask cluster", "backend")

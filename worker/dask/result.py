@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import InputView
@@ -33,10 +33,14 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         raise Unavailable("this slot has no Dask cluster")
     done = reduce_on(attempt.backend, spec, attempt.folders, lambda done, total: attempt.progress(done, total, "bytes"))
     reduction = done.reduction
-    check_length(reduction.value)
+    null = bool(done.nulls) and any(source.propagates_nulls for _, source in spec.sources())
+    if null:
+        reduction = replace(reduction, count=max(0, reduction.count - done.nulls), state=None)
+    else:
+        check_length(reduction.value)
     result = ReduceResult(
-        value=reduction.value,
-        hex=hex_of(reduction.value),
+        value=None if null else reduction.value,
+        hex=None if null else hex_of(reduction.value),
         dtype=reduction.dtype,
         count=reduction.count,
         op=reduction.op,
@@ -52,7 +56,9 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
         partitions=done.workers,
     )
-    point = point_of(attempt, reduction, done.nbytes, dtype=done.dtype, n=done.read, value=repr(reduction.value))
+    point = point_of(
+        attempt, reduction, done.nbytes, dtype=done.dtype, n=done.read, value=None if null else repr(reduction.value)
+    )
     return Success(result.model_dump(mode="json"), (point,))
 
 

@@ -11,6 +11,7 @@ from warpfold.contract.needs import DASK
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.mapped import survive_cuts
+from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, counted
 from warpfold.kernels.source import ArraySource, unchanged
@@ -33,7 +34,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         return run_spread(attempt, spec, inputs)
     op, grouping = op_named(spec.op), spec.grouping()
     in_place = op.places or op.sources > 1 or grouping is not None
-    sources = [(named.refusing_nulls() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
+    sources = [(named.in_place() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
     width = sum(part.dtype.itemsize for part in sources)
     if any(isinstance(part, ArraySource) and part.file is not None for part in sources):
@@ -53,11 +54,13 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     )
     _check_unchanged(spec, sources)
     nbytes = sum(counted(part) * part.dtype.itemsize for part in sources)
-    check_length(reduction.value)
     decoded = [part for part in sources if isinstance(part, SequentialSource)]
+    reduction, null = with_nulls(reduction, sources)
+    if not null:
+        check_length(reduction.value)
     result = ReduceResult(
-        value=reduction.value,
-        hex=hex_of(reduction.value),
+        value=None if null else reduction.value,
+        hex=None if null else hex_of(reduction.value),
         decimal=reduction.decimal,
         dtype=reduction.dtype,
         count=reduction.count,
@@ -76,7 +79,12 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )
     point = point_of(
-        attempt, reduction, nbytes, dtype=source.dtype.name, n=counted(source), value=repr(reduction.value)
+        attempt,
+        reduction,
+        nbytes,
+        dtype=source.dtype.name,
+        n=counted(source),
+        value=None if null else repr(reduction.value),
     )
     return Success(result.model_dump(mode="json"), (point,))
 

@@ -38,6 +38,9 @@ _APART = ("timings", "device", "provenance", "state", "placement")
 
 router = pages()
 
+_NO_VALUE = object()
+"""Stands for the value of a result that has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -127,6 +130,11 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
     ).response(request)
 
 
+def _in_words(value: Any) -> str:
+    """A value as JSON has it."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, Any]:
     result = None if job.result is None else json.loads(job.result)
     return {
@@ -140,8 +148,8 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
 
 
 def _summary(result: dict[str, Any]) -> ResultSummary:
-    value = result.get("value")
-    shown = {"value", "hex", "correctly_rounded"} if value is not None else set()
+    value = result.get("value", _NO_VALUE)
+    shown = {"value", "hex", "correctly_rounded"} if value is not _NO_VALUE else set()
     # `measured` shows lists as tables. A preset's jobs are listed above its result, in their present state.
     rest = {
         name: inner
@@ -150,7 +158,7 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
     }
     others = [json_view_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return ResultSummary(
-        value=None if value is None else str(value).lower() if isinstance(value, bool) else str(value),
+        value=None if value is _NO_VALUE else _in_words(value),
         hexadecimal=result.get("hex"),
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),

@@ -19,7 +19,7 @@ def reduction(result: ReduceResult) -> tuple[Table, ...]:
         result.strategy,
         result.backend,
         f"{result.count:,}",
-        exactly(result.value),
+        "null" if result.value is None else exactly(result.value),
         result.hex or "",
         yes_or_no(result.correctly_rounded),
         milliseconds(result.timings.kernel_ms),

@@ -41,7 +41,7 @@ def _known(study: Study, case: CorrectnessCase, what: str, job: str) -> Compared
     if result is None:
         return published.missing(study.why_missing(job))
     verdict = Verdict.AGREES if result.value == case.published else Verdict.DIFFERS
-    return published.beside(exactly(result.value), machine(result.device), verdict)
+    return published.beside(exactly(result.number), machine(result.device), verdict)
 
 
 def _random(study: Study, case: CorrectnessCase, what: str, job: str) -> Compared:
@@ -55,8 +55,8 @@ def _random(study: Study, case: CorrectnessCase, what: str, job: str) -> Compare
     if error is None:
         return published.missing("the exact sum of the same array is not there, or is 0")
     why = (
-        f"the report's array is not known; here the sum of {result.count:,} elements is {exactly(exact.value)}, "
-        f"correctly rounded, and {what} gives {exactly(result.value)}"
+        f"the report's array is not known; here the sum of {result.count:,} elements is {exactly(exact.number)}, "
+        f"correctly rounded, and {what} gives {exactly(result.number)}"
     )
     return published.beside(f"{figure(error)} (against the exact sum)", machine(result.device), Verdict.OTHER_DATA, why)
 
@@ -66,9 +66,9 @@ def _case(case: CorrectnessCase) -> str:
 
 
 def _relative(result: ReduceResult, exact: ReduceResult) -> float | None:
-    if not exact.value:
+    if not exact.number:
         return None
-    return abs(float(result.value) - float(exact.value)) / abs(float(exact.value))
+    return abs(float(result.number) - float(exact.number)) / abs(float(exact.number))
 
 
 def _thrust(study: Study) -> tuple[Finding, ...]:
@@ -77,11 +77,11 @@ def _thrust(study: Study) -> tuple[Finding, ...]:
     if ours is None or thrust is None:
         return ()
     if ours.hex == thrust.hex:
-        text = f"The report's kernel and Thrust give the same float32 here too, {exactly(ours.value)}."
+        text = f"The report's kernel and Thrust give the same float32 here too, {exactly(ours.number)}."
         return (Finding(verdict=Verdict.AGREES, text=text),)
     text = (
         f"The report found its kernel and Thrust equal to the bit. On this machine, with other numbers, they are not: "
-        f"{exactly(ours.value)} and {exactly(thrust.value)}. Both add in float32, in different orders; equality was "
+        f"{exactly(ours.number)} and {exactly(thrust.number)}. Both add in float32, in different orders; equality was "
         "chance."
     )
     return (Finding(verdict=Verdict.DIFFERS, text=text),)

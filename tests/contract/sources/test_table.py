@@ -234,7 +234,7 @@ def _nested(depth: int) -> dict[str, Any]:
         {"filter": {"op": "and", "of": []}},
         {"filter": _nested(16)},
         {"filter": {"op": "or", "of": [{"op": "or", "of": [_nested(0)] * 600}] * 2}},
-        {"null_policy": "propagate"},
+        {"null_policy": "drop"},
         {"dtype": "decimal"},
         {"array": "x"},
     ],

@@ -13,7 +13,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import text
 from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.ops import NanPolicy, NullPolicy
 from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource
 
@@ -29,7 +29,9 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def column(path: Path, content: str, *, refuse_nulls: bool = False) -> Iterator[SequentialSource]:
     path.write_text(content)
     with path.open("rb") as file:
-        source = open_column(file, ColumnWanted("x", delimiter=",", refuse_nulls=refuse_nulls))
+        source = open_column(
+            file, ColumnWanted("x", delimiter=",", nulls=NullPolicy.RAISE if refuse_nulls else NullPolicy.OMIT)
+        )
         assert isinstance(source, SequentialSource)
         yield source
 
