@@ -6,6 +6,8 @@ in memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import pyarrow
@@ -40,8 +42,8 @@ def group_by(
     Keys are integers, truth values or strings; with `dropna` rows with a null key are left out. Nulls among the
     elements are left out, a NaN makes its value NaN, and the value of fewer than `min_count` elements is null. With
     `states` the table is one of exact states (docs/exact-state.md), which `POST /v1/states/merge` and the client add
-    up with others. Raises InvalidInput that names the column, key or op that cannot be taken, and for more groups than
-    `max_groups`.
+    up with others. A relation of DuckDB is executed first, and DuckDB holds its rows meanwhile. Raises InvalidInput
+    that names the column, key or op that cannot be taken, and for more groups than `max_groups`.
     """
     names = [by] if isinstance(by, str) else list(by)
     columns = list(dict.fromkeys(column for _, column in values.values()))
@@ -92,5 +94,26 @@ def _opened(batches: Batches, columns: Sequence[str]) -> tuple[Any, Iterator[Any
         return scanner.projected_schema, scanner.to_batches()
     if not hasattr(batches, "__arrow_c_stream__"):
         raise TypeError(f"{type(batches).__name__} hands out no batches of Arrow: it has no __arrow_c_stream__")
-    reader = pyarrow.RecordBatchReader.from_stream(batches)
+    reader = _executed(batches) if _is_relation(batches) else pyarrow.RecordBatchReader.from_stream(batches)
     return reader.schema, reader
+
+
+def _is_relation(batches: Batches) -> bool:
+    return type(batches).__module__.partition(".")[0] in ("duckdb", "_duckdb")
+
+
+def _executed(relation: Any) -> "pyarrow.RecordBatchReader":
+    """The batches of a relation of DuckDB whose rows are all there.
+
+    A stream that DuckDB makes row by row ends early, and without an error, as soon as its connection does anything
+    else; and two threads that begin streams of one connection may get each other's.
+    """
+    with _turn():
+        relation.execute()
+        return pyarrow.RecordBatchReader.from_stream(relation)
+
+
+@cache
+def _turn() -> Lock:
+    """The lock of whoever executes a relation: one for all, because a relation does not tell its connection."""
+    return Lock()

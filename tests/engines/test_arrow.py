@@ -1,5 +1,6 @@
 """Whatever hands out batches of Arrow is reduced by key, batch by batch, to one and the same table."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import datafusion
@@ -43,6 +44,30 @@ def test_every_engine_gives_the_values_of_rationals(how: str) -> None:
         assert same(row["total"], true_sum(column))
         assert same(row["usual"], true_mean(column))
     assert len(made) == len(GROUPS)
+
+
+def test_rows_of_duckdb_are_whole_whatever_else_their_connection_does() -> None:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    relation = connection.sql("SELECT i % 2 AS k, 1 AS x FROM range(3_000_000) t(i)")
+    _, batches = arrow._opened(relation, ["k", "x"])
+    rows = next(batches).num_rows
+    assert connection.execute("SELECT 5").fetchone() == (5,)  # DuckDB would end a stream of its own here
+    assert rows + sum(batch.num_rows for batch in batches) == 3_000_000
+
+
+def test_threads_of_one_connection_of_duckdb_get_their_own_rows() -> None:
+    connection = duckdb.connect()
+    query = "SELECT {} AS k, i AS x FROM range({}) t(i)"
+    relations = [connection.sql(query.format(n, 1000 + n)) for n in range(4)]
+
+    def rows(n: int) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = arrow.group_by(relations[n], "k", {"n": ("sum", "x")}).to_pylist()
+        return listed
+
+    with ThreadPoolExecutor(4) as threads:
+        for n, made in zip([0, 1, 2, 3] * 15, threads.map(rows, [0, 1, 2, 3] * 15), strict=True):
+            assert made == [{"k": n, "n": (1000 + n) * (999 + n) // 2}]
 
 
 def test_states_come_as_a_table_of_states() -> None:
