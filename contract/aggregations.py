@@ -82,9 +82,9 @@ def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
         )
 
 
-def check_on_gpu(aggregations: Sequence[AggregationSpec], *, states: bool) -> None:
-    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these, or gives no states."""
+def check_on_gpu(aggregations: Sequence[AggregationSpec]) -> None:
+    """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these."""
     for asked in aggregations:
         op, known = op_named(asked.op), None if asked.source is None else asked.source.known_dtype
-        if "cuda" not in keyed_backends(op, known, states=states):
-            raise InvalidInput(refused_by_key(op, known, states=states), "backend")
+        if "cuda" not in keyed_backends(op, known):
+            raise InvalidInput(refused_by_key(op, known), "backend")

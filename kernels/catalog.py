@@ -94,24 +94,17 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
     )
 
 
-def keyed_backends(op: Op, dtype: DType | None, *, states: bool = False) -> tuple[str, ...]:
+def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     """The backends on which `op` is reduced by key: a GPU neither multiplies elements there, nor adds squares of
-    integers of 64 bits. A GPU gives exact `states` of float64 and of integers alone, until a test on a GPU has shown
-    those of shorter floats to be right to the last bit. A dtype of None is not known yet."""
-    if states and dtype is not None and dtype.is_float and dtype.itemsize < 8:
-        return ("cpu",)
+    integers of 64 bits. A dtype of None is not known yet."""
     squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None
     wide = squares and dtype is not None and not dtype.is_float and dtype.itemsize == 8
     return ("cpu",) if wide or op.fold == "product" or op.sources > 1 else ("cpu", "cuda")
 
 
-def refused_by_key(op: Op, dtype: DType | None, *, states: bool = False) -> str:
+def refused_by_key(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this by key."""
     what = op.name if dtype is None else _named(op, dtype, None)
-    if states and "cuda" in keyed_backends(op, dtype):
-        return (
-            f"by key a GPU gives exact states of float64 and of integers, not of {what}; give the backend cpu or auto"
-        )
     return (
         "by key a GPU computes all ops but prod, and squares of int64 and uint64, and not "
         f"{what} so far; give the backend cpu or auto"

@@ -127,7 +127,7 @@ class GroupbySpec(Task):
                         "a null has no exact state: give states with null_policy omit or raise", f"{where}.null_policy"
                     )
         if self.backend == "cuda":
-            check_on_gpu(self.aggregations, states=self.states)
+            check_on_gpu(self.aggregations)
         return self
 
     def _check_sources(self) -> None:

@@ -12,8 +12,6 @@ import numpy as np
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.catalog import (
     grouped_backends,
-    keyed_backends,
-    refused_by_key,
     refused_on_gpu,
     resolve,
     resolve_grouped,
@@ -215,15 +213,11 @@ class CudaBackend:
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
         """Reduce the rows of each group, which fit into the GPU's memory.
 
-        Raises InvalidInput naming "backend" for an op, a dtype or states that a GPU does not give, "max_groups" or
+        Raises InvalidInput naming "backend" for an op of a dtype that a GPU does not compute, "max_groups" or
         "nan_policy"; what reading of the source raises; OutOfMemory or CudaError.
         """
         if plan.null_policy is NullPolicy.PROPAGATE:
             return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
-        for asked in plan.aggregations:
-            dtype = source.dtypes[asked.column]
-            if "cuda" not in keyed_backends(asked.op, dtype, states=plan.states):
-                raise InvalidInput(refused_by_key(asked.op, dtype, states=plan.states), "backend")
         with self._gpu.active(), cuda_errors("groups by key"):
             return group_by(self._gpu, self._stager, source, plan, progress)
 

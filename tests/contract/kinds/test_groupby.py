@@ -47,14 +47,9 @@ def test_a_gpu_takes_what_it_computes_and_unasked_only_many_rows_that_it_makes()
     with pytest.raises(ValidationError, match=r"by key a GPU computes .* and not var of int64"):
         of(9, aggregations=[wide], backend="cuda")
     assert of(9, aggregations=[wide]).needs() == "cpu"
-    short = {"source": {"type": "generate", "distribution": "normal", "n": 9, "dtype": "float32"}}
-    with pytest.raises(
-        ValidationError, match="a GPU gives exact states of float64 and of integers, not of sum of float32"
-    ):
-        of(9, aggregations=[short], states=True, backend="cuda")
-    assert of(9, aggregations=[short], backend="cuda").needs() == "cuda"
-    whole = {"source": {**short["source"], "dtype": "float64"}}
-    assert of(9, aggregations=[whole], states=True, backend="cuda").needs() == "cuda"
+    for dtype in ("bfloat16", "float32", "float64"):
+        short = {"source": {"type": "generate", "distribution": "normal", "n": 9, "dtype": dtype}}
+        assert of(9, aggregations=[short], states=True, backend="cuda").needs() == "cuda"
     assert of(1 << 24, states=True).needs() == "cpu"
 
 
