@@ -18,9 +18,14 @@ from warpfold.kernels.keyed import Aggregation, GroupColumn, GroupPlan, GroupTab
 from warpfold.kernels.ops import NullPolicy, op_named
 
 
-def open_rows(spec: GroupbySpec, folders: Folders) -> KeyedSource:
-    """The rows that `spec` reduces. Raises InvalidInput with the field that is at fault, and Unavailable."""
-    rows = _side_by_side(spec, folders) if spec.source is None else _of_table(spec, spec.source.open_table(folders))
+def open_rows(spec: GroupbySpec, folders: Folders, between: tuple[int, int] | None = None) -> KeyedSource:
+    """The rows that `spec` reduces; with `between` those of a range of a table's row groups, or a range of rows of
+    arrays that are read by position. Raises InvalidInput with the field that is at fault, and Unavailable."""
+    if spec.source is None:
+        rows = _side_by_side(spec, folders, between)
+    else:
+        frame = spec.source.open_table(folders)
+        rows = _of_table(spec, frame if between is None else frame.between(*between))
     numbers = column_numbers(spec)
     for index, asked in enumerate(spec.aggregations):
         is_float = rows.dtypes[numbers[index]].is_float
@@ -45,7 +50,7 @@ def _of_table(spec: GroupbySpec, frame: Frame) -> KeyedSource:
         return rows_of_frame(spec, frame, refuse_nulls=refuse)
 
 
-def _side_by_side(spec: GroupbySpec, folders: Folders) -> KeyedSource:
+def _side_by_side(spec: GroupbySpec, folders: Folders, between: tuple[int, int] | None) -> KeyedSource:
     keys: list[tuple[str, Any, str]] = []
     for index, key in enumerate(spec.by):
         assert key.source is not None, "each key has a source"
@@ -64,7 +69,7 @@ def _side_by_side(spec: GroupbySpec, folders: Folders) -> KeyedSource:
         where = f"aggregations.{spec.aggregations.index(asked)}"
         with _in_field(where):
             columns.append((asked.label, asked.source.in_place().open(folders), f"{where}.source"))
-    return keyed_arrays(keys, columns)
+    return keyed_arrays(keys, columns, between)
 
 
 @contextmanager

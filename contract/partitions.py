@@ -6,7 +6,6 @@ from pydantic import Field
 
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.ops import Op
 from warpfold.kernels.partitions import combines
 from warpfold.kernels.strategy import AUTO, EXACT
@@ -27,25 +26,20 @@ PartitionsField = Annotated[
 ]
 
 
-def check_partitioned(
-    op: Op, strategy: str, grouping: Grouping | None, partitions: int | None, *, of_dask: bool
-) -> bool:
+def check_partitioned(op: Op, strategy: str, partitions: int | None, *, of_dask: bool, field: str = "op") -> bool:
     """Whether a reduction is one over partitions. Raises InvalidInput naming the field where they cannot be combined to
-    what is asked for, and where partitions are asked for of another backend."""
+    what is asked for, `field` for the op, and where partitions are asked for of another backend."""
     if not of_dask:
         if partitions is not None:
             raise InvalidInput("partitions are for the backend dask", "partitions")
         return False
     if not combines(op):
-        raise InvalidInput(f"{op.name} is not combined from partitions; give the backend cpu, cuda or auto", "op")
+        raise InvalidInput(f"{op.name} is not combined from partitions; give the backend cpu, cuda or auto", field)
     if strategy not in (AUTO, EXACT):
         raise InvalidInput(
             f"partitions are combined from exact states, and strategy {strategy!r} gives none; give {EXACT} or {AUTO}",
             "strategy",
         )
-    if grouping is not None:
-        field = "axis" if isinstance(grouping, AlongAxes) else "segments"
-        raise InvalidInput("a Dask cluster reduces to one value so far; give the backend cpu, cuda or auto", field)
     return True
 
 

@@ -56,12 +56,12 @@ def blocks(
         yield from _of_segments(sources, shape, grouping, most)
         return
     for part in _parts(shape, grouping.reduced(len(shape)), most):
-        selected = [_selected(source, shape, part) for source in sources]
-        if any(source is None for source in selected):
+        taken = [selected(source, shape, part) for source in sources]
+        if any(source is None for source in taken):
             yield Block(tuple(sources), shape, grouping, whole)
             return
         lengths = tuple(index.stop - index.start for index in part)
-        pieces = tuple(source for source in selected if source is not None)
+        pieces = tuple(source for source in taken if source is not None)
         yield Block(pieces, lengths, grouping, prod(grouping.result_shape(lengths)))
 
 
@@ -131,7 +131,7 @@ def _parts(shape: tuple[int, ...], reduced: Sequence[int], most: int) -> Iterato
             yield tuple(part)
 
 
-def _selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Source | None:
+def selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Source | None:
     """A part of a source by position; None of one that is no array and whose part is not in one piece."""
     cut = next((axis for axis, index in enumerate(part) if index.stop - index.start != 1), len(shape) - 1)
     if all(index == slice(0, length) for index, length in zip(part[cut + 1 :], shape[cut + 1 :], strict=True)):

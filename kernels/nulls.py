@@ -95,13 +95,18 @@ GroupBy = Callable[[KeyedSource, GroupPlan], GroupTable]
 
 
 def group_with_nulls(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:
-    """Reduce by key where nulls propagate: beside each column a column of truth values says where its nulls are, and
-    these are counted by the same keys. Raises as `group_by`, and InvalidInput naming "states" where states are asked
+    """Reduce by key where nulls propagate. Raises as `group_by`, and InvalidInput naming "states" where states are asked
     for."""
     if plan.states:
         raise InvalidInput("a null has no exact state: give states with null_policy omit or raise", "states")
-    columns, given = len(source.dtypes), len(plan.aggregations)
-    read = sorted({asked.column for asked in plan.aggregations})
+    table = group_by(*with_columns_of_nulls(source, plan))
+    return replace(table, columns=null_where_counted(table.columns, plan))
+
+
+def with_columns_of_nulls(source: KeyedSource, plan: GroupPlan) -> tuple[KeyedSource, GroupPlan]:
+    """The rows with a column of truth values for each that is reduced, which says where its nulls are; and a plan that
+    counts these by the same keys, behind its other aggregations."""
+    columns, read = len(source.dtypes), _columns_read(plan)
     counts = [
         Aggregation(op_named(COUNTED_BY), columns + place, f"{source.column_names[column]} is null")
         for place, column in enumerate(read)
@@ -113,11 +118,24 @@ def group_with_nulls(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) ->
         begin=lambda: (_with_truths(part, read) for part in source.begin()),
         whole=None,
     )
-    wider = replace(plan, aggregations=(*plan.aggregations, *counts), null_policy=NullPolicy.OMIT)
-    table = group_by(beside, wider)
-    nulls = {column: table.columns[given + place].values for place, column in enumerate(read)}
-    named = zip(plan.aggregations, table.columns, strict=False)
-    return replace(table, columns=tuple(_null_where(column, nulls[asked.column] > 0) for asked, column in named))
+    return beside, replace(plan, aggregations=(*plan.aggregations, *counts), null_policy=NullPolicy.OMIT)
+
+
+def counted_beside(plan: GroupPlan) -> int:
+    """How many counts of nulls `with_columns_of_nulls` adds to the aggregations."""
+    return len(_columns_read(plan))
+
+
+def null_where_counted(columns: Sequence[GroupColumn], plan: GroupPlan) -> tuple[GroupColumn, ...]:
+    """The columns of the plan, which counts of nulls follow, with nulls where any were counted."""
+    given = len(plan.aggregations)
+    nulls = {column: columns[given + place].values for place, column in enumerate(_columns_read(plan))}
+    named = zip(plan.aggregations, columns, strict=False)
+    return tuple(_null_where(column, nulls[asked.column] > 0) for asked, column in named)
+
+
+def _columns_read(plan: GroupPlan) -> list[int]:
+    return sorted({asked.column for asked in plan.aggregations})
 
 
 def _with_truths(part: KeyedPart, columns: Sequence[int]) -> KeyedPart:

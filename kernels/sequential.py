@@ -221,6 +221,16 @@ def gathered(source: Elements) -> Source:
     return ArraySource(np.concatenate(parts) if parts else np.empty(0, source.dtype.numpy))
 
 
+def shaped(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, tuple[int, ...]]:
+    """The source and the shape of its elements, which is `known` or the source's own. All elements are read first where
+    their number is not known otherwise."""
+    shape = known or shape_of(source)
+    if shape is not None:
+        return source, shape
+    source = gathered(source)
+    return source, (source.count,)
+
+
 @contextmanager
 def ahead(items: Iterator[T]) -> Iterator[Iterator[T]]:
     """The same items, each made by a thread while the one before is in use. The thread has ended when the block is

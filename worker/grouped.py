@@ -1,7 +1,8 @@
 """Reductions along axes and by segments, to an array of values: a part of the kind `reduce`. Many values stand in the
 result; very many are stored in files."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -12,16 +13,17 @@ from warpfold.contract.groupings import MOST_RESULTS, check_results, field_of
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
+from warpfold.contract.partitions import PartitionsView
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
 from warpfold.kernels.blocks import MOST_OF_BLOCK, MOST_ON_GPU, Block, blocks
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, gathered, shape_of
+from warpfold.kernels.sequential import Elements, SequentialSource, shaped
 from warpfold.kernels.spread import together
 from warpfold.kernels.state_tables import TableOfStates
 from warpfold.worker.artefacts import ArtefactWriter, Stored
@@ -38,10 +40,10 @@ def run_grouped(
         raise Unavailable("this slot does not reduce along axes and by segments")
     read_in_order = [part for part in (source, other) if isinstance(part, SequentialSource)]
     both = [part for part in (source, other) if part is not None]
-    source, shape = _with_shape(source, spec.source.known_shape)
+    source, shape = shaped(source, spec.source.known_shape)
     if other is not None:
         assert spec.other is not None, "the second source is the spec's"
-        other, beside = _with_shape(other, spec.other.known_shape)
+        other, beside = shaped(other, spec.other.known_shape)
         if isinstance(grouping, AlongAxes) and beside != shape:
             raise InvalidInput(f"{spec.op} needs two sources of one shape, not {shape} and {beside}", "other")
     result_shape = check_results(grouping, shape)
@@ -63,25 +65,59 @@ def run_grouped(
             nulls = nulls_of_values(attempt.backend, both, shape, grouping)
             reduction = without_values_of_nulls(reduction, nulls)
         count = sum(reduction.counted())
-    stands = whole.values <= MOST_RESULTS
+    read = [remote for part in read_in_order for remote in part.tally.objects]
+    done = ManyValues(
+        replace(reduction, shape=result_shape),
+        count,
+        nulls_met(both),
+        stored,
+        width * prod(shape),
+        prod(shape),
+        source.dtype.name,
+    )
+    return success_of(attempt, spec, done, InputView.of(read, inputs, fingerprint=spec.fingerprint))
+
+
+@dataclass(frozen=True, slots=True)
+class ManyValues:
+    """A reduction to many values, how many elements entered them all, how many nulls did not, what was stored of it, and
+    what it read: bytes, elements and their dtype. It has its values where a result holds them."""
+
+    reduction: GroupedReduction
+    count: int
+    nulls: int
+    stored: Stored | None
+    nbytes: int
+    elements: int
+    dtype: str
+
+
+def success_of(
+    attempt: Attempt,
+    spec: ReduceSpec,
+    done: ManyValues,
+    read: InputView | None,
+    partitions: PartitionsView | None = None,
+) -> Success:
+    """What the child says of the reduction. Raises InvalidInput for an integer too long to be served."""
+    reduction = done.reduction
+    stands = prod(reduction.shape) <= MOST_RESULTS
     values = reduction.listed() if stands else None
     for value in values or ():
         if value is not None:
             check_length(value)
-    nbytes = width * prod(shape)
-    read = [remote for part in read_in_order for remote in part.tally.objects]
     real = reduction.dtype in DTYPES and DTYPES[reduction.dtype].is_float
     hexes = None if values is None else tuple(None if value is None else hex_of(value) for value in values)
     result = ReduceArrayResult(
-        shape=result_shape,
+        shape=reduction.shape,
         values=values,
         hex=hexes if real else None,
         dtype=reduction.dtype,
-        count=count,
+        count=done.count,
         counts=reduction.counted() if stands else None,
-        artefact=None if stored is None else stored.artefact,
-        nulls=nulls_met(both),
-        input=InputView.of(read, inputs, fingerprint=spec.fingerprint),
+        artefact=None if done.stored is None else done.stored.artefact,
+        nulls=done.nulls,
+        input=read,
         op=reduction.op,
         strategy=reduction.strategy,
         kernel=reduction.kernel,
@@ -89,11 +125,12 @@ def run_grouped(
         backend=attempt.device.backend,
         device=attempt.device,
         placement=attempt.placed(spec),
-        timings=timings_of(attempt, reduction, nbytes),
+        timings=timings_of(attempt, reduction, done.nbytes),
         provenance=attempt.provenance,
+        partitions=partitions,
     )
-    point = point_of(attempt, reduction, nbytes, dtype=source.dtype.name, n=prod(shape))
-    return Success(result.model_dump(mode="json"), (point,), None if stored is None else stored.note)
+    point = point_of(attempt, reduction, done.nbytes, dtype=done.dtype, n=done.elements)
+    return Success(result.model_dump(mode="json"), (point,), None if done.stored is None else done.stored.note)
 
 
 def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: Progress) -> GroupedReduction:
@@ -118,18 +155,10 @@ def _reduced_to_files(
     blocks together, with values only where a result holds them, how many elements entered the values, and what was
     stored."""
     grouping, shape, sources = whole.grouping, whole.shape, whole.sources
-    result_shape, width = grouping.result_shape(shape), sum(source.dtype.itemsize for source in sources)
-    first, total, done, count, values = sources[0].dtype, prod(shape), 0, 0, 0
-    each = None
-    omits = (first.is_float and spec.nan_policy is NanPolicy.OMIT) or nulls is not None
-    if isinstance(grouping, AlongAxes) and not omits:
-        each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
-    op, dtypes = op_named(spec.op), [source.dtype for source in sources]
-    described = TableOfStates.of_array(result_shape, op, dtypes, spec.ddof) if spec.states else None
+    width, total, done, count, values = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0, 0
+    dtypes = [source.dtype for source in sources]
     parts: list[GroupedReduction] = []
-    with ArtefactWriter(
-        attempt, result_shape, result_dtype(op, *dtypes), each=each, field=field_of(grouping), described=described
-    ) as writer:
+    with writer_of(attempt, spec, grouping, shape, dtypes, omits=nulls is not None) as writer:
         on_cpu = attempt.device.backend == "cpu"
         for block in blocks(sources, shape, grouping, MOST_OF_BLOCK if on_cpu else MOST_ON_GPU, strips=on_cpu):
             before = done
@@ -154,11 +183,22 @@ def _reduced_to_files(
         return together(parts), count, writer.finish()
 
 
-def _with_shape(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, tuple[int, ...]]:
-    """The source and the shape of its elements. All elements are read first where their number is not known
-    otherwise."""
-    shape = known or shape_of(source)
-    if shape is not None:
-        return source, shape
-    source = gathered(source)
-    return source, (source.count,)
+def writer_of(
+    attempt: Attempt,
+    spec: ReduceSpec,
+    grouping: Grouping,
+    shape: tuple[int, ...],
+    dtypes: Sequence[DType],
+    *,
+    omits: bool,
+) -> ArtefactWriter:
+    """A writer for the values of an array of `shape` of elements of `dtypes`, some of which are left out with `omits`.
+    Raises as `ArtefactWriter`."""
+    op, result_shape, each = op_named(spec.op), grouping.result_shape(shape), None
+    omits |= dtypes[0].is_float and spec.nan_policy is NanPolicy.OMIT
+    if isinstance(grouping, AlongAxes) and not omits:
+        each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
+    described = TableOfStates.of_array(result_shape, op, dtypes, spec.ddof) if spec.states else None
+    return ArtefactWriter(
+        attempt, result_shape, result_dtype(op, *dtypes), each=each, field=field_of(grouping), described=described
+    )

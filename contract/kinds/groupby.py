@@ -8,14 +8,15 @@ from pydantic.config import JsonDict
 
 from warpfold.contract.aggregations import AggregationSpec, KeyColumn, check_multiplies, check_on_gpu
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.fields import MAX_ELEMENTS, BackendName, JobOptions
+from warpfold.contract.fields import MAX_ELEMENTS, GroupsBackendName, JobOptions
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import LARGE_ON_GPU, MOST_RESULTS, StatesField
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
 from warpfold.contract.kinds.spec import Task, moved_from
-from warpfold.contract.needs import GPU_FIRST
+from warpfold.contract.needs import DASK, GPU_FIRST
+from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.reduction_examples import REDUCE_EXAMPLE
 from warpfold.contract.sources import Source, summary_of_source
@@ -26,6 +27,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.keyed import MOST_GROUPS
 from warpfold.kernels.operands import check_arity, check_states
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.strategy import AUTO
 
 MOST_KEYS = 16
 MOST_AGGREGATIONS = 64
@@ -95,13 +97,14 @@ class GroupbySpec(Task):
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
-    backend: BackendName = Field(
+    backend: GroupsBackendName = Field(
         "auto",
         description="Backend of the slot. `auto` takes a GPU only for 16,777,216 and more rows whose integer keys and "
-        "columns are all made there.",
+        "columns are all made there. dask reduces partitions on the workers of a Dask cluster.",
     )
     states: StatesField = False
     fingerprint: FingerprintField = False
+    partitions: PartitionsField = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -119,6 +122,7 @@ class GroupbySpec(Task):
             dtype = None if asked.source is None else asked.source.known_dtype
             if dtype is not None:
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
+            check_partitioned(op, AUTO, self.partitions, of_dask=self.backend == DASK, field=f"aggregations.{index}.op")
         self._check_names()
         if self.states:
             for where, source in self.sources():
@@ -192,7 +196,7 @@ class GroupbySpec(Task):
         large = all((source.known_count or 0) >= LARGE_ON_GPU for source in sources)
         return made and large and all("cuda" in asked.backends() for asked in self.aggregations)
 
-    def moved(self, backend: BackendName) -> Mapping[str, Any]:
+    def moved(self, backend: GroupsBackendName) -> Mapping[str, Any]:
         return moved_from(self.backend, backend)
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:
@@ -208,7 +212,7 @@ class GroupbySpec(Task):
         return parts
 
     def small(self) -> bool:
-        if self.states:
+        if self.states or self.backend == DASK:
             return False
         counts = [source.known_count for _, source in self.sources()]
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
@@ -279,9 +283,10 @@ class BriefGroupbySpec(JobOptions):
     min_count: int
     max_groups: int
     nan_policy: NanPolicy
-    backend: BackendName
+    backend: GroupsBackendName
     states: StatesField = False
     fingerprint: FingerprintField = False
+    partitions: PartitionsField = None
 
 
 class GroupKeys(Frozen):
@@ -360,10 +365,11 @@ class GroupTableResult(Frozen):
         "`buckets` for many, `runs` for sorted keys, or `sorted`.",
     )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
-    backend: Literal["cpu", "cuda"]
+    backend: Literal["cpu", "cuda", "dask"]
     device: DeviceView
     timings: Timings
     provenance: Provenance
+    partitions: SpreadField = None
 
 
 class GroupbyResult(GroupTableResult):

@@ -156,7 +156,7 @@ class ReduceSpec(Task):
     def _claimed(self) -> Self:
         able = self.backends()
         op, dtype, grouping = op_named(self.op), self.source.known_dtype, self.grouping()
-        if check_partitioned(op, self.strategy, grouping, self.partitions, of_dask=self.backend == DASK):
+        if check_partitioned(op, self.strategy, self.partitions, of_dask=self.backend == DASK):
             return self
         if self.backend == GANG:
             check_gang(op, dtype, grouping, able, states=self.states)

@@ -19,27 +19,45 @@ from warpfold.kernels.formats.tables import dtype_of_column, random_access
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.nulls import keeps_nulls, truths_of
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, gathered
+from warpfold.kernels.source import part_of
 
 
 @dataclass(frozen=True)
 class Frame:
     """Columns of a table, of a schema of pyarrow. `make` begins to read the named ones, in record batches and in order;
-    `likely` is how many rows there may be."""
+    `likely` is how many rows there may be. Of a table in row groups `groups` says how many rows each has, before a
+    filter takes some, and `make_groups` begins to read groups start … stop − 1."""
 
     schema: Any
     make: Callable[[Sequence[str]], Iterator[Any]]
     likely: int
     tally: Tally = field(default_factory=Tally)
+    groups: tuple[int, ...] = ()
+    make_groups: Callable[[Sequence[str], int, int], Iterator[Any]] | None = None
+
+    def between(self, start: int, stop: int) -> Self:
+        """The rows of row groups start … stop − 1."""
+
+        def make(columns: Sequence[str]) -> Iterator[Any]:
+            assert self.make_groups is not None, "asked only of a table in row groups"
+            return self.make_groups(columns, start, stop)  # and holds this frame, whose file is open as long
+
+        return replace(self, make=make, likely=sum(self.groups[start:stop]), groups=(), make_groups=None)
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same columns, which are read within a context of their own, which may tell faults in other words."""
-        begin = self.make
+        begin, begin_groups = self.make, self.make_groups
 
         def make(columns: Sequence[str]) -> Iterator[Any]:
             with context():
                 yield from begin(columns)
 
-        return replace(self, make=make)
+        def make_groups(columns: Sequence[str], start: int, stop: int) -> Iterator[Any]:
+            assert begin_groups is not None
+            with context():
+                yield from begin_groups(columns, start, stop)
+
+        return replace(self, make=make, make_groups=None if begin_groups is None else make_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +100,20 @@ def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
     schema = file_format.make_fragment(random_access(file)).physical_schema
     condition = _filtered(rows, schema)
 
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
+    def batches(columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         fragment = file_format.make_fragment(random_access(file))
+        if stop is not None:
+            fragment = fragment.subset(row_group_ids=list(range(start, stop)))
         scanner = fragment.scanner(
             schema=schema, columns=list(columns), filter=condition, batch_size=PART_ROWS, batch_readahead=4
         )
         return iter(scanner.to_batches())
 
-    return Frame(schema, _told(batches), file_format.make_fragment(random_access(file)).count_rows())
+    fragment = file_format.make_fragment(random_access(file))
+    groups = tuple(int(group.num_rows) for group in fragment.row_groups) if kind is Format.PARQUET else ()
+    return Frame(
+        schema, _told(batches), fragment.count_rows(), groups=groups, make_groups=_told(batches) if groups else None
+    )
 
 
 def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
@@ -125,13 +149,13 @@ def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimit
     return Frame(schema, _told(batches), file.seek(0, 2) // 16)
 
 
-def _told(batches: Callable[[Sequence[str]], Iterator[Any]]) -> Callable[[Sequence[str]], Iterator[Any]]:
+def _told(batches: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
     """The same batches; what pyarrow raises while they are read is InvalidInput."""
 
-    def told(columns: Sequence[str]) -> Iterator[Any]:
+    def told(columns: Sequence[str], *groups: int) -> Iterator[Any]:
         pyarrow = required("pyarrow", "tables")
         with damaged("cannot be read to its end", pyarrow.ArrowException, OSError, ValueError):
-            yield from batches(columns)
+            yield from batches(columns, *groups)
 
     return told
 
@@ -223,11 +247,13 @@ def _cells(column: Any, start: int, wanted: Wanted, refuse_nulls: bool) -> Cells
 
 
 def keyed_arrays(
-    keys: Sequence[tuple[str, Elements | Any, str]], columns: Sequence[tuple[str, Elements, str]]
+    keys: Sequence[tuple[str, Elements | Any, str]],
+    columns: Sequence[tuple[str, Elements, str]],
+    between: tuple[int, int] | None = None,
 ) -> KeyedSource:
-    """Rows of arrays that stand side by side: each with its name and the field of the request that has it; keys are
-    elements, or an array of pyarrow. Raises InvalidInput with the field of an array of another length, or of keys that
-    are none."""
+    """Rows of arrays that stand side by side, or a range of them: each array with its name and the field of the request
+    that has it; keys are elements, or an array of pyarrow. Raises InvalidInput with the field of an array of another
+    length, or of keys that are none."""
     pyarrow = required("pyarrow", "tables")
     for _, array, where in (*keys, *columns):
         refuse_decimals(array, "a group-by", where)
@@ -238,14 +264,27 @@ def keyed_arrays(
     nulls = [gathered(truths_of(array)) if keeps_nulls(array) else None for _, array, _ in columns]
     sources = [(name, gathered(array), where) for name, array, where in columns]
     first, *others = [(where, _length(array)) for _, array, where in (*held, *sources)]
-    for where, count in others:
-        if count != first[1]:
-            raise InvalidInput(f"has {count:,} elements, and {first[0]} {first[1]:,}: a row needs one of each", where)
+    for where, length in others:
+        if length != first[1]:
+            raise InvalidInput(f"has {length:,} elements, and {first[0]} {first[1]:,}: a row needs one of each", where)
     types = []
     for name, array, where in held:
         kind = array.type if isinstance(array, pyarrow.Array) else _type_of(array.dtype)
         check_key(name, kind, where)
         types.append(kind)
+    count = first[1]
+    if between is not None:
+        start, stop = between
+        count = stop - start
+        held = [
+            (
+                name,
+                array.slice(start, count) if isinstance(array, pyarrow.Array) else part_of(array, start, stop),
+                where,
+            )
+            for name, array, where in held
+        ]
+        sources = [(name, part_of(array, start, stop), where) for name, array, where in sources]
 
     def rows(start: int, stop: int) -> KeyedRows:
         taken = tuple(
@@ -261,8 +300,8 @@ def keyed_arrays(
         return KeyedRows(start, taken, tuple(cells))
 
     def parts() -> Iterator[KeyedPart]:
-        for start in range(0, first[1], PART_ROWS):
-            stop = min(start + PART_ROWS, first[1])
+        for start in range(0, count, PART_ROWS):
+            stop = min(start + PART_ROWS, count)
             yield KeyedPart(start, stop, partial(rows, start, stop))
 
     by_position = len(held) == 1 and not isinstance(held[0][1], pyarrow.Array) and not any(nulls)
@@ -273,7 +312,7 @@ def keyed_arrays(
         column_names=tuple(name for name, _, _ in sources),
         dtypes=tuple(array.dtype for _, array, _ in sources),
         begin=parts,
-        likely=first[1],
+        likely=count,
         remotes=lambda: [remote for array in opened for remote in array.tally.objects],
         whole=None if only is None else WholeColumns(only, tuple(array for _, array, _ in sources)),
     )

@@ -162,8 +162,46 @@ def test_a_task_that_nobody_waits_for_stops_early(own: Any, monkeypatch: pytest.
 
     monkeypatch.setattr(task, "reduce_partition", watched)
     monkeypatch.setattr(cluster.Cluster, "workers", look)
-    monkeypatch.setattr("warpfold.worker.dask.running._Run._look", lambda run: run.cluster.workers())
+    monkeypatch.setattr("warpfold.worker.dask.running.Partitions._look", lambda run: run.cluster.workers())
     with pytest.raises(Unavailable, match="the job ends here"):
         slot.run(asked(1 << 34, 2), lambda news: None)  # minutes of work
     assert stopped.wait(60)
     slot.close()
+
+
+def test_tables_that_are_lost_before_they_are_merged_are_made_again(own: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.worker.dask.running._LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr("warpfold.worker.dask.running._LARGE", 0)
+    monkeypatch.setattr("warpfold.worker.dask.running.FAN_IN", 4)
+    made = {"type": "generate", "n": 6000, "seed": 3}
+    key = {"name": "k", "source": made | {"distribution": "uniform", "dtype": "uint8"}}
+    asked: dict[str, Any] = {"name": "v", "source": made | {"distribution": "normal", "dtype": "float64"}}
+    spec: dict[str, Any] = {"kind": "groupby", "by": [key], "aggregations": [asked], "partitions": 40}
+    slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address, wait_s=60))
+    begun, may_go_on = threading.Event(), threading.Event()
+    opened = task.open_rows
+
+    def gate(spec: Any, folders: Any, between: Any) -> Any:
+        if between == (5250, 5400) and not begun.is_set():  # among those that are merged on a worker
+            begun.set()
+            may_go_on.wait(60)
+        return opened(spec, folders, between)
+
+    monkeypatch.setattr(task, "open_rows", gate)
+    done: list[Any] = []
+    lease = lease_on(json.dumps(spec | {"backend": "dask"}))
+    job = threading.Thread(target=lambda: done.append(slot.run(lease, lambda news: None).result))
+    job.start()
+    assert begun.wait(60)
+    own.scale(0)
+    until(lambda: not own.scheduler.workers)
+    may_go_on.set()
+    own.scale(1)
+    job.join(60)
+    slot.close()
+    alone = Kernels("cpu", "here:cpu", FOLDERS, cpu_cache_bytes=8 << 20)
+    del spec["partitions"]
+    expected = alone.run(lease_on(json.dumps(spec)), lambda news: None).result
+    (result,) = done
+    assert (result["columns"], result["keys"]) == (expected["columns"], expected["keys"])
+    assert result["partitions"]["repeated"] >= 1

@@ -17,8 +17,9 @@ from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.places.place import Places
 from warpfold.kernels.sequential import Elements
+from warpfold.worker.dask.device import open_device
 from warpfold.worker.dask.options import ClusterOptions
-from warpfold.worker.dask.task import PartitionTask, open_device, run_task
+from warpfold.worker.dask.task import PartitionTask, merge_task, run_task
 
 CONNECT_S = 10.0
 """How long a scheduler may take to answer."""
@@ -86,6 +87,13 @@ class Cluster:
         for future in futures:
             future.add_done_callback(ended)
         return futures
+
+    def merge(self, task: PartitionTask, futures: Sequence[Any], ended: Callable[[Any], None]) -> Any:
+        """The future of what these futures of partitions add together; `task` is that of one of them. A worker merges
+        them that has most of them. `ended` is told as by `hand_out`."""
+        future = self.client.submit(merge_task, task.spec, list(futures), pure=False)
+        future.add_done_callback(ended)
+        return future
 
     def forget(self, futures: Sequence[Any]) -> None:
         """End the futures: a worker stops within some hundredths of a second."""

@@ -1,21 +1,29 @@
-"""How the elements of a job are cut into partitions: generated ones and those that lie in files by their index, many
-files by file, and what a library decodes by its sections, such as row groups."""
+"""How the elements or rows of a job are cut into partitions: what is generated or lies in files by index, many files by
+file, and what a library decodes by its sections, such as row groups."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from math import prod
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.groupings import check_results
+from warpfold.contract.keyed import open_rows
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.partitions import MOST_PARTITIONS
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.files import FilesSource
+from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.values import ValuesSource
+from warpfold.kernels.array_parts import ArrayPart, cut_array
 from warpfold.kernels.decimals import refuse_decimals
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, likely_count
-from warpfold.kernels.source import ChainedSource
+from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, shape_of
+from warpfold.kernels.source import ArraySource, ChainedSource
 from warpfold.worker.dask.task import Partition
 
 PARTITION_BYTES = 1 << 27
@@ -29,31 +37,140 @@ _LEAST_BYTES = 1 << 24
 """No partition is made smaller than this for the sake of `A_WORKER`."""
 
 
-def cut(spec: ReduceSpec, folders: Folders, workers: int) -> list[Partition]:
-    """The partitions of all elements, in their order, for a cluster of so many workers. The sources are opened for
-    that. Raises InvalidInput and Unavailable."""
-    op = op_named(spec.op)
-    in_place = op.places or op.sources > 1
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The partitions of all elements, in their order; and of an array that is reduced to many values its shape, None
+    where only reading tells it."""
+
+    partitions: Sequence[Partition]
+    shape: tuple[int, ...] | None = None
+
+
+def cut(spec: ReduceSpec, folders: Folders, workers: int) -> Cut:
+    """The partitions for a cluster of so many workers. The sources are opened for that. Raises InvalidInput and
+    Unavailable."""
+    op, grouping = op_named(spec.op), spec.grouping()
+    in_place = op.places or op.sources > 1 or grouping is not None
     named = [source.in_place() if in_place else source for _, source in spec.sources()]
     opened = [source.open(folders) for source in named]
     for source in opened:
         refuse_decimals(source, "a Dask cluster", "backend")
-    nbytes = sum(likely_count(source) * source.dtype.itemsize for source in opened)
+    nbytes = sum(map(_nbytes, opened))
     number = spec.partitions or _number(nbytes, workers)
     if any(isinstance(source, ValuesSource) for source in named):
         number = 1  # all values travel with each partition
-    if len(opened) > 1 and any(isinstance(source, SequentialSource) for source in opened):
+    in_order = any(isinstance(source, SequentialSource) for source in opened)
+    if len(opened) > 1 and in_order and grouping is None:
         raise InvalidInput(
             f"{op.name} on a Dask cluster needs two sources that are read by position, and one is decoded in order; "
             "give the backend cpu, cuda or auto",
             "backend",
         )
-    if len(opened) > 1 and len({source.count for source in opened}) > 1:
+    if len(opened) > 1 and not in_order and len({source.count for source in opened}) > 1:
         lengths = " and ".join(f"{source.count:,}" for source in opened)
         raise InvalidInput(f"{op.name} needs two sources of one length, not {lengths} elements", "other")
+    if grouping is not None:
+        return _of_array(tuple(named), opened, grouping, folders, number, nbytes)
     if isinstance(opened[0], SequentialSource):
-        return list(_in_order(named[0], opened[0], folders, number, nbytes))
-    return list(_by_position(tuple(named), opened, folders, number, nbytes))
+        return Cut(list(_in_order(named[0], opened[0], folders, number, nbytes)))
+    return Cut(list(_by_position(tuple(named), opened, folders, number, nbytes)))
+
+
+def _of_array(  # noqa: PLR0917
+    named: tuple[Source, ...],
+    opened: Sequence[Elements],
+    grouping: Grouping,
+    folders: Folders,
+    number: int,
+    nbytes: int,
+) -> Cut:
+    shapes = [source.known_shape or shape_of(elements) for source, elements in zip(named, opened, strict=True)]
+    shape = shapes[0]
+    if len(shapes) > 1 and isinstance(grouping, AlongAxes) and None not in shapes and shapes[0] != shapes[1]:
+        raise InvalidInput(f"two sources of one shape are needed, not {shapes[0]} and {shapes[1]}", "other")
+    if shape is not None:
+        check_results(grouping, shape)
+    if shape is None or any(isinstance(source, SequentialSource) for source in opened):
+        part = ArrayPart((), grouping, None, None)
+        return Cut([Partition(0, " and ".join(source.identity() for source in named), named, nbytes, part=part)], shape)
+    count = prod(shape)
+    in_memory = all(isinstance(source, ArraySource) for source in opened)
+    each = nbytes // max(1, count)
+    parts = list(cut_array(shape, grouping, number, each, in_memory=in_memory))
+    chained = opened[0] if len(named) == 1 and isinstance(opened[0], ChainedSource) and count else None
+    files = named[0] if chained is not None and isinstance(named[0], FilesSource) else None
+    names = list(files.names(folders)) if files is not None else []
+    partitions = []
+    for at, whole in enumerate(parts):
+        part = whole
+        sources, where = named, "all elements"
+        if part.start is not None and part.stop is not None:
+            where = f"elements {part.start:,} to {part.stop - 1:,}"
+            if files is not None and chained is not None:
+                first, last, before = _links(chained.ends, part.start, part.stop)
+                sources, where = (
+                    (_of_files(files, first, last + 1, names),),
+                    f"{where}, in {_listed(names[first : last + 1])}",
+                )
+                part = replace(part, start=part.start - before, stop=part.stop - before)
+        elif part.panel is not None:
+            axis = next(at for at, length in enumerate(part.panel.lengths) if length < shape[at])
+            start = part.panel.origin[axis]
+            where = f"indices {start:,} to {start + part.panel.lengths[axis] - 1:,} on axis {axis}"
+        partitions.append(Partition(at, where, sources, each * prod(part.shape), part=part))
+    return Cut(partitions, shape)
+
+
+def cut_rows(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Partition]:
+    """The partitions of a group-by: a table in files by file, one in row groups by these, and arrays that are read by
+    position by row. Raises InvalidInput and Unavailable."""
+    source = spec.source
+    if source is None:
+        return _side_by_side(spec, folders, workers)
+    frame, width = source.open_table(folders), 8 * len(spec.aggregations)
+    nbytes = frame.likely * width
+    number = spec.partitions or _number(nbytes, workers)
+    if isinstance(source, FilesSource):
+        names = list(source.names(folders))
+        cuts = [(first, stop, names[first:stop]) for first, stop in _even(len(names), number)]
+        return [
+            Partition(
+                at, f"files {_listed(some)}", (_of_files(source, first, stop, names),), nbytes * len(some) // len(names)
+            )
+            for at, (first, stop, some) in enumerate(cuts)
+        ]
+    if not frame.groups:
+        return [Partition(0, source.identity(), (source,), nbytes)]
+    return [
+        Partition(
+            at,
+            f"row groups {first} to {stop - 1} of {source.identity()}",
+            (source,),
+            width * sum(frame.groups[first:stop]),
+            first,
+            stop,
+        )
+        for at, (first, stop) in enumerate(_even(len(frame.groups), number))
+    ]
+
+
+def _side_by_side(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Partition]:
+    sources = [source for _, source in spec.sources()]
+    travels = any(isinstance(source, ValuesSource | GivenKeys) for source in sources)  # with each partition
+    opened = [] if travels else [source.in_place().open(folders) for source in sources]
+    if travels or any(isinstance(elements, SequentialSource) for elements in opened):
+        return [Partition(0, "all rows", (), sum(map(_nbytes, opened)))]
+    rows = open_rows(spec, folders)  # which have one length
+    width = sum(dtype.itemsize for dtype in rows.dtypes)
+    number = spec.partitions or _number(sum(map(_nbytes, opened)), workers)
+    return [
+        Partition(at, f"rows {start:,} to {stop - 1:,}", (), width * (stop - start), start, stop)
+        for at, (start, stop) in enumerate(_even(rows.likely, number))
+    ]
+
+
+def _nbytes(source: Elements) -> int:
+    return likely_count(source) * source.dtype.itemsize
 
 
 def _number(nbytes: int, workers: int) -> int:

@@ -1,19 +1,41 @@
-"""Reductions on a Dask cluster as jobs: a part of the kind `reduce`."""
+"""Reductions on a Dask cluster as jobs: a part of the kinds `reduce` and `groupby`."""
 
 import base64
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
 
 from warpfold.app.jobs.attempt import Success
+from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.keyed import plan_of
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.kernels.array_partitions import joined
+from warpfold.kernels.backend import Reduction
+from warpfold.kernels.cpu.keyed.partitions import MergedTable
+from warpfold.kernels.cpu.partial_columns import MergedColumn
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.inputs import Inputs
+from warpfold.kernels.keyed import Aggregation
+from warpfold.kernels.ops import op_named
+from warpfold.kernels.partitions import PartialValue
 from warpfold.kernels.places.place import ObjectFacts
 from warpfold.worker.dask.cluster import Cluster
-from warpfold.worker.dask.running import reduce_on
+from warpfold.worker.dask.cutting import Cut, cut, cut_rows
+from warpfold.worker.dask.ran import Ran
+from warpfold.worker.dask.running import Partitions
+from warpfold.worker.dask.task import Partition
+from warpfold.worker.grouped import ManyValues, success_of, writer_of
 from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.kinds.groupby import success_of_groups
 from warpfold.worker.stages import point_of, timings_of
 
 
@@ -29,43 +51,146 @@ class _ReadByWorkers:
 
 def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     """Reduce the elements of `spec` on the cluster of this slot. Raises a KernelError."""
-    if not isinstance(attempt.backend, Cluster):
-        raise Unavailable("this slot has no Dask cluster")
-    done = reduce_on(attempt.backend, spec, attempt.folders, lambda done, total: attempt.progress(done, total, "bytes"))
-    reduction = done.reduction
-    null = bool(done.nulls) and any(source.propagates_nulls for _, source in spec.sources())
-    if null:
-        reduction = replace(reduction, count=max(0, reduction.count - done.nulls), state=None)
-    else:
-        check_length(reduction.value)
+    cluster = _cluster(attempt)
+    cluster.check_versions()
+    parts = cut(spec, attempt.folders, len(cluster.workers()))
+    if spec.grouping() is not None:
+        return _many_values(attempt, cluster, spec, inputs, parts)
+    partials: list[PartialValue] = []
+    ran = _ran(attempt, cluster, spec, parts.partitions, partials.append)
+    partial, times = in_pairs(partials), ran.times()
+    value = partial.finish(spec.ddof, ran.before())
+    nulls = sum(each.nulls for each in ran.ordered)
+    null = bool(nulls) and any(source.propagates_nulls for _, source in spec.sources())
+    if not null:
+        check_length(value)
+    reduction = Reduction(
+        value=value,
+        dtype=partial.result,
+        count=max(0, partial.count - nulls) if null else partial.count,
+        op=spec.op,
+        strategy="exact" if op_named(spec.op).adds else ran.ordered[0].strategy,
+        correctly_rounded=True,
+        load_ms=times.load_ms,
+        kernel_ms=times.kernel_ms,
+        state=partial.states[0] if len(partial.states) == 1 and not null else None,
+        prepare_ms=times.prepare_ms,
+        stages=times.stages,
+    )
     result = ReduceResult(
-        value=None if null else reduction.value,
-        hex=None if null else hex_of(reduction.value),
+        value=None if null else value,
+        hex=None if null else hex_of(value),
         dtype=reduction.dtype,
         count=reduction.count,
         op=reduction.op,
         strategy=reduction.strategy,
-        correctly_rounded=reduction.correctly_rounded,
+        correctly_rounded=True,
         backend="dask",
         device=attempt.device,
         placement=attempt.placed(spec),
-        timings=timings_of(attempt, reduction, done.nbytes),
+        timings=timings_of(attempt, reduction, ran.nbytes),
         provenance=attempt.provenance,
-        nulls=done.nulls,
-        input=InputView.of(_objects(done.objects), inputs, fingerprint=spec.fingerprint),
+        nulls=nulls,
+        input=InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
-        partitions=done.workers,
+        partitions=ran.view(),
     )
     point = point_of(
-        attempt, reduction, done.nbytes, dtype=done.dtype, n=done.read, value=None if null else repr(reduction.value)
+        attempt, reduction, ran.nbytes, dtype=partial.dtype, n=partial.read, value=None if null else repr(value)
     )
     return Success(result.model_dump(mode="json"), (point,))
 
 
-def _objects(read: Sequence[ObjectFacts]) -> list[_ReadByWorkers]:
+def run_spread_groups(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Success:
+    """Reduce the rows of `spec` on the cluster of this slot. Raises a KernelError."""
+    cluster = _cluster(attempt)
+    cluster.check_versions()
+    merging = MergedTable(plan_of(spec))
+    ran = _ran(attempt, cluster, spec, cut_rows(spec, attempt.folders, len(cluster.workers())), merging.add)
+    began = time.perf_counter()
+    table, times = merging.table(ran.before()), ran.times()
+    kernels = dict.fromkeys(each.kernel for each in ran.ordered if each.kernel is not None)
+    table = replace(
+        table,
+        load_ms=times.load_ms,
+        kernel_ms=times.kernel_ms + (time.perf_counter() - began) * 1e3,
+        prepare_ms=times.prepare_ms,
+        stages=times.stages,
+        kernel=", ".join(kernels) or None,
+    )
+    read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint)
+    return success_of_groups(attempt, spec, table, read, ran.nbytes, ran.view())
+
+
+def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: Inputs, parts: Cut) -> Success:
+    """Values along axes or by segments: those that one partition has are there, the others are merged from states."""
+    op, grouping = op_named(spec.op), spec.grouping()
+    assert grouping is not None, "there are many values"
+    merging = MergedColumn(op)
+    array_parts = [each.part for each in parts.partitions if each.part is not None]
+    shared = max((part.values.rows for part in array_parts if part.values is not None), default=0)
+    ran = _ran(
+        attempt, cluster, spec, parts.partitions, lambda partial: merging.add(partial.column, partial.ids, shared)
+    )
+    began = time.perf_counter()
+    dtypes = [DTYPES[name] for name in ran.ordered[0].dtypes]
+    asked = Aggregation(op, 0, op.name, spec.ddof)
+    values = [each.values for each in ran.ordered if each.values is not None]
+    reduction = joined(array_parts, values, merging, asked, dtypes, states=spec.states)
+    shape = parts.shape or (ran.read,)
+    times = ran.times()
+    reduction = replace(
+        reduction,
+        shape=values[0].shape if parts.shape is None else grouping.result_shape(shape),
+        load_ms=times.load_ms,
+        kernel_ms=times.kernel_ms + (time.perf_counter() - began) * 1e3,
+        prepare_ms=times.prepare_ms,
+        stages=times.stages,
+    )
+    stored = None
+    if prod(reduction.shape) > MOST_RESULTS or spec.states:
+        omits = any(each.nulls for each in ran.ordered)
+        with writer_of(attempt, spec, grouping, shape, dtypes, omits=omits) as writer:
+            writer.append(reduction.values, reduction.counts, reduction.states)
+            stored = writer.finish()
+    count = int(np.sum(np.asarray(reduction.counts, np.int64)))
+    nulls = sum(each.nulls for each in ran.ordered)
+    done = ManyValues(reduction, count, nulls, stored, ran.nbytes, ran.read, dtypes[0].name)
+    read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint)
+    return success_of(attempt, spec, done, read, ran.view())
+
+
+def _cluster(attempt: Attempt) -> Cluster:
+    if not isinstance(attempt.backend, Cluster):
+        raise Unavailable("this slot has no Dask cluster")
+    return attempt.backend
+
+
+def _ran(
+    attempt: Attempt,
+    cluster: Cluster,
+    spec: ReduceSpec | GroupbySpec,
+    partitions: Sequence[Partition],
+    take: Callable[[Any], None],
+) -> Ran:
+    def report(done: int, total: int) -> None:
+        attempt.progress(done, total, "bytes")
+
+    return Partitions(cluster, spec, attempt.folders, partitions, report, take).run()
+
+
+def in_pairs(partials: Sequence[PartialValue]) -> PartialValue:
+    """All partial values together, merged as a tree."""
+    while len(partials) > 1:
+        pairs = [partials[at : at + 2] for at in range(0, len(partials), 2)]
+        partials = [reduce(PartialValue.merge, pair) for pair in pairs]
+    return partials[0]
+
+
+def _objects(ran: Ran) -> list[_ReadByWorkers]:
     """Each object once, with the bytes that all workers read of it."""
     by: dict[tuple[str, str | None], ObjectFacts] = {}
-    for facts in read:
+    for facts in (facts for each in ran.ordered for facts in each.objects):
         known = by.get((facts.url, facts.etag))
         read_before = 0 if known is None else known.bytes_read
         by[facts.url, facts.etag] = ObjectFacts(

@@ -1,37 +1,47 @@
-"""A reduction on a Dask cluster: its partitions are handed to the workers, and what they give is combined.
+"""The partitions of a job on a Dask cluster: they are handed to the workers, and what they give is handed to whoever
+combines it.
 
-The child of the slot keeps the partial value of every partition that has ended. Where a worker, or the whole cluster,
-is lost, only what it had in hand is done again.
+The child of the slot takes what every partition adds as it ends. Where a worker, or the whole cluster, is lost, only
+what it had in hand is done again. Large tables of states are merged on the workers first, a few partitions at a time.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from distributed import KilledWorker
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
-from warpfold.contract.partitions import MOST_WORKERS_SHOWN, PartitionsView, PartitionWorker
-from warpfold.kernels.backend import Reduction, Stages
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, RankLost, Unavailable
-from warpfold.kernels.ops import Value, op_named
-from warpfold.kernels.partitions import PartialValue, added
-from warpfold.kernels.places.place import ObjectFacts
+from warpfold.kernels.partitions import PartialValue
 from warpfold.worker.dask.cluster import Cluster
-from warpfold.worker.dask.cutting import cut
-from warpfold.worker.dask.task import Partition, PartitionDone, PartitionFailed, PartitionTask, own_version
+from warpfold.worker.dask.device import own_version
+from warpfold.worker.dask.ran import Ran
+from warpfold.worker.dask.task import (
+    Partial,
+    Partition,
+    PartitionDone,
+    PartitionFailed,
+    PartitionsMerged,
+    PartitionTask,
+)
 
 Report = Callable[[int, int], None]
 """Called with the bytes that are done, and those in all."""
 
 _AHEAD = 4
 """So many partitions for each thread of the cluster are at the scheduler: enough that no worker waits for the slot."""
+
+FAN_IN = 8
+"""So many partitions are merged on a worker where what one adds is more than _LARGE bytes; the slot merges the rest."""
+
+_LARGE = 1 << 18
 
 _GATHER_S = 0.02
 
@@ -46,46 +56,34 @@ _REASONS: dict[str, Callable[[str], KernelError]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """A reduction that a cluster has done, what was left out and read, and who did how much."""
+class Handed:
+    """What is at the cluster: the future that the slot gathers, the numbers of its partitions and, where a worker
+    merges them, the futures of each."""
 
-    reduction: Reduction
-    dtype: str
-    nulls: int
-    read: int
-    nbytes: int
-    objects: tuple[ObjectFacts, ...]
-    workers: PartitionsView
-
-
-def reduce_on(cluster: Cluster, spec: ReduceSpec, folders: Folders, report: Report) -> Spread:
-    """Reduce the elements of `spec` on the workers of `cluster`. Raises a KernelError; one of a partition names it."""
-    began = time.perf_counter()
-    cluster.check_versions()
-    partitions = cut(spec, folders, len(cluster.workers()))
-    run = _Run(cluster, spec, cluster.sendable(folders), partitions, report)
-    try:
-        run.finish()
-    finally:
-        run.withdraw()
-    return run.spread((time.perf_counter() - began) * 1e3)
+    future: Any
+    numbers: tuple[int, ...]
+    parts: tuple[Any, ...] = ()
 
 
 @dataclass
-class _Run:
-    """The partitions of one job: those to be handed out, those at the cluster, and those that are done."""
+class Partitions:
+    """The partitions of one job: those to be handed out, those at the cluster, and those that are done. `take` gets
+    what each adds, or what several add together; `done` keeps the rest."""
 
     cluster: Cluster
-    spec: ReduceSpec
+    spec: ReduceSpec | GroupbySpec
     folders: Folders
     partitions: Sequence[Partition]
     report: Report
+    take: Callable[[Partial], None]
     done: dict[int, PartitionDone] = field(default_factory=dict)
     _todo: deque[int] = field(default_factory=deque)
-    _at: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    _at: dict[str, Handed] = field(default_factory=dict)
     _ended: "SimpleQueue[Any]" = field(default_factory=SimpleQueue)
     _threads: int = 1
+    _fan_in: int = 1
     _done_bytes: int = 0
+    _part_bytes: dict[str, int] = field(default_factory=dict)
     _empty_since: float | None = None
     _look_at: float = 0.0
     _keys: set[str] = field(default_factory=set)
@@ -95,34 +93,44 @@ class _Run:
     def __post_init__(self) -> None:
         self._todo.extend(range(len(self.partitions)))
         self._total = sum(part.nbytes for part in self.partitions)
+        self.folders = self.cluster.sendable(self.folders)
 
-    def finish(self) -> None:
-        """Have all partitions reduced. Raises a KernelError."""
-        self._look()
-        self.cluster.on_lost(self._lost_workers.put)
-        while len(self.done) < len(self.partitions):
-            self._hand_out()
-            if ended := self._wait():
-                self._take(ended)
-                self.report(self._done_bytes, max(self._total, self._done_bytes))
-            elif time.monotonic() >= self._look_at:
-                self._look()
-
-    def withdraw(self) -> None:
-        """Have the cluster forget what it has in hand."""
-        self.cluster.forget([future for _, future in self._at.values()])
+    def run(self) -> "Ran":
+        """Have all partitions reduced. Raises a KernelError; one of a partition names it."""
+        began = time.perf_counter()
+        try:
+            self._look()
+            self.cluster.on_lost(self._lost_workers.put)
+            while len(self.done) < len(self.partitions):
+                self._hand_out()
+                if ended := self._wait():
+                    self._gather(ended)
+                    done = self._done_bytes + sum(self._part_bytes.values())
+                    self.report(done, max(self._total, done))
+                elif time.monotonic() >= self._look_at:
+                    self._look()
+        finally:
+            self.cluster.forget([future for each in self._at.values() for future in (each.future, *each.parts)])
+        ordered = [self.done[number] for number in range(len(self.partitions))]
+        return Ran(ordered, self.cluster.address, self._count_repeated(), (time.perf_counter() - began) * 1e3)
 
     def _hand_out(self) -> None:
-        most = max(_AHEAD * self._threads, 16)
-        room = most - len(self._at)
+        most = max(_AHEAD * self._threads, 16, 2 * self._fan_in)
+        room = most - sum(len(each.numbers) for each in self._at.values())
         if room < most // 2 or not self._todo or not self.cluster.is_connected:
             return  # many at a time cost less than one by one
         numbers = [self._todo.popleft() for _ in range(min(room, len(self._todo)))]
         tasks = [PartitionTask(own_version(), self.spec, self.partitions[at], self.folders) for at in numbers]
         futures = self.cluster.hand_out(tasks, self._ended.put)
-        for number, future in zip(numbers, futures, strict=True):
-            self._at[future.key] = (number, future)
-            self._keys.add(future.key)
+        self._keys.update(future.key for future in futures)
+        for start in range(0, len(numbers), self._fan_in):
+            some = slice(start, start + self._fan_in)
+            handed = Handed(futures[start], tuple(numbers[some]))
+            if self._fan_in > 1:
+                merged = self.cluster.merge(tasks[start], futures[some], self._ended.put)
+                self._keys.add(merged.key)
+                handed = Handed(merged, handed.numbers, tuple(futures[some]))
+            self._at[handed.future.key] = handed
 
     def _wait(self) -> list[Any]:
         """What has ended, soon after the first of them, or nothing after a tenth of a second."""
@@ -136,30 +144,65 @@ class _Run:
         except Empty:
             return ended
 
-    def _take(self, ended: Sequence[Any]) -> None:
+    def _gather(self, ended: Sequence[Any]) -> None:
+        self._count_parts(ended)
         whole = [future for future in ended if future.key in self._at and future.status == "finished"]
         for future in ended:
             if future.key in self._at and future.status != "finished":
-                self._lost(future)
+                self._lost(self._at[future.key])
         for key, result in self.cluster.gathered({future.key: future for future in whole}).items():
-            number, future = self._at[key]
+            handed = self._at[key]
             if result is None:
-                self._once_more(future)
+                self._once_more(handed)
                 continue
             del self._at[key]
+            self._forget_parts(handed)
             if isinstance(result, PartitionFailed):
                 raise self._failure(result)
-            self.done[number] = result
-            self._done_bytes += result.nbytes
+            self._keep(result)
 
-    def _lost(self, future: Any) -> None:
+    def _keep(self, result: PartitionDone | PartitionsMerged) -> None:
+        parts = result.done if isinstance(result, PartitionsMerged) else (result,)
+        if (partial := result.partial) is not None:
+            with self._named(parts[0].number):
+                self.take(partial)
+            if not isinstance(partial, PartialValue) and partial.nbytes > _LARGE:
+                self._fan_in = FAN_IN
+        for part in parts:
+            self.done[part.number] = replace(part, partial=None)
+            self._done_bytes += part.nbytes
+
+    @contextmanager
+    def _named(self, number: int) -> Iterator[None]:
+        """Errors of merging name one of the partitions that were merged."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._called(number)}: {error}", error.field) from None
+
+    def _count_parts(self, ended: Sequence[Any]) -> None:
+        """Note the partitions that have ended and are still to be merged on a worker, for the progress alone."""
+        waiting = {
+            future.key: number
+            for each in self._at.values()
+            for number, future in zip(each.numbers, each.parts, strict=bool(each.parts))
+        }
+        for future in ended:
+            if future.key in waiting and future.status == "finished":
+                self._part_bytes[future.key] = self.partitions[waiting[future.key]].nbytes
+
+    def _forget_parts(self, handed: Handed) -> None:
+        for future in handed.parts:
+            self._part_bytes.pop(future.key, None)
+
+    def _lost(self, handed: Handed) -> None:
         """A future that gave no result: its worker died again and again, the scheduler was lost, or the task failed."""
-        number, _ = self._at[future.key]
-        if future.status != "error":
-            self._once_more(future)
+        if handed.future.status != "error":
+            self._once_more(handed)
             return
-        error = future.exception()
-        part = self._called(number)
+        error = handed.future.exception()
+        failed = (at for at, part in zip(handed.numbers, handed.parts, strict=False) if part.status == "error")
+        part = self._called(next(failed, handed.numbers[0]))
         if isinstance(error, KilledWorker):
             raise RankLost(f"{part}: each of the Dask workers that tried it died")
         if isinstance(error, KernelError):
@@ -167,10 +210,11 @@ class _Run:
         assert error is not None
         raise error
 
-    def _once_more(self, future: Any) -> None:
-        number, _ = self._at.pop(future.key)
-        self._todo.appendleft(number)
-        self._repeated += 1
+    def _once_more(self, handed: Handed) -> None:
+        del self._at[handed.future.key]
+        self._forget_parts(handed)
+        self._todo.extendleft(reversed(handed.numbers))
+        self._repeated += len(handed.numbers)
 
     def _count_repeated(self) -> int:
         """How many partitions were handed out again: by Dask, as a worker was lost, or by this process."""
@@ -197,9 +241,9 @@ class _Run:
             why = f"the Dask cluster at {self.cluster.address} has had no worker"
         except Unavailable as error:
             threads, why = {}, f"{error}"
-        for _, future in list(self._at.values()):
-            if future.status in ("cancelled", "lost"):  # the scheduler was away
-                self._once_more(future)
+        for handed in list(self._at.values()):
+            if handed.future.status in ("cancelled", "lost"):  # the scheduler was away
+                self._once_more(handed)
         if threads:
             self._threads, self._empty_since = sum(threads.values()), None
             return
@@ -209,76 +253,3 @@ class _Run:
                 f"{why} for {self.cluster.options.wait_s:g} s; {len(self.done)} of {len(self.partitions)} partitions "
                 "were done"
             )
-
-    def spread(self, wall_ms: float) -> Spread:
-        """The reduction of all partitions, which took so long."""
-        ordered = [self.done[number] for number in range(len(self.partitions))]
-        partial = in_pairs([each.reduced.partial for each in ordered])
-        before = [0, *accumulate(each.reduced.partial.read for each in ordered)]
-        value: Value = partial.finish(self.spec.ddof, before)
-        shares = self._shares(ordered)
-        load_ms, kernel_ms = (sum(getattr(each.reduced, name) for each in ordered) for name in ("load_ms", "kernel_ms"))
-        stages = [each.reduced.stages for each in ordered if each.reduced.stages is not None]
-        busy = load_ms + kernel_ms
-        reduction = Reduction(
-            value=value,
-            dtype=partial.result,
-            count=partial.count,
-            op=self.spec.op,
-            strategy="exact" if op_named(self.spec.op).adds else ordered[0].reduced.strategy,
-            correctly_rounded=True,
-            load_ms=wall_ms * load_ms / busy if busy else 0.0,
-            kernel_ms=wall_ms * kernel_ms / busy if busy else 0.0,
-            state=partial.states[0] if len(partial.states) == 1 else None,
-            prepare_ms=max((each.reduced.prepare_ms for each in ordered), default=0.0),
-            stages=None if len(stages) < len(ordered) else _of_all(stages, len(shares)),
-        )
-        view = PartitionsView(
-            scheduler=self.cluster.address,
-            partitions=len(self.partitions),
-            repeated=self._count_repeated(),
-            worker_count=len(shares),
-            workers=tuple(shares[:MOST_WORKERS_SHOWN]),
-        )
-        objects = tuple(fact for each in ordered for fact in each.objects)
-        nulls = sum(each.nulls for each in ordered)
-        return Spread(
-            reduction, partial.dtype, nulls, partial.read, sum(each.nbytes for each in ordered), objects, view
-        )
-
-    @staticmethod
-    def _shares(ordered: Sequence[PartitionDone]) -> list[PartitionWorker]:
-        by: dict[str, list[PartitionDone]] = {}
-        for each in ordered:
-            by.setdefault(each.share.worker, []).append(each)
-        shares = [
-            PartitionWorker(
-                worker=worker,
-                host=those[0].share.host,
-                backend="cuda" if those[0].share.backend == "cuda" else "cpu",
-                device=those[0].share.device,
-                partitions=len(those),
-                bytes=sum(each.nbytes for each in those),
-                busy_s=sum(each.share.busy_s for each in those),
-            )
-            for worker, those in by.items()
-        ]
-        return sorted(shares, key=lambda share: (-share.bytes, share.worker))
-
-
-def in_pairs(partials: Sequence[PartialValue]) -> PartialValue:
-    """All partial values together, merged as a tree."""
-    while len(partials) > 1:
-        pairs = [partials[at : at + 2] for at in range(0, len(partials), 2)]
-        partials = [reduce(PartialValue.merge, pair) for pair in pairs]
-    return partials[0]
-
-
-def _of_all(stages: Sequence[Stages], workers: int) -> Stages:
-    """The time of all workers in each stage, divided by their number."""
-    whole = reduce(added, stages)
-    shared = (
-        None if each is None else each / workers
-        for each in (whole.read_s, whole.decode_s, whole.copy_s, whole.reduce_s)
-    )
-    return Stages(*shared)

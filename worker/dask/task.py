@@ -1,48 +1,51 @@
-"""What runs on a Dask worker: it opens a partition, reduces it on the worker's device and returns a partial value.
+"""What runs on a Dask worker: it opens a partition, reduces it on the worker's device and returns what the partition
+adds; or it merges what several partitions add.
 
 A Dask worker needs this package and no server: neither Postgres nor Redis. A fault of the elements is returned, and not
 raised, because Dask would write every raised error to its log. Whatever else goes wrong is raised.
 """
 
 import socket
-import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-import dask
-import structlog
 from distributed import get_worker
-from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.keyed import open_rows, plan_of
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.array_partitions import ArrayPartial, reduce_part
+from warpfold.kernels.array_parts import ArrayPart
+from warpfold.kernels.backend import Backend, GroupedReduction, GroupsBackend, Progress, Stages
 from warpfold.kernels.cores import cores_at_most
-from warpfold.kernels.cpu.memory import keep_freed_memory
-from warpfold.kernels.cuda.gpu.device import visible_devices
+from warpfold.kernels.cpu.keyed.partitions import PartialTable, reduce_rows
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
-from warpfold.kernels.mapped import survive_cuts
-from warpfold.kernels.open import open_backend
+from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.keyed import KeyedBackend, KeyedSource
+from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.partitions import Reduced, reduce_partition
+from warpfold.kernels.partitions import PartialValue, Reduced, reduce_partition
 from warpfold.kernels.places.place import ObjectFacts
 from warpfold.kernels.sections import sections_between
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.sequential import Elements, SequentialSource, counted, shaped
 from warpfold.kernels.source import part_of, unchanged
+from warpfold.worker.dask.device import device_of_worker, own_version
 
-log: FilteringBoundLogger = structlog.get_logger()
+T = TypeVar("T")
+
+Partial = PartialValue | ArrayPartial | PartialTable
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     """A part of the elements of a job: elements start … stop − 1 of its sources, or of a source that comes in order its
-    sections start … stop − 1, or all elements where these are None. `name` is what errors call it, and `nbytes` about
-    what its elements take in memory."""
+    sections start … stop − 1, or all elements where these are None; of a group-by the rows, or the row groups, of its
+    table. `part` is what it has of an array that is reduced to many values. `name` is what errors call it, and `nbytes`
+    about what its elements take in memory."""
 
     number: int
     name: str
@@ -50,6 +53,7 @@ class Partition:
     nbytes: int
     start: int | None = None
     stop: int | None = None
+    part: ArrayPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class PartitionTask:
     """One partition of a job, as it is sent to a Dask worker. `version` is that of the slot's package."""
 
     version: str
-    spec: ReduceSpec
+    spec: ReduceSpec | GroupbySpec
     partition: Partition
     folders: Folders
 
@@ -75,14 +79,34 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDone:
-    """A reduced partition, the bytes of its elements, the nulls that were left out, and what it read by URLs."""
+    """A reduced partition: what it adds, unless that was merged already, and the values of a part of an array that has
+    all of their elements. `read` is how many elements or rows it had, `nbytes` those of the elements, `nulls` how many
+    were left out, and `objects` what was read by URLs. The times are those of a `Reduction`; `strategy` is what
+    computed, and `kernel` the loops that a table or an array chose."""
 
     number: int
-    reduced: Reduced
+    partial: Partial | None
+    values: GroupedReduction | None
+    read: int
     nbytes: int
     nulls: int
     objects: tuple[ObjectFacts, ...]
     share: Share
+    dtypes: tuple[str, ...]
+    strategy: str
+    kernel: str | None
+    load_ms: float
+    kernel_ms: float
+    prepare_ms: float
+    stages: Stages | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsMerged:
+    """Several partitions, and what they add together."""
+
+    done: tuple[PartitionDone, ...]
+    partial: Partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,53 +124,31 @@ class Withdrawn(Exception):
     """Nobody waits for the partition any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDevice:
-    """The device of this Dask worker. It reduces one partition at a time, with all threads that Dask gave the worker:
-    threads that wait for their turn use no processor."""
-
-    backend: Backend
-    turn: threading.Lock = field(default_factory=threading.Lock)
-
-
-@cache
-def device_of_worker() -> WorkerDevice:
-    """The device that Dask's configuration names as `warpfold.device`; or else the first GPU that CUDA shows this
-    process, else its CPU. It is opened at the first call."""
-    survive_cuts()
-    keep_freed_memory()
-    named = dask.config.get("warpfold.device", None)
-    return WorkerDevice(open_backend(named or ("cuda:0" if _has_gpu() else "cpu")))
-
-
-def _has_gpu() -> bool:
-    try:
-        return bool(visible_devices())
-    except OSError as error:
-        # NVIDIA's package looks for its driver by a process of its own, for which a machine may be too busy.
-        log.warning("no GPU found", error=str(error))
-        return False
-
-
-@cache
-def own_version() -> str:
-    """The version of this process's package. To look it up takes milliseconds."""
-    return version("warpfold")
-
-
-def open_device() -> str:
-    """Open the device of this Dask worker, which takes seconds; returns its name."""
-    return device_of_worker().backend.device.name
-
-
 def run_task(task: PartitionTask) -> PartitionDone | PartitionFailed:
     """Reduce one partition. Raises Withdrawn, and what nobody foresaw."""
     number, own, worker = task.partition.number, own_version(), get_worker().address
     if own != task.version:
         other = f"Dask worker {worker} has warpfold {own}, and the slot has {task.version}"
         return PartitionFailed(number, Unavailable.reason, other, worker)
+    return _told(number, lambda: _reduced(task))
+
+
+def merge_task(
+    spec: ReduceSpec | GroupbySpec, parts: Sequence[PartitionDone | PartitionFailed]
+) -> PartitionsMerged | PartitionFailed:
+    """Merge what several partitions add, unless one of them has failed. Raises what nobody foresaw."""
+    done = []
+    for part in parts:
+        if isinstance(part, PartitionFailed):
+            return part
+        done.append(part)
+    return _told(done[0].number, lambda: _merged(spec, done))
+
+
+def _told(number: int, work: Callable[[], T]) -> T | PartitionFailed:
+    worker = get_worker().address
     try:
-        return _reduced(task)
+        return work()
     except KernelError as error:
         fault = error.field if isinstance(error, InvalidInput) else None
         return PartitionFailed(number, error.reason, str(error), worker, fault)
@@ -155,11 +157,42 @@ def run_task(task: PartitionTask) -> PartitionDone | PartitionFailed:
         return PartitionFailed(number, OutOfMemory.reason, full, worker)
 
 
+def _merged(spec: ReduceSpec | GroupbySpec, done: Sequence[PartitionDone]) -> PartitionsMerged:
+    partials = [each.partial for each in done]
+    merged: Partial
+    if isinstance(spec, GroupbySpec):
+        merged = PartialTable.merged([each for each in partials if isinstance(each, PartialTable)], plan_of(spec))
+    else:
+        op = op_named(spec.op)
+        merged = ArrayPartial.merged([each for each in partials if isinstance(each, ArrayPartial)], op)
+    return PartitionsMerged(tuple(replace(each, partial=None) for each in done), merged)
+
+
 def _reduced(task: PartitionTask) -> PartitionDone:
-    worker, spec = get_worker(), task.spec
+    worker = get_worker()
     key = worker.get_current_task()
-    op = op_named(spec.op)
     device = device_of_worker()
+
+    def progress(done: int, total: int) -> None:
+        state = worker.state.tasks.get(key)
+        if state is None or state.state == "cancelled":
+            raise Withdrawn
+
+    def work(backend: Backend) -> PartitionDone:
+        share = Share(worker.address, socket.gethostname(), backend.device.backend, backend.device.name, 0.0)
+        if isinstance(task.spec, GroupbySpec):
+            return _rows(task.spec, task, backend, share, progress)
+        return (_one_value if task.partition.part is None else _many_values)(task.spec, task, backend, share, progress)
+
+    with device.turn, cores_at_most(worker.state.nthreads):
+        began = time.perf_counter()
+        done, _ = device.run(work)
+        return replace(done, share=replace(done.share, busy_s=time.perf_counter() - began))
+
+
+def _one_value(
+    spec: ReduceSpec, task: PartitionTask, backend: Backend, share: Share, progress: Progress
+) -> PartitionDone:
     opened: list[Sequence[Elements]] = []
 
     def begin() -> tuple[Elements, Elements | None]:
@@ -167,31 +200,104 @@ def _reduced(task: PartitionTask) -> PartitionDone:
         opened.append(sources)
         return sources[0], sources[1] if len(sources) > 1 else None
 
-    def progress(done: int, total: int) -> None:
-        state = worker.state.tasks.get(key)
-        if state is None or state.state == "cancelled":
-            raise Withdrawn
-
-    with device.turn, cores_at_most(worker.state.nthreads):
-        began = time.perf_counter()
-        reduced = reduce_partition(
-            device.backend, begin, op, task.partition.number, nan_policy=spec.nan_policy, progress=progress
-        )
-        busy_s = time.perf_counter() - began
+    reduced = reduce_partition(
+        backend, begin, op_named(spec.op), task.partition.number, nan_policy=spec.nan_policy, progress=progress
+    )
     for sources in opened:
-        for named, source in zip(task.partition.sources, sources, strict=True):
-            if not unchanged(source):
-                raise InvalidInput(f"{named.identity()} changed while it was read", "source")
-    decoded = [source for source in opened[0] if isinstance(source, SequentialSource)]
-    facts = device.backend.device
+        _check_unchanged(task.partition, sources)
+    return _done(task, reduced, opened[0], share, partial=reduced.partial, read=reduced.partial.read)
+
+
+def _many_values(
+    spec: ReduceSpec, task: PartitionTask, backend: Backend, share: Share, progress: Progress
+) -> PartitionDone:
+    part = task.partition.part
+    assert part is not None, "the array is reduced to many values"
+    if not isinstance(backend, GroupsBackend):
+        raise InvalidInput(f"{backend.device.name} does not reduce along axes and by segments", "backend")
+    opened = _open(task.partition, task.folders)
+    taken: list[Elements] = []
+    for source, named in zip(opened, task.partition.sources, strict=True):
+        if isinstance(source, SequentialSource) or (part.start is None and part.panel is None):
+            whole, shape = shaped(source, named.known_shape)
+            if taken and isinstance(part.grouping, AlongAxes) and shape != part.shape:
+                raise InvalidInput(f"{spec.op} needs two sources of one shape, not {part.shape} and {shape}", "other")
+            taken.append(whole)
+            part = replace(part, shape=shape)
+        else:
+            taken.append(part.taken(source))
+    reduced = reduce_part(
+        backend, taken, part, op_named(spec.op), spec.nan_policy, spec.ddof,
+        states=spec.states, on_cpu=share.backend == "cpu", progress=progress,
+    )  # fmt: skip
+    _check_unchanged(task.partition, opened)
+    reduction = reduced.reduction
+    if nulls_met(opened):
+        nulls = nulls_of_values(backend, opened, part.shape, part.grouping)
+        reduction = without_values_of_nulls(reduction, nulls)
+    values = reduction if reduced.partial is None else replace(reduction, values=(), counts=())
+    read = counted(taken[0])
+    done = _done(task, reduced.reduction, opened, share, partial=reduced.partial, read=read)
+    return replace(done, values=values)
+
+
+def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share, progress: Progress) -> PartitionDone:
+    if not isinstance(backend, KeyedBackend):
+        raise InvalidInput(f"{backend.device.name} makes no groups by key", "backend")
+    partition = task.partition
+    if partition.sources:
+        spec = spec.model_copy(update={"source": partition.sources[0]})
+    between = None if partition.start is None or partition.stop is None else (partition.start, partition.stop)
+    rows: KeyedSource = open_rows(spec, task.folders, between)
+    table, partial = reduce_rows(backend, rows, plan_of(spec), partition.number, progress)
+    read = int(partial.sizes.sum()) + partial.dropped
+    return PartitionDone(
+        number=partition.number,
+        partial=partial,
+        values=None,
+        read=read,
+        nbytes=read * sum(dtype.itemsize for dtype in rows.dtypes),
+        nulls=0,
+        objects=tuple(remote.facts() for remote in rows.remotes()),
+        share=share,
+        dtypes=tuple(dtype.name for dtype in rows.dtypes),
+        strategy="exact",
+        kernel=table.kernel,
+        load_ms=table.load_ms,
+        kernel_ms=table.kernel_ms,
+        prepare_ms=table.prepare_ms,
+        stages=table.stages,
+    )
+
+
+def _done(
+    task: PartitionTask, reduced: Reduced | GroupedReduction, opened: Sequence[Elements], share: Share,
+    *, partial: Partial | None, read: int,
+) -> PartitionDone:  # fmt: skip
+    decoded = [source for source in opened if isinstance(source, SequentialSource)]
     return PartitionDone(
         number=task.partition.number,
-        reduced=reduced,
-        nbytes=reduced.partial.read * sum(source.dtype.itemsize for source in opened[0]),
+        partial=partial,
+        values=None,
+        read=read,
+        nbytes=read * sum(source.dtype.itemsize for source in opened),
         nulls=sum(source.tally.nulls for source in decoded),
         objects=tuple(remote.facts() for source in decoded for remote in source.tally.objects),
-        share=Share(worker.address, socket.gethostname(), facts.backend, facts.name, busy_s),
+        share=share,
+        dtypes=tuple(source.dtype.name for source in opened),
+        strategy=reduced.strategy,
+        kernel=reduced.kernel if isinstance(reduced, GroupedReduction) else None,
+        load_ms=reduced.load_ms,
+        kernel_ms=reduced.kernel_ms,
+        prepare_ms=reduced.prepare_ms,
+        stages=reduced.stages,
     )
+
+
+def _check_unchanged(partition: Partition, sources: Sequence[Elements]) -> None:
+    for named, source in zip(partition.sources, sources, strict=True):
+        if not unchanged(source):
+            raise InvalidInput(f"{named.identity()} changed while it was read", "source")
 
 
 def _open(partition: Partition, folders: Folders) -> list[Elements]:

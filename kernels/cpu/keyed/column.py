@@ -91,7 +91,7 @@ class ColumnFold:
         return replace(made, states=self._states(op, groups, keep=keep))
 
     def _states(self, op: Op, groups: int, *, keep: bool) -> tuple[StateColumn, ...]:
-        if not keep:
+        if not keep or not op.adds:
             return ()
         return tuple(self._folds[name].states(groups) for name in fold_names(op))
 

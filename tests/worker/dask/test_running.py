@@ -10,7 +10,7 @@ import pytest
 from tests.support.leases import lease_on
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.worker.dask import task
+from warpfold.worker.dask import device, task
 from warpfold.worker.execute import Kernels
 from warpfold.worker.messages import News, Progress
 
@@ -147,7 +147,7 @@ def test_a_worker_of_another_version_is_refused_with_both_named(
     spreading: Kernels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("warpfold.worker.dask.running.own_version", lambda: "9.9.9")
-    own = task.own_version()
+    own = device.own_version()
     with pytest.raises(Unavailable, match=f"Dask worker inproc://.* has warpfold {own}, and the slot has 9.9.9"):
         spread(spreading, source=NORMAL)
 

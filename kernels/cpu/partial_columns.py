@@ -1,0 +1,156 @@
+"""Columns of partial results: what the rows or elements of a partition add to each of many values, and what several
+partitions add to them together.
+
+What an op adds up is an exact state for each value, so that partitions in any order give the bits of the whole. Ops
+that select or count elements never round.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.keyed.merging import column_of_states
+from warpfold.kernels.cpu.keyed.sums import grown
+from warpfold.kernels.cpu.states import MergedStates
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.keyed import Aggregation, GroupColumn, column_of, whole_numbers
+from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.ops import Extreme, Op
+from warpfold.kernels.state_tables import StatesOf, terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class PartialColumn:
+    """What a partition adds to values of an op, a row each: how many elements entered (`counts`, shape (rows,)), and
+    the exact states of an op that adds, two of a variance.
+
+    Of other ops `values` are those over these elements, and anything where there are none: floats as float64, integers
+    as any integers or as Python's. Of argmin and argmax they are places, and `elements` is what is there.
+    """
+
+    counts: Index
+    states: tuple[StateColumn, ...] = ()
+    values: NDArray[Any] | None = None
+    elements: NDArray[Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """About what the column takes on its way."""
+        arrays = [array for array in (self.counts, self.values, self.elements) if array is not None]
+        return sum(array.nbytes for array in arrays) + sum(column.nbytes for column in self.states)
+
+
+class MergedColumn:
+    """Partial columns of one op, merged row by row into a growing number of rows."""
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._sums = [MergedStates(terms) for terms in terms_of(op)] if op.adds else []
+        self._counts: Index = np.zeros(0, np.int64)
+        self._values: NDArray[Any] | None = None
+        self._elements: NDArray[Any] | None = None
+
+    def add(self, part: PartialColumn, ids: Index, rows: int) -> None:
+        """Merge row i of `part` into row ids[i] of `rows`; no id occurs twice. Raises StateError and OutOfMemory."""
+        for merged, states in zip(self._sums, part.states, strict=True):
+            merged.add(states, ids, rows)
+        if self._sums:
+            return
+        self._counts = grown(self._counts, rows)
+        assert part.values is not None, "an op that adds nothing up has values"
+        present = part.counts > 0
+        ids, counts, values = ids[present], part.counts[present], part.values[present]
+        elements = None if part.elements is None else part.elements[present]
+        known = self._counts[ids] > 0
+        self._counts[ids] += counts
+        held, values = _alike(self._values, values, rows)
+        if elements is not None:
+            places, elements = _alike(self._elements, elements, rows)
+            nearer = ~known | _nearer(self._op, elements, values, places[ids], held[ids])
+            places[ids[nearer]] = elements[nearer]
+            held[ids[nearer]] = values[nearer]
+            self._elements = places
+        else:
+            held[ids] = np.where(known, _of_two(self._op, held[ids], values), values)
+        self._values = held
+
+    def partial(self, rows: int) -> PartialColumn:
+        """The first `rows` rows, as those of a single partition."""
+        if self._sums:
+            return PartialColumn(self._sums[0].counts(rows).copy(), tuple(sums.encoded(rows) for sums in self._sums))
+        counts, values = grown(self._counts, rows)[:rows], _held(self._values, rows)
+        elements = None if self._elements is None else _held(self._elements, rows)
+        return PartialColumn(counts, values=values, elements=elements)
+
+    def column(
+        self, asked: Aggregation, dtypes: Sequence[DType], rows: int, min_count: int = 0, label: str | None = None
+    ) -> GroupColumn:
+        """The values of the first `rows` rows, each rounded once, and the states of an op that adds; `dtypes` are those
+        of the elements, and `label` is the column that they come from. Raises InvalidInput."""
+        op = asked.op
+        if self._sums:
+            names, result = tuple(dtype.name for dtype in dtypes), result_dtype(op, *dtypes)
+            of = StatesOf(asked.name, op.name, names, result, asked.ddof, column=label)
+            return column_of_states(of, self._sums, rows, min_count)
+        values = _held(self._values, rows)
+        if values.dtype == object:
+            values = whole_numbers(values.tolist())
+        return column_of(asked, dtypes[0], values, grown(self._counts, rows)[:rows], min_count)
+
+
+def values_array(values: Sequence[Any] | NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Values of a reduction as an array; anything stands where there is none. `dtype` is the name of a dtype, or
+    "integer"."""
+    if isinstance(values, np.ndarray):
+        return values
+    if dtype in DTYPES and DTYPES[dtype].is_float:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+    listed = [0 if value is None else value for value in values]
+    return np.array(listed, np.bool_) if dtype == "bool" else whole_numbers(listed)
+
+
+def _held(values: NDArray[Any] | None, rows: int) -> NDArray[Any]:
+    return grown(np.zeros(0, np.int64) if values is None else values, rows)[:rows]
+
+
+def _alike(held: NDArray[Any] | None, values: NDArray[Any], rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What is held, for so many rows, and new values as arrays of one dtype: integers that need different ones become
+    Python's."""
+    if held is None:
+        held = np.zeros(0, values.dtype)
+    if held.dtype != values.dtype and values.size:
+        held, values = held.astype(object), values.astype(object)
+    return grown(held, rows), values
+
+
+def _of_two(op: Op, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """The values of two partitions as one."""
+    if op.name == "count_nonzero":
+        return np.asarray(left + right)
+    if op.extreme is None:
+        return np.asarray(left | right if op.name == "any" else left & right)
+    least = op.extreme is Extreme.LEAST and not op.magnitudes
+    better = right < left if least else right > left
+    if right.dtype.kind == "f":  # as minimum and maximum of IEEE 754-2019: NaN if one is NaN, and −0 < +0
+        better |= np.isnan(right) | ((right == left) & (np.signbit(right) == least))
+        better &= ~np.isnan(left)
+    return np.where(better.astype(bool), right, left)
+
+
+def _nearer(
+    op: Op, elements: NDArray[Any], places: NDArray[Any], others: NDArray[Any], theirs: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Whether each element is the one to be found rather than the other one: a NaN first, then by value, then by
+    place."""
+    better = elements < others if op.extreme is Extreme.LEAST else elements > others
+    equal = elements == others
+    if elements.dtype.kind == "f":
+        nan, other_nan = np.isnan(elements), np.isnan(others)
+        better = (nan & ~other_nan) | (~other_nan & better)
+        equal |= nan & other_nan
+    return np.asarray(better | (equal & (places < theirs)), np.bool_)
