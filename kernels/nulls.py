@@ -95,8 +95,8 @@ GroupBy = Callable[[KeyedSource, GroupPlan], GroupTable]
 
 
 def group_with_nulls(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:
-    """Reduce by key where nulls propagate. Raises as `group_by`, and InvalidInput naming "states" where states are asked
-    for."""
+    """Reduce by key where nulls propagate. Raises as `group_by`, and InvalidInput naming "states" where states are
+    asked for."""
     if plan.states:
         raise InvalidInput("a null has no exact state: give states with null_policy omit or raise", "states")
     table = group_by(*with_columns_of_nulls(source, plan))

@@ -80,8 +80,8 @@ def run_grouped(
 
 @dataclass(frozen=True, slots=True)
 class ManyValues:
-    """A reduction to many values, how many elements entered them all, how many nulls did not, what was stored of it, and
-    what it read: bytes, elements and their dtype. It has its values where a result holds them."""
+    """A reduction to many values, how many elements entered them all, how many nulls did not, what was stored of it,
+    and what it read: bytes, elements and their dtype. It has its values where a result holds them."""
 
     reduction: GroupedReduction
     count: int

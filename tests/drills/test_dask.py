@@ -16,6 +16,7 @@ from tests.support.leases import lease_on
 from tests.support.waiting import until
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
+from warpfold.contract.keyed import open_rows
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
@@ -179,7 +180,7 @@ def test_tables_that_are_lost_before_they_are_merged_are_made_again(own: Any, mo
     spec: dict[str, Any] = {"kind": "groupby", "by": [key], "aggregations": [asked], "partitions": 40}
     slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(own.scheduler_address, wait_s=60))
     begun, may_go_on = threading.Event(), threading.Event()
-    opened = task.open_rows
+    opened = open_rows
 
     def gate(spec: Any, folders: Any, between: Any) -> Any:
         if between == (5250, 5400) and not begun.is_set():  # among those that are merged on a worker

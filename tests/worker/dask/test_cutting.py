@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from tests.support.leases import lease_on
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 from warpfold.kernels import array_parts
 from warpfold.kernels.errors import InvalidInput
-from warpfold.worker.dask import running
 from warpfold.worker.execute import Kernels
 
 CUBE: dict[str, Any] = {
@@ -35,7 +36,7 @@ def run(kernels: Kernels, **spec: Any) -> ReduceArrayResult:
 
 
 def alike(left: ReduceArrayResult, right: ReduceArrayResult) -> bool:
-    names = ("shape", "values", "hex", "dtype", "count", "counts", "op", "correctly_rounded")
+    names = ("shape", "values", "hex", "dtype", "count", "counts", "nulls", "op", "correctly_rounded")
     different = [name for name in names if repr(getattr(left, name)) != repr(getattr(right, name))]
     assert not different, [(name, getattr(left, name), getattr(right, name)) for name in different]
     return True
@@ -123,17 +124,22 @@ def test_what_is_decoded_in_order_is_one_partition(spreading: Kernels, alone: Ke
 
 
 def test_large_tables_of_states_are_merged_on_workers_first(
-    spreading: Kernels, alone: Kernels, monkeypatch: pytest.MonkeyPatch
+    spreading: Kernels, alone: Kernels, merges: list[int]
 ) -> None:
-    monkeypatch.setattr(running, "_LARGE", 0)
-    monkeypatch.setattr(running, "FAN_IN", 3)
-    merged: list[int] = []
-    submitted = running.Cluster.merge
-    monkeypatch.setattr(running.Cluster, "merge", lambda *given: merged.append(len(given[2])) or submitted(*given))
     result = both(spreading, alone, 60, op="var", source=CUBE, axis=[0, 1])
-    assert 3 in merged
+    assert 3 in merges
     assert result.partitions is not None
     assert sum(worker.partitions for worker in result.partitions.workers) == result.partitions.partitions
+
+
+def test_nulls_propagate_along_an_axis(spreading: Kernels, alone: Kernels, tmp_path: Path) -> None:
+    column = pyarrow.array([None if at == 50 else at / 2 for at in range(300)])
+    parquet.write_table(pyarrow.table({"x": column}), tmp_path / "x.parquet", row_group_size=60)
+    source = {"type": "table", "path": "x.parquet", "null_policy": "propagate"}
+    result = both(spreading, alone, op="sum", source=source, segments={"length": 100})
+    assert result.nulls == 1
+    assert result.values is not None
+    assert result.values[0] is None
 
 
 def test_a_field_that_is_at_fault_is_named(spreading: Kernels, tmp_path: Path) -> None:
