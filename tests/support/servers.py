@@ -30,6 +30,10 @@ _FAST = {
     "autovacuum": "off",
 }
 
+_MEMORY = Path("/dev/shm")
+_ROOM = 4 << 30
+"""Bytes that must be free in memory: several times what the servers of all processes of a run hold at once."""
+
 
 def kill(server: EmbeddedServer) -> None:
     """As `kill -9` does: no warning, no farewell. `server.start()` brings it back."""
@@ -48,13 +52,21 @@ def restart(server: EmbeddedServer) -> None:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder of a short name that other users may traverse: Postgres does not run as root."""
-    path = Path(tempfile.mkdtemp(prefix="warpfold-tests-", dir="/tmp"))
+    """A folder of a short name that other users may traverse: Postgres does not run as root.
+
+    It is in memory where there is room. Each test has a database of some hundred files, and a disk's file system spends
+    more on making and removing them than Postgres computes.
+    """
+    path = Path(tempfile.mkdtemp(prefix="warpfold-tests-", dir=_MEMORY if _has_room(_MEMORY) else "/tmp"))
     path.chmod(0o711)
     try:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _has_room(place: Path) -> bool:
+    return place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free >= _ROOM
 
 
 @contextmanager
