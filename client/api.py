@@ -15,7 +15,7 @@ from warpfold.client import artefacts, batches, catalogue, datasets, inspections
 from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Receiver, Steps
+from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
@@ -47,11 +47,9 @@ class Client(MergesTables):
 
     def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
         target = find_target(url, token)
+        headers, verify = {"Authorization": f"Bearer {target.token}"}, certificates(target.url)
         self._http = httpx.Client(
-            base_url=target.url,
-            headers={"Authorization": f"Bearer {target.token}"},
-            timeout=TIMEOUTS,
-            mounts=PAST_PROXIES,
+            base_url=target.url, headers=headers, timeout=TIMEOUTS, mounts=PAST_PROXIES, verify=verify
         )
         self.url = target.url
         self._patience_s = patience_s

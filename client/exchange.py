@@ -5,6 +5,7 @@ that either client can hold it.
 """
 
 import json
+import ssl
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -26,6 +27,15 @@ PAST_PROXIES: Mapping[str, None] = MappingProxyType(
     {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
 )
 """This machine is asked directly: a proxy of the environment would look for the service on its own."""
+
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def certificates(url: str) -> ssl.SSLContext | bool:
+    """The argument `verify` of httpx for the service at `url`. To load the machine's certificates takes longer than a
+    request, and an address without TLS needs none of them."""
+    return True if httpx.URL(url).scheme == "https" else _NO_TLS
+
 
 Parameter = str | int | float | bool
 Parameters = Mapping[str, Parameter | Sequence[str] | None]

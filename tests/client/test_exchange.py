@@ -1,5 +1,6 @@
 """How answers are read, whoever gives them."""
 
+import ssl
 from typing import Any
 
 import httpx
@@ -7,7 +8,7 @@ import pytest
 
 from warpfold.client import catalogue, jobs
 from warpfold.client.errors import Refused, Unreachable
-from warpfold.client.exchange import Steps
+from warpfold.client.exchange import Steps, certificates
 
 REQUEST = httpx.Request("GET", "https://elsewhere.example/v1/jobs")
 
@@ -37,3 +38,10 @@ def test_a_redirect_names_the_address_to_use() -> None:
     with pytest.raises(Refused, match=r"308 .* redirects to https://gpu\.example\.org/v1/jobs") as refusal:
         answered(jobs.get("5f0c"), httpx.Response(308, headers=headers, request=REQUEST))
     assert refusal.value.status == 308
+
+
+def test_certificates_are_loaded_for_a_service_with_tls_alone() -> None:
+    assert certificates("https://warpfold.example.org") is True
+    none = certificates("http://127.0.0.1:8080")
+    assert isinstance(none, ssl.SSLContext)
+    assert (none.verify_mode, none.get_ca_certs()) == (ssl.CERT_REQUIRED, [])

@@ -35,8 +35,8 @@ THREE_VALUES: Mapping[str, Any] = {
     "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"},
 }
 
-# Plain HTTP: loading the machine's certificates for every client would take longer than most tests.
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Plain HTTP: loading the machine's certificates for every client would take longer than most tests."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Api:
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.tokens[user]}", **headers},
             timeout=60,
-            verify=_NO_TLS,
+            verify=NO_TLS,
         )
         self._clients.append(made)
         return made

@@ -30,7 +30,7 @@ _FAST = {
     "autovacuum": "off",
 }
 
-_MEMORY = Path("/dev/shm")
+_DISK, _MEMORY = Path("/tmp"), Path("/dev/shm")  # noqa: S108 (what is made there is made by mkdtemp)
 _ROOM = 4 << 30
 """Bytes that must be free in memory: several times what the servers of all processes of a run hold at once."""
 
@@ -57,7 +57,7 @@ def folder() -> Iterator[Path]:
     It is in memory where there is room. Each test has a database of some hundred files, and a disk's file system spends
     more on making and removing them than Postgres computes.
     """
-    path = Path(tempfile.mkdtemp(prefix="warpfold-tests-", dir=_MEMORY if _has_room(_MEMORY) else "/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="warpfold-tests-", dir=_MEMORY if _has_room(_MEMORY) else _DISK))
     path.chmod(0o711)
     try:
         yield path

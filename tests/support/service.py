@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 
 from tests.support import processes
+from tests.support.api import NO_TLS
 from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
@@ -55,7 +56,7 @@ def running_service(settings: Settings, log: Path) -> Iterator[Service]:
 
 def _ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/readyz").status_code == 200
+        return httpx.get(f"{url}/readyz", verify=NO_TLS).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -5,7 +5,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.support.api import THREE_VALUES, Api, until_refused
+from tests.support.api import NO_TLS, THREE_VALUES, Api, until_refused
 from tests.support.sse import events
 from warpfold.app.auth import sessions
 from warpfold.app.auth.access import SESSION_COOKIE
@@ -24,7 +24,7 @@ def signed_in(api: Api, token: str, before: str | None = None) -> str:
 
 
 def with_session(api: Api, secret: str) -> int:
-    with httpx.Client(base_url=api.url, cookies={SESSION_COOKIE: secret}) as client:
+    with httpx.Client(base_url=api.url, cookies={SESSION_COOKIE: secret}, verify=NO_TLS) as client:
         return client.get("/v1/ops").status_code
 
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
-from tests.support.api import Api, until_refused
+from tests.support.api import NO_TLS, Api, until_refused
 from warpfold.app.auth import sessions
 from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import list_tokens, revoke_token
@@ -18,7 +18,7 @@ def opened(api: Api, user: str = "ann", days: float = 1.0) -> str:
 
 
 def asking(api: Api, secret: str, method: str = "GET", path: str = "/v1/jobs") -> httpx.Response:
-    with httpx.Client(base_url=api.url, cookies={SESSION_COOKIE: secret}) as client:
+    with httpx.Client(base_url=api.url, cookies={SESSION_COOKIE: secret}, verify=NO_TLS) as client:
         return client.request(method, path, json=None if method == "GET" else {})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.support.api import Api, running_api
+from tests.support.api import NO_TLS, Api, running_api
 from warpfold.app.config import Settings
 
 
@@ -35,14 +35,14 @@ def test_a_user_who_asks_too_often_is_told_when_to_come_back(strict: Api) -> Non
 
 @pytest.mark.parametrize("path", ["/sign-in", "/v2", "/v1/jobs", "/openapi.json"])
 def test_so_is_an_address_whatever_it_asks_for(strict: Api, path: str) -> None:
-    assert 429 in [httpx.get(f"{strict.url}{path}").status_code for _ in range(6)]
-    assert httpx.options(f"{strict.url}{path}").status_code == 429
+    assert 429 in [httpx.get(f"{strict.url}{path}", verify=NO_TLS).status_code for _ in range(6)]
+    assert httpx.options(f"{strict.url}{path}", verify=NO_TLS).status_code == 429
 
 
 def test_neither_makes_the_service_look_ill(strict: Api) -> None:
     for _ in range(6):
-        httpx.get(f"{strict.url}/v1/jobs")
-    assert httpx.get(f"{strict.url}/healthz").status_code == 200
+        httpx.get(f"{strict.url}/v1/jobs", verify=NO_TLS)
+    assert httpx.get(f"{strict.url}/healthz", verify=NO_TLS).status_code == 200
 
 
 def test_failed_sign_ins_are_slowed_and_right_ones_are_not(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_failed_sign_ins_are_slowed_and_right_ones_are_not(settings: Settings, m
         def failing() -> float:
             began = time.monotonic()
             wrong = {"Authorization": "Bearer wf_wrong"}
-            assert httpx.get(f"{api.url}/v1/jobs", headers=wrong).status_code == 401
+            assert httpx.get(f"{api.url}/v1/jobs", headers=wrong, verify=NO_TLS).status_code == 401
             return time.monotonic() - began
 
         assert [failing() >= 2.0 for _ in range(3)][-1]
