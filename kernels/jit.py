@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba import extending
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
@@ -40,6 +41,12 @@ def callback(function: Callable[..., Any], signature: Any) -> Any:
     compiled._cache = _Cache(function)
     compiled.compile()
     return compiled
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """What compiled functions call by the name of `function`, which says how it is compiled."""
+    declared: Any = extending
+    return declared.intrinsic(function)
 
 
 class _Files(IndexDataCacheFile):

@@ -20,10 +20,17 @@ from warpfold.kernels.cpu.windows.levels import (
     deposit,
     infinity_of,
     none_but_negative_zeros,
+    padded,
     resolve,
     special_pairs,
 )
+from warpfold.kernels.cpu.windows.vectors import LANES, one_level, two_levels, two_levels_of_squares
 from warpfold.kernels.jit import jit
+
+_LIKELY = -40
+"""The unit of the window that a first tile is tried with."""
+_FAR = 1 << 20
+"""More places than any format has."""
 
 
 @jit
@@ -36,56 +43,30 @@ def _term(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
 
 
 @jit
-def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
-    patterns = np.uint64(0)
-    for i in range(tile.size):
-        patterns += np.float64(_term(tile[i], shift, keep, squares) + anchor).view(np.uint64)
-    return patterns
-
-
-@jit
-def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: Any) -> Any:
-    patterns = np.uint64(0)
-    others = np.uint64(0)
-    for i in range(tile.size):
-        d = _term(tile[i], shift, keep, squares)
-        t = d + anchor
-        patterns += np.float64(t).view(np.uint64)
-        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
-    return patterns, others
-
-
-@jit
-def _tile32(tile: Any, layout: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any) -> Any:
-    flags = 0
-    shift, keep, fraction = layout
-    infinity = infinity_of(tile, fraction)
-    most, least = bounds(tile)
-    if most >= infinity:
-        flags = clean(tile, infinity, spare) | NOT_NEGATIVE_ZERO
-        tile = spare[: tile.size]
-        most, least = bounds(tile)
-    if most == 0:
-        return flags | NOT_NEGATIVE_ZERO if 0 in tile else flags
-    count = tile.size
-    # Biased exponent e (0 counts as 1): 2**(e−127) ≤ |x| < 2**(e−126) but for subnormals, all multiples of
-    # 2**(e−127−fraction). Squares of 24-bit significands are float64 numbers.
-    times = 2 if squares else 1
-    top = times * (clamped_exponent(most >> fraction) - 126)
-    unit = times * (clamped_exponent((least + 1) >> fraction) - 127 - fraction)
-    if top - unit <= HELD:
-        anchor = anchor_at(unit)
-        deposit(limbs, counted(_one32(tile, shift, keep, squares, anchor), count, anchor), unit - origin)
-    elif top - unit <= HELD + STEP:
-        anchor, second = anchor_at(top - HELD), anchor_at(unit)
-        patterns, others = _two32(tile, shift, keep, squares, anchor, second)
-        deposit(limbs, counted(patterns, count, anchor), top - HELD - origin)
-        deposit(limbs, counted(others, count, second), unit - origin)
+def _sums32(tile: Any, layout: Any, squares: Any, levels: Any, unit: Any) -> Any:
+    """Σ k of both levels of a window, of which one level has the second alone, and the tile's bounds as `two_levels`
+    gives them."""
+    shift, keep, _ = layout
+    first, last = anchor_at(unit + STEP), anchor_at(unit)
+    if levels < 2:
+        lower, _, most, least = one_level(tile, shift, keep, last, None)
+        return np.int64(0), counted(lower, tile.size, last), most, least
+    if squares:
+        upper, lower, most, least = two_levels_of_squares(tile, shift, keep, first, last)
     else:
-        for i in range(count):
-            rest[i] = _term(tile[i], shift, keep, squares)
-        add_levels(rest, count, top, unit, origin, limbs)
-    return flags | NOT_NEGATIVE_ZERO
+        upper, lower, most, least = two_levels(tile, shift, keep, first, last)
+    return counted(upper, tile.size, first), counted(lower, tile.size, last), most, least
+
+
+@jit
+def _window32(top: Any, unit: Any, lowest: Any, squares: Any) -> Any:
+    """Levels and unit of a window for a tile and, likely, for those that follow; no levels where it would take more
+    than two. What room there is lies below the tile: the smallest of many differ more than the largest."""
+    if top - unit <= HELD - 2 and not squares:
+        return 1, max(min(unit, top + 2 - HELD), lowest)
+    if top - unit <= HELD + STEP:
+        return 2, max(min(unit, top + 8 - HELD - STEP), lowest)
+    return 0, lowest
 
 
 @jit
@@ -94,9 +75,48 @@ def add_float32(bits: Any, layout: Any, squares: Any, origin: Any, limbs: Any, r
     integer. `bits` are at most MAX_ELEMENTS patterns of float32 (int32) or of a 16-bit format (int16), read as `layout`
     says (`kernels.cpu.accumulator`): its shift, its mask, the bits of a significand behind the point. `rest` (float64)
     and `spare` (as `bits`) are working space of TILE32 elements."""
+    shift, keep, fraction = layout
+    infinity = infinity_of(bits, fraction)
+    times = 2 if squares else 1
+    lowest = times * (1 - 127 - fraction)
+    levels, unit = times, max(times * _LIKELY, lowest)
+    before_top, before_low = -_FAR, _FAR
     flags = 0
     for at in range(0, bits.size, TILE32):
-        flags |= _tile32(bits[at : at + TILE32], layout, squares, origin, limbs, rest, spare)
+        tile = bits[at : at + TILE32]
+        if tile.size % LANES:
+            tile = padded(tile, spare)
+        while True:
+            upper, lower, most, least = _sums32(tile, layout, squares, levels, unit)
+            if most >> 24 >= infinity >> fraction:
+                flags |= clean(tile, infinity, spare) | NOT_NEGATIVE_ZERO
+                tile = spare[: tile.size]
+                continue
+            if most == 0:
+                if not flags & NOT_NEGATIVE_ZERO and 0 in tile:
+                    flags |= NOT_NEGATIVE_ZERO
+                break
+            flags |= NOT_NEGATIVE_ZERO
+            # Biased exponent e (0 counts as 1): 2**(e−127) ≤ |x| < 2**(e−126) but for subnormals, all multiples of
+            # 2**(e−127−fraction). Squares of 24-bit significands are float64 numbers.
+            top = times * (clamped_exponent(most >> 24) - 126)
+            low = times * (clamped_exponent((least + 1) >> 24) - 127 - fraction)
+            if levels and unit <= low and top <= unit + (HELD if levels == 1 else HELD + STEP):
+                if levels == 2:
+                    deposit(limbs, upper, unit + STEP - origin)
+                deposit(limbs, lower, unit - origin)
+                before_top, before_low = top, low
+                break
+            # Tiles of two kinds by turns have one window if it can hold both.
+            levels, unit = _window32(max(top, before_top), min(low, before_low), lowest, squares)
+            if levels == 0:
+                levels, unit = _window32(top, low, lowest, squares)
+            before_top, before_low = top, low
+            if levels == 0:
+                for i in range(tile.size):
+                    rest[i] = _term(tile[i], shift, keep, squares)
+                add_levels(rest, tile.size, top, low, origin, limbs)
+                break
     resolve(limbs)
     return flags
 

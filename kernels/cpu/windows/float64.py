@@ -20,53 +20,25 @@ from warpfold.kernels.cpu.windows.levels import (
     counted,
     deposit,
     none_but_negative_zeros,
+    padded,
     resolve,
     special_pairs,
 )
+from warpfold.kernels.cpu.windows.vectors import LANES, two_levels
 from warpfold.kernels.jit import jit
 
 FIELDS64 = 1 << 12  # signs and exponent fields of float64
 
 _IN_FIELDS = 1 << 8  # no flag of a state: some elements are in sums of fields, not yet in limbs
+_LIKELY = -85  # the unit of the window that a first tile is tried with
 _WILD = 600  # places from which element by element is faster than level by level
 
 _MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 _INFINITY64 = np.int64(0x7FF0000000000000)
+_INFINITY_HALF = np.int64(0xFFE00000)  # of twice infinity
 _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)
 _SPLITTER = 2.0**27 + 1.0
-
-
-@jit
-def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
-    patterns = np.uint64(0)
-    others = np.uint64(0)
-    for i in range(tile.size):
-        d = np.int64(tile[i] & keep).view(np.float64)
-        t = d + anchor
-        patterns += np.float64(t).view(np.uint64)
-        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
-    return patterns, others
-
-
-@jit
-def _two64_ahead(tile: Any, ahead: Any, keep: Any, anchor: Any, second: Any) -> Any:
-    """As `_two64`, and the bounds of the tile `ahead`, which has as many elements. It comes from memory while this one,
-    which is in the cache, is added: a pass for its bounds alone would wait for memory and leave the adders idle."""
-    patterns = np.uint64(0)
-    others = np.uint64(0)
-    most = np.int64(0)
-    least = _MAGNITUDE64
-    for i in range(tile.size):
-        d = np.int64(tile[i] & keep).view(np.float64)
-        t = d + anchor
-        patterns += np.float64(t).view(np.uint64)
-        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
-        a = ahead[i] & _MAGNITUDE64
-        most = a if a > most else most
-        c = (a - 1) & _MAGNITUDE64
-        least = c if c < least else least
-    return patterns, others, most, least
 
 
 @jit
@@ -110,70 +82,23 @@ def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
 
 
 @jit
-def _tile64(
-    tile: Any,
-    most: Any,
-    least: Any,
-    ahead: Any,
-    keep: Any,
-    squares: Any,
-    origin: Any,
-    limbs: Any,
-    rest: Any,
-    other: Any,
-    spare: Any,
-    fields: Any,
-) -> Any:
-    """Add a tile whose bounds are `most` and `least`; returns its flags and the bounds of the tile `ahead`."""
-    flags = 0
-    if most >= _INFINITY64:
-        flags = clean(tile, _INFINITY64, spare) | NOT_NEGATIVE_ZERO
-        tile = spare[: tile.size]
-        most, least = bounds(tile)
-    if most == 0:
-        flags = flags | NOT_NEGATIVE_ZERO if 0 in tile else flags
-        most, least = bounds(ahead)
-        return flags, most, least
-    count = tile.size
-    top = clamped_exponent(most >> 52) - 1022
-    unit = clamped_exponent((least + 1) >> 52) - 1075
-    if squares:
-        # Dekker's product x² = p + e needs x² below 2**1024 and e, a multiple of 2**(2 unit), above 2**−1074.
-        if top > 500 or unit < -530 or top - unit > _WILD // 2:
-            _each64_squared(tile, origin, limbs)
-        else:
-            for i in range(count):
-                d = np.int64(tile[i]).view(np.float64)
-                c = _SPLITTER * d
-                high = c - (c - d)
-                low = d - high
-                p = d * d
-                rest[i] = p
-                other[i] = ((high * high - p) + 2.0 * high * low) + low * low
-            # p is a multiple of its own last place, ≥ 2**(2(unit+52)−52); |e| is at most half that of the largest p.
-            add_levels(rest, count, 2 * top, 2 * unit + 52, origin, limbs)
-            add_levels(other, count, 2 * top - 53, 2 * unit, origin, limbs)
-    elif top > 1000 or top - unit > _WILD:
-        # The anchors would overflow, or the levels be many.
-        _each64(tile, keep, origin, limbs, fields)
-        flags |= _IN_FIELDS
-    elif top - unit <= HELD + STEP:
-        first = max(top - HELD, unit)
-        anchor, second = anchor_at(first), anchor_at(unit)
-        if ahead.size == count:
-            patterns, others, most, least = _two64_ahead(tile, ahead, keep, anchor, second)
-        else:
-            patterns, others = _two64(tile, keep, anchor, second)
-            most, least = bounds(ahead)
-        deposit(limbs, counted(patterns, count, anchor), first - origin)
-        deposit(limbs, counted(others, count, second), unit - origin)
-        return flags | NOT_NEGATIVE_ZERO, most, least
-    else:
-        for i in range(count):
-            rest[i] = np.int64(tile[i] & keep).view(np.float64)
-        add_levels(rest, count, top, unit, origin, limbs)
-    most, least = bounds(ahead)
-    return flags | NOT_NEGATIVE_ZERO, most, least
+def _squares64(tile: Any, top: Any, unit: Any, origin: Any, limbs: Any, rest: Any, other: Any) -> None:
+    """Add the squares of multiples of 2**unit below 2**top."""
+    # Dekker's product x² = p + e needs x² below 2**1024 and e, a multiple of 2**(2 unit), above 2**−1074.
+    if top > 500 or unit < -530 or top - unit > _WILD // 2:
+        _each64_squared(tile, origin, limbs)
+        return
+    for i in range(tile.size):
+        d = np.int64(tile[i]).view(np.float64)
+        c = _SPLITTER * d
+        high = c - (c - d)
+        low = d - high
+        p = d * d
+        rest[i] = p
+        other[i] = ((high * high - p) + 2.0 * high * low) + low * low
+    # p is a multiple of its own last place, ≥ 2**(2(unit+52)−52); |e| is at most half that of the largest p.
+    add_levels(rest, tile.size, 2 * top, 2 * unit + 52, origin, limbs)
+    add_levels(other, tile.size, 2 * top - 53, 2 * unit, origin, limbs)
 
 
 @jit
@@ -183,13 +108,52 @@ def add_float64(
     """As `add_float32`, of float64 elements (int64) masked by `keep`; `rest`, `other` (float64) and `spare` (int64)
     have TILE64; `fields` are two arrays (uint64, int16) of FIELDS64 zeros."""
     flags = 0
-    most, least = bounds(bits[:TILE64])
+    windowed, certain, unit = not squares, False, np.int64(_LIKELY)
     for at in range(0, bits.size, TILE64):
-        tile, ahead = bits[at : at + TILE64], bits[at + TILE64 : at + 2 * TILE64]
-        raised, most, least = _tile64(
-            tile, most, least, ahead, keep, squares, origin, limbs, rest, other, spare, fields
-        )
-        flags |= raised
+        tile = bits[at : at + TILE64]
+        if tile.size % LANES:
+            tile = padded(tile, spare)
+        while True:
+            if windowed:
+                first, last = anchor_at(unit + STEP), anchor_at(unit)
+                upper, lower, most, least = two_levels(tile, None, keep, first, last)
+                # The upper halves of the doubled magnitudes: the smaller less 1 has the exponent of one below it where
+                # it is a power of two, so that the bound is one place too low at most.
+                top, low = clamped_exponent(most >> 21) - 1022, clamped_exponent(least >> 21) - 1075
+                if certain or (0 < most < _INFINITY_HALF and unit <= low and top <= unit + HELD + STEP):
+                    deposit(limbs, counted(upper, tile.size, first), unit + STEP - origin)
+                    deposit(limbs, counted(lower, tile.size, last), unit - origin)
+                    flags |= NOT_NEGATIVE_ZERO
+                    certain = False
+                    break
+            most, least = bounds(tile)
+            if most >= _INFINITY64:
+                flags |= clean(tile, _INFINITY64, spare) | NOT_NEGATIVE_ZERO
+                tile = spare[: tile.size]
+                most, least = bounds(tile)
+            if most == 0:
+                flags |= NOT_NEGATIVE_ZERO if 0 in tile else 0
+                break
+            flags |= NOT_NEGATIVE_ZERO
+            top, low = clamped_exponent(most >> 52) - 1022, clamped_exponent((least + 1) >> 52) - 1075
+            if squares:
+                _squares64(tile, top, low, origin, limbs, rest, other)
+                break
+            # Anchors overflow from a top of 1000 on, and the first is above it by the room for the next tiles.
+            windowed = top <= 990 and top - low <= HELD + STEP
+            if windowed:
+                unit = max(min(low - 1, top + 8 - HELD - STEP), top - HELD - STEP, np.int64(-1074))
+                certain = True
+            elif top > 1000 or top - low > _WILD:
+                # The anchors would overflow, or the levels be many.
+                _each64(tile, keep, origin, limbs, fields)
+                flags |= _IN_FIELDS
+                break
+            else:
+                for i in range(tile.size):
+                    rest[i] = np.int64(tile[i] & keep).view(np.float64)
+                add_levels(rest, tile.size, top, low, origin, limbs)
+                break
     if flags & _IN_FIELDS:
         sums, counts = fields
         for k in range(FIELDS64):

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.cpu.windows.vectors import LANES, take_two_levels
 from warpfold.kernels.exact.encoding import Flags
 from warpfold.kernels.jit import jit
 
@@ -86,22 +87,21 @@ def counted(patterns: Any, count: Any, anchor: Any) -> Any:
 
 @jit
 def add_levels(rest: Any, count: Any, top: Any, unit: Any, origin: Any, limbs: Any) -> None:
-    """Deposit Σ rest[:count], multiples of 2**unit below 2**top, level by level; spoils `rest`."""
+    """Deposit Σ rest[:count], multiples of 2**unit below 2**top, two levels at a time; spoils `rest`, which has room
+    for a multiple of LANES."""
+    size = (count + LANES - 1) // LANES * LANES
+    for i in range(count, size):
+        rest[i] = 0.0
     b = max(top - HELD, unit)
-    while b > unit:
-        anchor = anchor_at(b)
-        patterns = np.uint64(0)
-        for i in range(count):
-            t = rest[i] + anchor
-            patterns += np.float64(t).view(np.uint64)
-            rest[i] -= t - anchor
-        deposit(limbs, counted(patterns, count, anchor), b - origin)
-        b = max(b - STEP, unit)
-    anchor = anchor_at(b)
-    patterns = np.uint64(0)
-    for i in range(count):
-        patterns += np.float64(rest[i] + anchor).view(np.uint64)
-    deposit(limbs, counted(patterns, count, anchor), b - origin)
+    while True:
+        below = max(b - STEP, unit)
+        anchor, second = anchor_at(b), anchor_at(below)
+        upper, lower = take_two_levels(rest, size, anchor, second)
+        deposit(limbs, counted(upper, size, anchor), b - origin)
+        deposit(limbs, counted(lower, size, second), below - origin)
+        if below == unit:
+            return
+        b = max(below - STEP, unit)
 
 
 @jit
@@ -126,17 +126,27 @@ def bounds(tile: Any) -> Any:
 
 
 @jit
+def padded(tile: Any, spare: Any) -> Any:
+    """A copy of a tile in `spare`, with −0 behind it, so that its size is a multiple of LANES."""
+    size = (tile.size + LANES - 1) // LANES * LANES
+    for i in range(size):  # Numba takes seconds to compile the assignment of a slice
+        spare[i] = tile[i] if i < tile.size else np.iinfo(tile.dtype).min
+    return spare[:size]
+
+
+@jit
 def clean(tile: Any, infinity: Any, out: Any) -> Any:
-    """Copy with NaN and infinities as +0; returns the flags they raise."""
+    """Copy with NaN and infinities as +0, to `out` or in place; returns the flags they raise."""
     magnitude = np.iinfo(tile.dtype).max
     flags = 0
     for i in range(tile.size):
-        a = tile[i] & magnitude
-        out[i] = tile[i] if a < infinity else 0
+        pattern = tile[i]
+        a = pattern & magnitude
+        out[i] = pattern if a < infinity else 0
         if a > infinity:
             flags |= NAN
         elif a == infinity:
-            flags |= NEG_INF if tile[i] < 0 else POS_INF
+            flags |= NEG_INF if pattern < 0 else POS_INF
     return flags
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float32 import _one32, _two32, add_float32, add_float32_products
-from warpfold.kernels.cpu.windows.float64 import _INFINITY64, _two64, add_float64, add_float64_products
+from warpfold.kernels.cpu.windows.float32 import _term, add_float32, add_float32_products
+from warpfold.kernels.cpu.windows.float64 import _INFINITY64, add_float64, add_float64_products
 from warpfold.kernels.cpu.windows.levels import (
     HELD,
     NAN,
@@ -94,6 +94,38 @@ def _short32(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
     tie = np.float64(r).view(np.int64) & _TIES == _TIE
     sure &= 2.0**-120 < abs(r) < 2.0**120 and not (tie and (rho != 0.0 or size != 0.0))
     return np.float64(np.float32(r)), sure
+
+
+@jit
+def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
+    patterns = np.uint64(0)
+    for i in range(tile.size):
+        patterns += np.float64(_term(tile[i], shift, keep, squares) + anchor).view(np.uint64)
+    return patterns
+
+
+@jit
+def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: Any) -> Any:
+    patterns = np.uint64(0)
+    others = np.uint64(0)
+    for i in range(tile.size):
+        d = _term(tile[i], shift, keep, squares)
+        t = d + anchor
+        patterns += np.float64(t).view(np.uint64)
+        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
+    return patterns, others
+
+
+@jit
+def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
+    patterns = np.uint64(0)
+    others = np.uint64(0)
+    for i in range(tile.size):
+        d = np.int64(tile[i] & keep).view(np.float64)
+        t = d + anchor
+        patterns += np.float64(t).view(np.uint64)
+        others += np.float64((d - (t - anchor)) + second).view(np.uint64)
+    return patterns, others
 
 
 @jit

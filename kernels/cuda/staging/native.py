@@ -8,14 +8,12 @@ at addresses, too, so that tests can have others called.
 
 # ruff: noqa: PLR0917 - compiled calls are positional
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 from llvmlite import ir
-from numba import extending
 
-from warpfold.kernels.jit import jit
+from warpfold.kernels.jit import intrinsic, jit
 
 WORD, LINE = 8, 64
 
@@ -70,13 +68,7 @@ _EINTR = 4
 _YIELDS, _SLEEP_US = 256, 20
 
 
-def _intrinsic(function: Callable[..., Any]) -> Any:
-    """What compiled functions call by the name of `function`, which says how it is compiled."""
-    declared: Any = extending
-    return declared.intrinsic(function)
-
-
-@_intrinsic
+@intrinsic
 def load(context: Any, address: Any) -> Any:
     """The word at `address`."""
 
@@ -86,7 +78,7 @@ def load(context: Any, address: Any) -> Any:
     return _WORD(_WORD), generate
 
 
-@_intrinsic
+@intrinsic
 def store(context: Any, address: Any, value: Any) -> Any:
     """Make `value` the word at `address`."""
 
@@ -97,7 +89,7 @@ def store(context: Any, address: Any, value: Any) -> Any:
     return _types.void(_WORD, _WORD), generate
 
 
-@_intrinsic
+@intrinsic
 def add(context: Any, address: Any, value: Any) -> Any:
     """Add `value` to the word at `address`, and return what it was before."""
 
@@ -108,7 +100,7 @@ def add(context: Any, address: Any, value: Any) -> Any:
     return _WORD(_WORD, _WORD), generate
 
 
-@_intrinsic
+@intrinsic
 def _load_int(context: Any, address: Any) -> Any:
     """The C int at `address`."""
 
@@ -128,22 +120,22 @@ def _caller(count: int) -> Any:
     return _types.int32(*[_WORD] * (count + 1)), generate
 
 
-@_intrinsic
+@intrinsic
 def _call1(context: Any, function: Any, first: Any) -> Any:
     return _caller(1)
 
 
-@_intrinsic
+@intrinsic
 def _call2(context: Any, function: Any, first: Any, second: Any) -> Any:
     return _caller(2)
 
 
-@_intrinsic
+@intrinsic
 def _call3(context: Any, function: Any, first: Any, second: Any, third: Any) -> Any:
     return _caller(3)
 
 
-@_intrinsic
+@intrinsic
 def _call4(context: Any, function: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
     return _caller(4)
 
@@ -261,7 +253,7 @@ def retire(control: Any, driver: Any, scratch: Any) -> Any:
         store(control + DONE * LINE, done + 1)
 
 
-@_intrinsic
+@intrinsic
 def _as_float32(context: Any, word: Any) -> Any:
     """The float32 whose bits are the lower half of `word`."""
 

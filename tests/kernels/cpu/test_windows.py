@@ -62,6 +62,34 @@ def test_every_width_of_window_of_bfloat16_adds_exactly(width: int) -> None:
     same_as_portable(in_window(DTYPES["bfloat16"], width, 128, LONG, width), DTYPES["bfloat16"])
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
+def test_tiles_that_leave_the_window_of_the_tile_before_add_exactly(dtype: DType) -> None:
+    # A tile is first added in the window of the one before: the next one lies at its edges, or beyond by a few places.
+    tile, widest = 64, dtype.max_exponent - dtype.min_exponent - dtype.precision
+    chance = np.random.default_rng(dtype.itemsize)
+    parts = []
+    for width in (1, 24, 25, 26, 27, 28, 45, 49, 76, 77, 78, 79, 150):
+        for moved in (0, 1, 2, 3, 8, 9, 30, -1, -2, -22, -24, -26, -70):
+            top = dtype.max_exponent // 4
+            for start in (top, top + moved):
+                fits = max(min(start, dtype.max_exponent), min(width, widest) - widest + dtype.max_exponent)
+                parts.append(in_window(dtype, min(width, widest), fits, tile, int(chance.integers(1 << 30))))
+                if chance.integers(8) == 0:
+                    parts.append(np.full(tile, (0.0, -0.0, np.inf, np.nan)[chance.integers(4)], dtype.numpy))
+    # Each part fills a tile, by repetition.
+    size = windows.TILE64 if dtype.itemsize == 8 else windows.TILE32
+    same_as_portable(np.concatenate([np.resize(part, size) for part in parts[:: 1 if dtype.itemsize > 2 else 3]]), dtype)
+
+
+def test_elements_at_the_edges_of_a_window_add_exactly() -> None:
+    # One element of the second tile is a place above or below what the window of the first tile holds, or just within.
+    for dtype, size in ((DTYPES["float32"], windows.TILE32), (DTYPES["float64"], windows.TILE64)):
+        for places in range(-75 if dtype.itemsize == 8 else -45, 70):
+            array = np.ones(2 * size + 3, dtype.numpy)
+            array[size + 5] = np.nextafter(np.ldexp(1.0, places), 0.0) if places % 2 else -np.ldexp(1.0, places)
+            assert added(array, dtype, Terms.VALUES, False) == ExactState.empty(Terms.VALUES).add(array), places
+
+
 def test_every_float16_adds_exactly() -> None:
     everything = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     same_as_portable(everything, DTYPES["float16"])
