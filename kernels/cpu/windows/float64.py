@@ -35,7 +35,6 @@ _WILD = 600  # places from which element by element is faster than level by leve
 
 _MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 _INFINITY64 = np.int64(0x7FF0000000000000)
-_INFINITY_HALF = np.int64(0xFFE00000)  # of twice infinity
 _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)
 _SPLITTER = 2.0**27 + 1.0
@@ -102,6 +101,33 @@ def _squares64(tile: Any, top: Any, unit: Any, origin: Any, limbs: Any, rest: An
 
 
 @jit
+def _outside64(
+    tile: Any,
+    top: Any,
+    unit: Any,
+    keep: Any,
+    squares: Any,
+    origin: Any,
+    limbs: Any,
+    rest: Any,
+    other: Any,
+    fields: Any,
+) -> Any:
+    """Add a tile of multiples of 2**unit below 2**top that has no window, or its squares; returns _IN_FIELDS or 0."""
+    if squares:
+        _squares64(tile, top, unit, origin, limbs, rest, other)
+    elif top > 1000 or top - unit > _WILD:
+        # The anchors would overflow, or the levels be many.
+        _each64(tile, keep, origin, limbs, fields)
+        return _IN_FIELDS
+    else:
+        for i in range(tile.size):
+            rest[i] = np.int64(tile[i] & keep).view(np.float64)
+        add_levels(rest, tile.size, top, unit, origin, limbs)
+    return 0
+
+
+@jit
 def add_float64(
     bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
 ) -> Any:
@@ -120,7 +146,7 @@ def add_float64(
                 # The upper halves of the doubled magnitudes: the smaller less 1 has the exponent of one below it where
                 # it is a power of two, so that the bound is one place too low at most.
                 top, low = clamped_exponent(most >> 21) - 1022, clamped_exponent(least >> 21) - 1075
-                if certain or (0 < most < _INFINITY_HALF and unit <= low and top <= unit + HELD + STEP):
+                if certain or (most and unit <= low and top <= unit + HELD + STEP):  # no window holds an infinity
                     deposit(limbs, counted(upper, tile.size, first), unit + STEP - origin)
                     deposit(limbs, counted(lower, tile.size, last), unit - origin)
                     flags |= NOT_NEGATIVE_ZERO
@@ -136,24 +162,13 @@ def add_float64(
                 break
             flags |= NOT_NEGATIVE_ZERO
             top, low = clamped_exponent(most >> 52) - 1022, clamped_exponent((least + 1) >> 52) - 1075
-            if squares:
-                _squares64(tile, top, low, origin, limbs, rest, other)
-                break
             # Anchors overflow from a top of 1000 on, and the first is above it by the room for the next tiles.
-            windowed = top <= 990 and top - low <= HELD + STEP
-            if windowed:
-                unit = max(min(low - 1, top + 8 - HELD - STEP), top - HELD - STEP, np.int64(-1074))
-                certain = True
-            elif top > 1000 or top - low > _WILD:
-                # The anchors would overflow, or the levels be many.
-                _each64(tile, keep, origin, limbs, fields)
-                flags |= _IN_FIELDS
+            windowed = not squares and top <= 990 and top - low <= HELD + STEP
+            if not windowed:
+                flags |= _outside64(tile, top, low, keep, squares, origin, limbs, rest, other, fields)
                 break
-            else:
-                for i in range(tile.size):
-                    rest[i] = np.int64(tile[i] & keep).view(np.float64)
-                add_levels(rest, tile.size, top, low, origin, limbs)
-                break
+            unit = max(min(low - 1, top + 8 - HELD - STEP), top - HELD - STEP, np.int64(-1074))
+            certain = True
     if flags & _IN_FIELDS:
         sums, counts = fields
         for k in range(FIELDS64):

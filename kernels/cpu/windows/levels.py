@@ -1,8 +1,8 @@
 """Exact sums of floats level by level, compiled: what the sums of every format have in common.
 
-The method. A tile of at most 4096 elements is read twice from the first-level cache. The first pass finds the largest
-and the smallest non-zero magnitude, which bound the tile: every element is a multiple of 2**unit and below 2**top. The
-second adds fixed-point images of the elements. With M = 1.5·2**(52+b), the float64 sum t = d + M of an element
+The method. A tile of at most 4096 elements is bounded by its largest and its smallest non-zero magnitude: every element
+is a multiple of 2**unit and below 2**top. What is added are fixed-point images of the elements, in most cases while the
+bounds are found (`vectors`). With M = 1.5·2**(52+b), the float64 sum t = d + M of an element
 |d| ≤ 2**(b+50) lies strictly inside [2**(52+b), 2**(53+b)], where float64 is spaced 2**b; so t = M + k·2**b, k being d
 rounded to a multiple of 2**b, |k| ≤ 2**50, and as patterns of bits, bits(t) = bits(M) + k. Adding the patterns as
 integers modulo 2**64 and taking n·bits(M) away leaves Σ k exactly: |Σ k| ≤ 2**12 · 2**50 = 2**62. What a level does not
@@ -13,7 +13,7 @@ same way. The last level has b = unit, so that nothing is left.
     one level  holds top − unit ≤ 50, that is 27 binades of float32, 43 of bfloat16, and all of float16
     L levels   hold  top − unit ≤ 50 + 51·(L − 1); all of float32 needs 277: six levels
 
-Integer additions may be reordered, so LLVM vectorises every loop without any licence to reorder floating point.
+Integer additions may be reordered, so every loop is one of vectors without any licence to reorder floating point.
 
 Squares and products of 24-bit significands are float64 numbers; those of 53 bits are split in two, exactly (Dekker
 1971), each added by its own levels. A tile of products is bounded by the sums of its factors' exponents.

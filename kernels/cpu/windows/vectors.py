@@ -4,13 +4,19 @@ Compilers vectorise a loop at the width of its widest type, and would take the b
 half of a register. A vector of LLVM becomes whatever registers a processor has: AVX-512, two of AVX2, four of Neon.
 """
 
+# ruff: noqa: PLR0917 - compiled calls are positional
+
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils as untyped_builders
+from numba.core import types as untyped_types
 
 from warpfold.kernels.jit import intrinsic
+
+cgutils: Any = untyped_builders
+types: Any = untyped_types
 
 LANES = 8
 """Elements at a time: a tile has a multiple of so many."""
@@ -95,7 +101,9 @@ def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Calla
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         begin = builder.bitcast(array.data, _I8.as_pointer())
-        moved = _in_all(builder, builder.and_(builder.trunc(arguments[1], _I32), ir.Constant(_I32, 31))) if narrow else 0
+        moved = (
+            _in_all(builder, builder.and_(builder.trunc(arguments[1], _I32), ir.Constant(_I32, 31))) if narrow else 0
+        )
         kept = _in_all(builder, arguments[2])
         anchor = _in_all(builder, arguments[3])
         first, rests = _Running(builder, _I64, 0), _Running(builder, _I64, 0)

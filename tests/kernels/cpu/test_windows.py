@@ -78,7 +78,9 @@ def test_tiles_that_leave_the_window_of_the_tile_before_add_exactly(dtype: DType
                     parts.append(np.full(tile, (0.0, -0.0, np.inf, np.nan)[chance.integers(4)], dtype.numpy))
     # Each part fills a tile, by repetition.
     size = windows.TILE64 if dtype.itemsize == 8 else windows.TILE32
-    same_as_portable(np.concatenate([np.resize(part, size) for part in parts[:: 1 if dtype.itemsize > 2 else 3]]), dtype)
+    same_as_portable(
+        np.concatenate([np.resize(part, size) for part in parts[:: 1 if dtype.itemsize > 2 else 3]]), dtype
+    )
 
 
 def test_elements_at_the_edges_of_a_window_add_exactly() -> None:
@@ -87,6 +89,8 @@ def test_elements_at_the_edges_of_a_window_add_exactly() -> None:
         for places in range(-75 if dtype.itemsize == 8 else -45, 70):
             array = np.ones(2 * size + 3, dtype.numpy)
             array[size + 5] = np.nextafter(np.ldexp(1.0, places), 0.0) if places % 2 else -np.ldexp(1.0, places)
+            assert added(array, dtype, Terms.VALUES, False) == ExactState.empty(Terms.VALUES).add(array), places
+            array[size : 2 * size] = np.nextafter(np.ldexp(1.0, places), 0.0)  # as large a sum as a tile can have
             assert added(array, dtype, Terms.VALUES, False) == ExactState.empty(Terms.VALUES).add(array), places
 
 
