@@ -15,7 +15,7 @@ from warpfold.client import artefacts, batches, catalogue, datasets, inspections
 from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.exchange import PAST_PROXIES, TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
+from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
@@ -27,6 +27,7 @@ from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
 from warpfold.client.settings import find_target
+from warpfold.client.upload_transport import transports
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.exact import ExactState
@@ -49,7 +50,7 @@ class Client(MergesTables):
         target = find_target(url, token)
         headers, verify = {"Authorization": f"Bearer {target.token}"}, certificates(target.url)
         self._http = httpx.Client(
-            base_url=target.url, headers=headers, timeout=TIMEOUTS, mounts=PAST_PROXIES, verify=verify
+            base_url=target.url, headers=headers, timeout=TIMEOUTS, mounts=transports(target.url), verify=verify
         )
         self.url = target.url
         self._patience_s = patience_s
@@ -359,15 +360,7 @@ class Client(MergesTables):
         time.sleep(call.after_s)
         patience = Patience(self._patience_s)
         while True:
-            content = call.json() if call.content is None else call.content.pieces()
-            request = self._http.build_request(
-                call.method,
-                call.path,
-                params=call.query(),
-                content=content,
-                headers=call.all_headers(),
-                timeout=call.timeouts,
-            )
+            request = call.request(self._http)
             stood_at = 0 if call.landing is None else call.landing.position
             try:
                 response = self._http.send(request, stream=call.landing is not None)

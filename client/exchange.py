@@ -6,7 +6,7 @@ that either client can hold it.
 
 import json
 import ssl
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
@@ -22,6 +22,9 @@ M = TypeVar("M", bound=BaseModel)
 # Any number of threads and tasks may wait: for one of the connections, of which requests that are held take many, too.
 READ_S = 60.0
 TIMEOUTS = httpx.Timeout(10.0, read=READ_S, write=60.0, pool=None)
+
+CONTENT = "warpfold.content"
+"""The extension of a request that holds the Content which it uploads."""
 
 PAST_PROXIES: Mapping[str, None] = MappingProxyType(
     {f"all://{host}": None for host in ("127.0.0.1", "localhost", "[::1]")}
@@ -46,12 +49,13 @@ class Interrupted(Unreachable):
 
 
 class Content(Protocol):
-    """The body of an upload: its length, and its bytes from `start` on piece by piece, as often as it is sent."""
+    """The body of an upload: its length, and its bytes from `start` on piece by piece, as often as it is sent. A piece
+    holds until the next is asked for."""
 
     @property
     def length(self) -> int: ...
 
-    def pieces(self, start: int = 0) -> Iterator[bytes]: ...
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]: ...
 
 
 class Receiver(Protocol):
@@ -89,10 +93,22 @@ class Call(Generic[T]):
     after_s: float = 0.0
     read_s: float = READ_S
 
-    @property
-    def timeouts(self) -> httpx.Timeout:
-        """How long each step of the request may take."""
-        return TIMEOUTS if self.read_s == READ_S else httpx.Timeout(10.0, read=self.read_s, write=60.0, pool=None)
+    def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+        """The request as `http` sends it. Raises ValueError for a body that JSON cannot say."""
+        content: bytes | Iterator[bytes] | AsyncIterator[bytes] | None = self.json()
+        if self.content is not None:
+            content = (
+                _pieces(self.content) if isinstance(http, httpx.AsyncClient) else map(bytes, self.content.pieces())
+            )
+        return http.build_request(
+            self.method,
+            self.path,
+            params=self.query(),
+            content=content,
+            headers=self.all_headers(),
+            timeout=TIMEOUTS if self.read_s == READ_S else httpx.Timeout(10.0, read=self.read_s, write=60.0, pool=None),
+            extensions=None if self.content is None else {CONTENT: self.content},
+        )
 
     def query(self) -> httpx.QueryParams:
         """The parameters as text."""
@@ -161,6 +177,11 @@ def pages(path: str, model: type[M], wanted: Parameters, *, limit: int, page: in
         if cursor is None:
             break
     return listed
+
+
+async def _pieces(content: Content) -> AsyncIterator[bytes]:
+    for piece in content.pieces():
+        yield bytes(piece)
 
 
 def _refusal(response: httpx.Response) -> Refused:

@@ -23,6 +23,7 @@ from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.npy import head_of
 
 _PIECE = 256 << 10
+"""Bytes of one buffer, which stays in the cache of a core between its reading and its sending."""
 _HASHED_FIRST = 8 << 20
 """Bytes up to which an array is hashed before it is sent, and sent in one request."""
 
@@ -69,11 +70,11 @@ class ArrayContent:
     def length(self) -> int:
         return len(self._head) + len(self._elements)
 
-    def pieces(self, start: int = 0) -> Iterator[bytes]:
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
         if start < len(self._head):
             yield self._head[start:]
         for at in range(max(0, start - len(self._head)), len(self._elements), _PIECE):
-            yield bytes(self._elements[at : at + _PIECE])
+            yield self._elements[at : at + _PIECE]
 
     @property
     def called(self) -> str:
@@ -109,15 +110,16 @@ class FileContent:
     def length(self) -> int:
         return self._seen.size
 
-    def pieces(self, start: int = 0) -> Iterator[bytes]:
-        left = self.length - start
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
+        left, buffer = self.length - start, memoryview(bytearray(_PIECE))
         with self.path.open("rb", buffering=0) as file:
             file.seek(start)
             while left:
-                if not (piece := file.read(min(_PIECE, left))) or (len(piece) == left and not self._seen.is_still()):
+                count = file.readinto(buffer[: min(_PIECE, left)])
+                if not count or (count == left and not self._seen.is_still()):
                     raise WarpfoldError(f"{self.path} changed while it was read")
-                left -= len(piece)
-                yield piece
+                left -= count
+                yield buffer[:count]
 
     def known(self) -> str | None:
         sent = None if self.rehash else self.memory.recall(self._seen)
@@ -142,7 +144,7 @@ class _Rest:
     def length(self) -> int:
         return self.content.length - self.start
 
-    def pieces(self, start: int = 0) -> Iterator[bytes]:
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
         return self.content.pieces(self.start + start)
 
 

@@ -4,9 +4,16 @@ import hashlib
 import os
 import threading
 
-_PIECE = 1 << 20
+_PIECE = 256 << 10
 _BEHIND = 4 << 20
 """How many bytes may wait before a thread is worth its start."""
+
+_FAR_BEHIND = 16 << 20
+"""How many bytes may wait before the writer pauses. A writer that runs ahead takes the cores that the digest needs, and
+the digest goes on alone at the end."""
+
+_PAUSE_S = 0.02
+"""The longest pause for one piece: a digest that takes up a long part from before must not stop the sender."""
 
 _FLUSH_EVERY = 128 << 20
 
@@ -22,14 +29,14 @@ class FollowingDigest:
         self._buffer = memoryview(bytearray(_PIECE))
         self._done = 0
         self._end = 0
-        self._closed = self._finished = False
+        self._closed = self._finished = self._pausing = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
         self._follower: threading.Thread | None = None
         self._flusher: threading.Thread | None = None
 
     def advance(self, end: int) -> None:
-        """Note that the file holds all bytes up to `end`."""
+        """Note that the file holds all bytes up to `end`. Waits a moment if the digest is far behind."""
         with self._changed:
             self._end = end
             if self._follower is None and end - self._done > _BEHIND:
@@ -38,6 +45,10 @@ class FollowingDigest:
                 self._follower.start()
                 self._flusher.start()
             self._changed.notify_all()
+            if end - self._done > _FAR_BEHIND:
+                self._pausing = True
+                self._changed.wait_for(self._is_near, _PAUSE_S)
+                self._pausing = False
 
     def hexdigest(self) -> str:
         """Waits until all bytes are hashed and on the disk; returns their digest. Raises OSError."""
@@ -83,6 +94,9 @@ class FollowingDigest:
         except OSError as error:
             self._error = error
 
+    def _is_near(self) -> bool:
+        return self._end - self._done <= _FAR_BEHIND // 2 or self._closed or self._error is not None
+
     def _wait_for(self, position: int) -> bool:
         """Wait until the file goes on beyond `position`; False once the threads are to end."""
         with self._changed:
@@ -96,3 +110,6 @@ class FollowingDigest:
             raise OSError(f"the file ends at {self._done}, before byte {self._end}")
         self._hash.update(self._buffer[:count])
         self._done += count
+        if self._pausing and self._is_near():
+            with self._changed:
+                self._changed.notify_all()

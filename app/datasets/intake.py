@@ -13,6 +13,7 @@ from warpfold.app.datasets.digest import FollowingDigest
 from warpfold.app.datasets.repository import Contents
 from warpfold.app.http.bodies import Piece
 from warpfold.app.http.errors import Invalid
+from warpfold.app.http.pipes import Piped
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.signature import Format, format_of
@@ -68,8 +69,8 @@ class Intake:
                 self._head = self._begin_npy(bytes(first[:FIRST_BYTES]))
         return self._promised()
 
-    def feed(self, piece: Piece) -> None:
-        """Take the next bytes."""
+    def feed(self, piece: Piece | Piped) -> None:
+        """Take the next bytes. Returns a little later where the digest has fallen far behind."""
         self._write(piece)
         self._look()
 
@@ -152,12 +153,16 @@ class Intake:
             return self._declared
         return self._head.offset + self._head.data_bytes
 
-    def _write(self, piece: Piece) -> None:
-        view = memoryview(piece)
-        while view:
-            count = os.pwrite(self._descriptor, view, self._written)
-            self._written += count
-            view = view[count:]
+    def _write(self, piece: Piece | Piped) -> None:
+        if isinstance(piece, Piped):
+            while piece:
+                self._written += piece.write_to(self._descriptor, self._written)
+        else:
+            view = memoryview(piece)
+            while view:
+                count = os.pwrite(self._descriptor, view, self._written)
+                self._written += count
+                view = view[count:]
         self._digest.advance(self._written)
 
 

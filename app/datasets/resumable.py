@@ -20,6 +20,7 @@ from warpfold.app.datasets.store import Store
 from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Invalid, NotFound, UploadMoved
+from warpfold.app.http.pipes import Piped
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.formats.signature import is_text
 from warpfold.kernels.npy import head_of
@@ -127,7 +128,7 @@ async def _take(
     intake = await run_in_threadpool(begin, writing.file, raw, facts.length, writing.offset)
     room = RoomCheck(store, context.settings.keep_free_bytes)
 
-    def take(piece: Piece) -> None:
+    def take(piece: Piece | Piped) -> None:
         if intake.received + len(piece) > facts.length:
             raise Invalid.of("", f"there are more bytes than the {facts.length} of Upload-Length")
         room.before(len(piece))

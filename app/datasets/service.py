@@ -23,6 +23,7 @@ from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
 from warpfold.app.http.file_bytes import StoredFile
+from warpfold.app.http.pipes import Piped
 from warpfold.app.quotas.bytes_held import bytes_held, lock_holdings
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.npy import MOST_HEAD_BYTES
@@ -68,7 +69,7 @@ async def upload(context: Context, user: Principal, upload_request: Upload, body
             await reserve(context, store, file, length, holder)
             room = RoomCheck(store, settings.keep_free_bytes)
 
-            def take(piece: Piece) -> None:
+            def take(piece: Piece | Piped) -> None:
                 room.before(len(piece))
                 intake.feed(piece)
 

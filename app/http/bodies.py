@@ -1,7 +1,8 @@
 """The body of an upload, taken by threads: straight from its socket where the server offers that, else as it comes.
 
 Through ASGI every byte is copied six times and passes the event loop in pieces of 64 KiB, which costs more than writing
-it to the disk. A thread that reads the socket itself copies each byte once, while the loop serves others.
+it to the disk. A thread that reads the socket itself copies each byte once, while the loop serves others. Where the
+system can splice, that is the copy into the file: the bytes come by a pipe and never into the memory of this process.
 """
 
 import asyncio
@@ -10,16 +11,18 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Protocol, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
 from warpfold.app.fairness.turns import give_up_turn
+from warpfold.app.http.pipes import CannotSplice, Pipe, Piped, PipeFull, opened_pipe
 
 T = TypeVar("T")
 Piece = bytes | bytearray | memoryview
-Take = Callable[[Piece], None]
+Take = Callable[[Piece | Piped], None]
 Wanted = Callable[[], bool]
 
 EXTENSION = "warpfold.socket"
@@ -69,21 +72,19 @@ class SocketBody:
             self._early = self._early[count:]
             self._left -= count
         while count < size:
-            came = self._receive(into[count:size], wanted)
+            came = self._receive(partial(self._socket.recv_into, into[count:size]), wanted)
             if not came and not count:
                 raise ClientDisconnect
             if not came:
                 break
             count += came
-            self.received += came
-            self._left -= came
         return count
 
-    def _receive(self, into: memoryview, wanted: Wanted | None) -> int:
-        """The next bytes; 0 where none will come."""
+    def _receive(self, attempt: Callable[[], int], wanted: Wanted | None) -> int:
+        """Take the next bytes by `attempt` once there are any; returns how many, 0 where none will come."""
         while not self._stopped and not self.ended:
             try:
-                count = self._socket.recv_into(into)
+                count = attempt()
             except BlockingIOError:
                 self.waiting = True
                 ready = select.poll()
@@ -95,8 +96,29 @@ class SocketBody:
                 self.ended = True
             else:
                 self.ended = count == 0
+                self.received += count
+                self._left -= count
                 return count
         return 0
+
+    def _pipe(self, take: Take, wanted: Wanted | None) -> None:
+        """Hand the rest of the body to `take` by a pipe. Raises CannotSplice before anything is lost."""
+        with opened_pipe(_PIECE) as pipe:
+            while self._left:
+                count = 0
+                with suppress(PipeFull):
+                    while came := self._receive(partial(self._fill, pipe, _PIECE - count), wanted):
+                        count += came
+                if not count:
+                    raise ClientDisconnect
+                take(pipe.held(count))
+                if wanted is not None and not wanted():
+                    raise ClientDisconnect
+
+    def _fill(self, pipe: Pipe, most: int) -> int:
+        if not (size := min(most, self._left)):
+            raise PipeFull
+        return pipe.fill(self._socket.fileno(), size)
 
     @property
     def unread(self) -> int:
@@ -121,11 +143,17 @@ class SocketBody:
 
     async def rest(self, take: Take, wanted: Wanted | None = None) -> None:
         def work() -> None:
-            buffer = memoryview(bytearray(_PIECE))
-            while count := self.read(buffer, wanted):
-                take(buffer[:count])
-                if wanted is not None and not wanted():
-                    raise ClientDisconnect
+            by_pipe, buffer = True, memoryview(bytearray(_PIECE))
+            while self._left:
+                if by_pipe and not self._early:
+                    try:
+                        self._pipe(take, wanted)
+                    except CannotSplice:
+                        by_pipe = False
+                else:
+                    take(buffer[: self.read(buffer, wanted)])
+                    if wanted is not None and not wanted():
+                        raise ClientDisconnect
 
         await self._in_thread(work)
 

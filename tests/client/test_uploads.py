@@ -218,7 +218,7 @@ def test_another_client_goes_on_with_what_was_cut(
     path = aged(npy(tmp_path / "a.npy", 9, 7), monkeypatch)
     pieces = FileContent.pieces
 
-    def broken(self: FileContent, start: int = 0) -> Iterator[bytes]:
+    def broken(self: FileContent, start: int = 0) -> Iterator[bytes | memoryview]:
         for number, piece in enumerate(pieces(self, start)):
             if number == 20:
                 raise KeyboardInterrupt
@@ -242,7 +242,7 @@ def test_a_file_that_changes_while_it_is_sent_is_no_dataset(
     path = npy(tmp_path / "a.npy", 9, 8)
     pieces = FileContent.pieces
 
-    def changing(self: FileContent, start: int = 0) -> Iterator[bytes]:
+    def changing(self: FileContent, start: int = 0) -> Iterator[bytes | memoryview]:
         for number, piece in enumerate(pieces(self, start)):
             if number == 20:
                 with path.open("r+b") as file:
