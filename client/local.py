@@ -18,6 +18,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.extras import install
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.keyed import GroupTable, KeyedBackend
+from warpfold.kernels.meant import meaning_of
 from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
@@ -66,6 +67,9 @@ def reduce_elements(
         backend = open_backend("cpu")
         return backend.reduce(first, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
     row = op_named(op)
+    for part in (first, second):
+        if part is not None and (meaning := meaning_of(part)) is not None:
+            raise Unavailable(f"{op} of {meaning.name} needs the server's packages here: {install('server')}")
     taken = operands(row, first, second, ddof)
     if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
         raise Unavailable(f"{op} needs the server's packages here: {install('server')}")

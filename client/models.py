@@ -14,6 +14,7 @@ from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
+from warpfold.contract.time_view import TimeView
 
 
 class Progress(Answer):
@@ -46,7 +47,8 @@ class Placement(Answer):
 
 class ReduceResult(Answer):
     """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`.
-    `decimal` is the exact value of a column of decimals in full. A value is None where a null propagates."""
+    `decimal` is the exact value of a column of decimals in full, and `time` has that of instants and durations in
+    words. A value is None where a null propagates."""
 
     value: JsonValue | None
     hex: str | None
@@ -61,6 +63,7 @@ class ReduceResult(Answer):
     provenance: dict[str, Any] = Field(default_factory=dict)
     state: str | None
     decimal: str | None = None
+    time: TimeView | None = None
     nulls: int = 0
     input: Input | None = None
     placement: Placement | None = None
@@ -75,6 +78,7 @@ class ReduceResult(Answer):
             [
                 ("value", repr(self.value)),
                 ("decimal", self.decimal),
+                ("time", None if self.time is None else self.time.iso),
                 ("hex", self.hex),
                 ("dtype", self.dtype),
                 ("strategy", f"{self.strategy}, {rounded}"),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Grouping
+from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.ops import NanPolicy, Value
 from warpfold.kernels.sequential import Elements
 
@@ -67,7 +68,8 @@ class Reduction:
     bytes of the exact accumulator (`kernels.exact`), and is None where the strategy had none. `load_ms` covers reading
     or generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms`
     is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
-    run them all. `stages` is None where a backend tells no stages apart. `decimal` is the value of decimals in full.
+    run them all. `stages` is None where a backend tells no stages apart. `decimal` is the value of decimals in full,
+    and `time` that of instants and durations in words.
     """
 
     value: Value
@@ -82,6 +84,7 @@ class Reduction:
     prepare_ms: float = 0.0
     stages: Stages | None = None
     decimal: str | None = None
+    time: TimeValue | None = None
 
 
 @dataclass(frozen=True, slots=True)

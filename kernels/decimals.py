@@ -3,57 +3,40 @@
 The sum of 0.10 and 0.20 is 0.30, where floats give 0.30000000000000004: decimals are never rounded on the way.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from warpfold.kernels.backend import Reduction
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ORIGIN, ExactState, round_ratio
-from warpfold.kernels.ops import Finish, Op, Result, Terms
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.exact import round_ratio
+from warpfold.kernels.meaning import Meaning, Meant, is_plain
+from warpfold.kernels.ops import Finish, Op, Terms
 
 
-def scale_of(source: Elements) -> int | None:
-    """The scale of decimals, None of other elements: each element stands for itself · 10**−scale."""
-    return source.scale if isinstance(source, SequentialSource) else None
+@dataclass(frozen=True, slots=True)
+class Decimals(Meaning):
+    """Each element stands for itself · 10**−`scale`. Ops that are sums, means and extremes of elements take decimals,
+    and those that only ask which elements are zero."""
 
+    scale: int
 
-def refuse_decimals(source: Elements, doing: str, field: str) -> None:
-    """Raise InvalidInput that names `field` where `source` has decimals, which `doing` does not take."""
-    if scale_of(source) is not None:
-        raise InvalidInput(f"{doing} takes no decimals so far; cast the column to float64 or int64 first", field)
+    @property
+    def name(self) -> str:
+        return "decimals"
 
+    @property
+    def kind(self) -> str:
+        return "decimal"
 
-def check_decimals(op: Op, source: Elements) -> None:
-    """Raise InvalidInput unless `op` takes the elements of `source`: of decimals those ops that are sums, means and
-    extremes of elements, and those that only ask which elements are zero."""
-    of_integers = op.result in (Result.INDEX, Result.TRUTH)
-    linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
-    if op.sources > 1 or not (of_integers or linear or op.extreme is not None):
-        refuse_decimals(source, op.name, "op")
+    def takes(self, op: Op) -> bool:
+        linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
+        return is_plain(op) or linear or op.extreme is not None
 
-
-def with_scale(op: Op, reduction: Reduction, source: Elements) -> Reduction:
-    """What was computed of the integers of `source` as the value of its decimals; of other sources as it is.
-
-    The value is the float64 nearest to the true one, and `decimal` the true one in full, which a mean need not have.
-    The state would be that of the integers, so there is none.
-    """
-    scale = scale_of(source)
-    if scale is None or op.result in (Result.INDEX, Result.TRUTH):
-        return reduction
-    if op.finish is Finish.MEAN:
-        if not reduction.count or reduction.state is None:
-            raise InvalidInput("the mean of decimals needs elements, and the strategy exact", "strategy")
-        state = ExactState.from_bytes(reduction.state)
-        true = Fraction(state.units >> -ORIGIN[state.terms], state.count)
-    else:
-        true = Fraction(int(reduction.value))
-    true /= Fraction(10) ** scale
-    value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
-    written = None if op.finish is Finish.MEAN else in_full(int(reduction.value), scale)
-    return replace(reduction, value=value, dtype="float64", correctly_rounded=True, state=None, decimal=written)
+    def meant(self, op: Op, integer: int, count: int) -> Meant:
+        """The float64 nearest to the true value, and that in full, which a mean need not have."""
+        mean = op.finish is Finish.MEAN
+        true = Fraction(integer, count if mean else 1) / Fraction(10) ** self.scale
+        value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
+        return Meant(value, "float64", None if mean else in_full(integer, self.scale))
 
 
 def in_full(units: int, scale: int) -> str:

@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.lib import format as npy
 
-from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, FileBytes
+from warpfold.kernels.times import integers_of, times_of_dtype
 
 MOST_HEAD_BYTES = 10_000
 """The longest head that is read, without the 12 bytes before it: NumPy's own limit. 64 dimensions take 1,500 bytes."""
@@ -73,8 +74,9 @@ def open_array(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> 
     return ArraySource(array, FileBytes(file.fileno(), head.offset + ahead))
 
 
-def read_head(file: BinaryIO) -> Head:
-    """The head at the start of `file`, which is left behind it. At most MOST_HEAD_BYTES and 12 bytes are read.
+def read_head(file: BinaryIO, *, times: bool = False) -> Head:
+    """The head at the start of `file`, which is left behind it. At most MOST_HEAD_BYTES and 12 bytes are read. With
+    `times` it may be that of an array of NumPy's times, too.
 
     Raises InvalidInput for what is not an array of numbers that can be reduced; its message continues a sentence that
     begins with the file's name.
@@ -82,7 +84,7 @@ def read_head(file: BinaryIO) -> Head:
     text = _text(file)
     descr, fortran_order, shape = _Parser(text).fields()
     dtype = _dtype(descr)
-    _check(shape, dtype)
+    _check(shape, dtype, times=times)
     return Head(shape, fortran_order, dtype, file.tell())
 
 
@@ -215,7 +217,7 @@ def _broken(why: str) -> InvalidInput:
     return InvalidInput(f"is not a whole .npy file: {why}")
 
 
-def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
+def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, times: bool) -> None:
     if dtype.hasobject:
         raise InvalidInput("holds pickled Python objects, which are never loaded")
     if dtype.names is not None:
@@ -226,8 +228,11 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
         raise InvalidInput(
             f"holds {dtype.itemsize} raw bytes an element: its dtype was lost, as NumPy does with bfloat16"
         )
+    known = times_of_dtype(dtype)
+    if known is not None and not times:
+        raise InvalidInput(f"holds {known.name}, which a source of type array or dataset reduces, of a .npy file alone")
     try:
-        dtype_of(dtype)
+        dtype_of(integers_of(dtype))
     except InvalidInput as error:
         raise InvalidInput(f"holds elements that cannot be reduced: {error}") from None
     if not shape:
@@ -236,6 +241,16 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
         np.broadcast_to(np.zeros((), dtype), shape)  # takes no memory, and knows what NumPy can map
     except (ValueError, TypeError):
         raise InvalidInput(f"has the impossible shape {str(shape)[:100]}") from None
+
+
+def stored_name(dtype: "np.dtype[Any]") -> str:
+    """The name of the dtype of an array in a .npy file: ours, or NumPy's for times. Raises InvalidInput."""
+    return dtype_of(dtype).name if times_of_dtype(dtype) is None else str(dtype.newbyteorder("="))
+
+
+def is_stored_name(name: str) -> bool:
+    """Whether `stored_name` gives this name."""
+    return name in DTYPES or name.startswith(("datetime64[", "timedelta64["))
 
 
 def is_npy(first: bytes | bytearray) -> bool:

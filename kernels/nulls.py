@@ -72,7 +72,7 @@ def with_nulls(reduction: Reduction, sources: Sequence[Elements]) -> tuple[Reduc
     nulls = nulls_met(sources)
     if len(sources) > 1:  # a pair may have two
         nulls = sum(int(np.count_nonzero(piece)) for piece in in_order(truths_of(*sources), _PIECE))
-    return replace(reduction, count=max(0, reduction.count - nulls), state=None, decimal=None), True
+    return replace(reduction, count=max(0, reduction.count - nulls), state=None, decimal=None, time=None), True
 
 
 def nulls_of_values(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.places.place import ObjectFacts
 from warpfold.kernels.source import ArraySource, HeldArrays, Source
 
@@ -72,7 +73,7 @@ class SequentialSource:
     progress alone, and `shape` how they are arranged, None where they are one after another. `sections` begins to list
     the same elements in sections, in order, for whoever need not have the elements in order; it is None where there are
     none. Where `count` is None, so are the sections' starts and counts. A source is read by `make` or by its sections,
-    once. Where `scale` is a number, the elements are the integers of decimals (`kernels.decimals`). Where `nulls` is
+    once. Elements with a `meaning` are integers that stand for other values, such as decimals. Where `nulls` is
     there, nulls stand in their places as zeros, and `nulls` begins to read the same places as truth values: whether
     each is a null (`kernels.nulls`).
     """
@@ -84,7 +85,7 @@ class SequentialSource:
     tally: Tally = field(default_factory=Tally)
     shape: tuple[int, ...] | None = None
     sections: Callable[[], Iterator[Section]] | None = None
-    scale: int | None = None
+    meaning: Meaning | None = None
     nulls: Callable[[], "SequentialSource"] | None = None
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:

@@ -22,8 +22,9 @@ from warpfold.app.http.headers import matches
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import declared_bytes
 from warpfold.contract.fields import DTypeName
-from warpfold.kernels.dtypes import DTYPES, dtype_named
+from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.formats.signature import is_text
+from warpfold.kernels.npy import is_stored_name
 
 PREFIX = "/v1/datasets"
 _LISTING = "datasets"
@@ -78,7 +79,7 @@ class DatasetView(BaseModel):
     @classmethod
     def of(cls, dataset: Dataset) -> "DatasetView":
         contents = dataset.contents
-        is_array = contents.dtype in DTYPES
+        is_array = is_stored_name(contents.dtype)
         return cls(
             id=contents.id,
             name=dataset.name,

@@ -14,10 +14,10 @@ from warpfold.app.datasets.repository import Contents
 from warpfold.app.http.bodies import Piece
 from warpfold.app.http.errors import Invalid
 from warpfold.app.http.pipes import Piped
-from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head
+from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head, stored_name
 
 _BARE = "; bare elements need their `dtype`, and a table of text a `name` that ends in .csv or .tsv"
 TEXT = "text"
@@ -83,7 +83,7 @@ class Intake:
         if self._format is not None:
             return Contents(self._digest.hexdigest(), self._format, (), self._written)
         assert self._head is not None
-        return Contents(self._digest.hexdigest(), dtype_of(self._head.dtype).name, self._head.shape, self._written)
+        return Contents(self._digest.hexdigest(), stored_name(self._head.dtype), self._head.shape, self._written)
 
     def close(self) -> None:
         """End the threads of an upload that this request does not finish."""
@@ -120,7 +120,7 @@ class Intake:
 
     def _begin_npy(self, first: bytes) -> Head:
         try:
-            head = read_head(io.BytesIO(first))
+            head = read_head(io.BytesIO(first), times=True)
         except InvalidInput as error:
             raise Invalid.of("", f"the body {error}{'' if is_npy(first) else _BARE}") from None
         promised = head.offset + head.data_bytes

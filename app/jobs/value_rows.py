@@ -15,8 +15,9 @@ CSV = "text/csv"
 
 def csv_of_result(stored: str) -> str:
     """The stored result of a reduction as CSV with the columns axis_0, axis_1, … of the result, value, hex and count,
-    and of decimals also `decimal`. A value that is not there is an empty cell. Groups have a column for each key,
-    `rows`, one for each column of values and, of floats, one for its hex. Raises Invalid for another kind of result."""
+    of decimals also `decimal`, and of instants and durations `time`. A value that is not there is an empty cell. Groups
+    have a column for each key, `rows`, one for each column of values and, of floats, one for its hex. Raises Invalid
+    for another kind of result."""
     result = result_of(stored)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -30,9 +31,10 @@ def csv_of_result(stored: str) -> str:
         for index, value, hexadecimal, count in zip(indices, result.values, hexes, result.counts, strict=True):
             writer.writerow([*index, value, hexadecimal, count])
     elif isinstance(result, ReduceResult):
-        decimal = {} if result.decimal is None else {"decimal": result.decimal}
-        writer.writerow(["value", "hex", "count", *decimal])
-        writer.writerow([result.value, result.hex, result.count, *decimal.values()])
+        more = {} if result.decimal is None else {"decimal": result.decimal}
+        more |= {} if result.time is None else {"time": result.time.iso}
+        writer.writerow(["value", "hex", "count", *more])
+        writer.writerow([result.value, result.hex, result.count, *more.values()])
     elif isinstance(result, GroupTableResult):
         if result.sizes is None and result.artefact is not None:
             raise Invalid.of("format", f"the groups are stored apart: see {result.artefact.href}?format=csv")

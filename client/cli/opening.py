@@ -5,7 +5,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,10 @@ from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, format_of, is_text
 from warpfold.kernels.formats.zarr_ import is_zarr
 from warpfold.kernels.inputs import Inputs, LocalFile
+from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import Op
 from warpfold.kernels.sequential import Elements
+from warpfold.kernels.times import times_of_dtype
 
 
 def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
@@ -47,11 +49,15 @@ def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
-    """Whether a file is to be read as a .npy file, or refused as one."""
+    """Whether a file is to be read as a .npy file of numbers, or refused as one."""
     if path.is_dir() or options or is_text(path.name):
         return False
     with path.open("rb") as file:
-        return format_of(file) in (None, Format.NPY)
+        kind = format_of(file)
+        if kind is Format.NPY:
+            with suppress(InvalidInput):  # whoever opens the file tells what is wrong with it
+                return times_of_dtype(read_head(file, times=True).dtype) is None
+        return kind in (None, Format.NPY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,10 @@ from warpfold.client.jobs import result_of
 from warpfold.client.models import Job, ReduceResult
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import bound_in_words
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import OPS, Op, Value
@@ -221,7 +223,7 @@ def _reduce_each(
             elif as_json:
                 output.lines([{"file": str(path), **result.model_dump(mode="json")}])
             else:
-                typer.echo(f"{_written(result.value, result.decimal)}\t{path}")
+                typer.echo(f"{_written(result.value, result.decimal, result.time)}\t{path}")
     if failed:
         raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
 
@@ -297,7 +299,7 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
 def _print(job: Job, *, fingerprint: bool) -> None:
     result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
-    typer.echo(_written(result.value, result.decimal))
+    typer.echo(_written(result.value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)
     prepare_ms, bound = result.timings.prepare_ms, bound_in_words(result.timings.model_dump())
@@ -340,10 +342,12 @@ def _reduce_locally(
         }
         shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
         facts = {"decimal": result.decimal, **facts} if result.decimal else facts
+        if (time := TimeView.of(result.time)) is not None:
+            facts = {"time": time.model_dump(mode="json"), **facts}
         digits = None if value is None else hex_of(value)
         output.document({"value": shown, "hex": digits, **facts, "correctly_rounded": result.correctly_rounded})
         return
-    typer.echo(_written(value, result.decimal))
+    typer.echo(_written(value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     output.say(
         f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine"
@@ -361,6 +365,6 @@ def _left(nulls: int, *, null: bool) -> str:
     return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
 
 
-def _written(value: Value | None, decimal: str | None) -> str:
+def _written(value: Value | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
     """A value as it is printed."""
-    return "null" if value is None else decimal or repr(value)
+    return "null" if value is None else decimal or (repr(value) if time is None else time.iso)

@@ -33,6 +33,7 @@ from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.reduction_examples import ARRAY_EXAMPLE, REDUCE_EXAMPLE, REDUCE_SPECS
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
+from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
 from warpfold.kernels.catalog import backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
@@ -285,7 +286,15 @@ class ReduceResult(Frozen):
         exclude_if=lambda decimal: decimal is None,
         description="The exact value of a column of decimals in full, of which `value` is the nearest float64.",
     )
-    dtype: str = Field(description='The dtype of the value; "integer" is an integer of any size.')
+    time: TimeView | None = Field(
+        None,
+        exclude_if=lambda time: time is None,
+        description="The value of a column of timestamps, dates or durations in words; `value` is its integer.",
+    )
+    dtype: str = Field(
+        description='The dtype of the value; "integer" is an integer of any size, and times have the name that Arrow '
+        "gives their type."
+    )
     count: int = Field(description="How many elements the value was computed from.")
     nulls: int = Field(
         0, description="How many nulls were left out, or made the value null. They are counted apart from NaNs."

@@ -16,11 +16,12 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.kernels.decimals import scale_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.inputs import LocalFile
+from warpfold.kernels.meaning import Meaning
+from warpfold.kernels.meant import meaning_of
 from warpfold.kernels.nulls import keeps_nulls, truths_of
 from warpfold.kernels.places.file import stamp_of
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
@@ -105,10 +106,12 @@ class FilesSource(AnyOptions, SourceSpec):
                     "reduced as one array need one dtype",
                     "source.paths" if self.glob is None else "source.glob",
                 )
-            if file.scale != first.scale:
+            if file.meaning != first.meaning:
+                here, there = file.holds, first.holds
+                different = f"{here} and {there}" if here != there else f"{here} of different scales"
                 raise InvalidInput(
-                    f"{file.name!r} and {first.name!r} hold decimals of different scales: files that are reduced as "
-                    "one array need one",
+                    f"{file.name!r} and {first.name!r} hold {different}: files that are reduced as one array need one "
+                    "type",
                     "source.paths" if self.glob is None else "source.glob",
                 )
         counts = [file.count for file in files if file.by_position and file.count is not None]
@@ -192,7 +195,7 @@ class _File:
     by_position: bool
     keeps_nulls: bool
     stamp: tuple[Any, ...]
-    scale: int | None
+    meaning: Meaning | None
 
     @classmethod
     def of(cls, name: str, reader: _Reader) -> Self:
@@ -208,8 +211,13 @@ class _File:
             by_position,
             keeps_nulls(source),
             stamp,
-            scale_of(source),
+            meaning_of(source),
         )
+
+    @property
+    def holds(self) -> str:
+        """The elements in words."""
+        return self.dtype.name if self.meaning is None else self.meaning.name
 
     def opened(self) -> Any:
         """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
@@ -244,4 +252,4 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
         return SequentialSource(DTYPES["bool"], pieces, known, likely, tally)
     kept = any(file.keeps_nulls for file in files)
     nulls = partial(_one_after_another, first, files, truths=True) if kept else None
-    return SequentialSource(first.dtype, pieces, known, likely, tally, scale=first.scale, nulls=nulls)
+    return SequentialSource(first.dtype, pieces, known, likely, tally, meaning=first.meaning, nulls=nulls)

@@ -4,6 +4,7 @@ import platform
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -16,10 +17,10 @@ from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
-from warpfold.kernels.decimals import check_decimals, refuse_decimals, with_scale
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.meant import reduce_meant, refuse_meaning
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
@@ -64,13 +65,15 @@ class CpuBackend:
         Raises InvalidInput (an unknown op or strategy, an op the strategy does not compute, a second source or ddof
         that the op does not take, an undefined value, a NaN where the policy is RAISE) or OutOfMemory.
         """
+        if isinstance(source, SequentialSource) and source.meaning is not None:
+            options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "progress": progress}
+            return reduce_meant(op_named(op), source, other, lambda plain, name: self.reduce(plain, name, **options))
         row = op_named(op)
         taken = operands(row, source, other, ddof)
-        check_decimals(row, source)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
         self._prepare(chosen, row, taken)
-        reduction = with_scale(row, cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress), source)
+        reduction = cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def reduce_groups(
@@ -93,7 +96,7 @@ class CpuBackend:
         Raises as `reduce`, and InvalidInput naming "axis", "segments.offsets.…" or "states".
         """
         row = op_named(op)
-        refuse_decimals(source, "a reduction to many values", "source")
+        refuse_meaning(source, "a reduction to many values", "source")
         asked = Grouped(operands(row, source, other, ddof), shape, grouping)
         chosen = resolve_grouped(row, source.dtype, strategy)
         if states:

@@ -27,15 +27,15 @@ from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
-from warpfold.kernels.decimals import check_decimals, refuse_decimals, with_scale
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.meant import reduce_meant, refuse_meaning
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.spread import Member, reduce_spread
 
@@ -99,12 +99,14 @@ class CudaBackend:
 
         Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
         """
+        if isinstance(source, SequentialSource) and source.meaning is not None:
+            options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "progress": progress}
+            return reduce_meant(op_named(op), source, other, lambda plain, name: self.reduce(plain, name, **options))
         row, dtype = op_named(op), source.dtype
         taken = operands(row, source, other, ddof)
-        check_decimals(row, source)
         chosen = cuda_strategies()[resolve(row, dtype, strategy, "cuda", taken.other_dtype)]
         if source.count == 0:
-            return with_scale(row, self._empty(row, taken, chosen), source)
+            return self._empty(row, taken, chosen)
         began, preparation = time.perf_counter(), self._gpu.preparation
         before_ms = preparation.total_ms
         with self._gpu.active(), cuda_errors(f"{op} by {chosen.name}"):
@@ -122,7 +124,7 @@ class CudaBackend:
                     run.add(arrays, first)
                 count = first + int(arrays[0].size)
             if run is None:
-                return with_scale(row, self._empty(row, taken, chosen), source)
+                return self._empty(row, taken, chosen)
             kernel_ms = stopwatch.total_ms()
             stages = self._stager.stages(kernel_ms / 1e3)
             nans, reducer, prepare_ms = run.nans, run.reducer, preparation.total_ms - before_ms
@@ -133,9 +135,9 @@ class CudaBackend:
             omitted = reducer.omitted()
             missing = sum(counter.count() for counter in nans) if omitted is None else omitted
             if missing == count:
-                return with_scale(row, self._empty(row, taken, chosen), source)
+                return self._empty(row, taken, chosen)
             finished = reducer.finish(count - missing)
-        reduction = Reduction(
+        return Reduction(
             value=finished.value,
             dtype=taken.result_dtype(row),
             count=count - missing,
@@ -148,7 +150,6 @@ class CudaBackend:
             prepare_ms=prepare_ms,
             stages=stages,
         )
-        return with_scale(row, reduction, source)
 
     def reduce_groups(
         self,
@@ -174,7 +175,7 @@ class CudaBackend:
         if states:
             raise InvalidInput("CPU slots alone give the states of many values so far", "states")
         row = op_named(op)
-        refuse_decimals(source, "a reduction to many values", "source")
+        refuse_meaning(source, "a reduction to many values", "source")
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):

@@ -1,18 +1,32 @@
 """Arrays in files, whatever their format: the first bytes of a file tell it."""
 
-from typing import BinaryIO
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.hdf5 import open_hdf5
 from warpfold.kernels.formats.hyperslab import Range, hyperslab
 from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
+from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.npy import read_head
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.arrays import array_at
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sections import in_turn
+from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, likely_count, shape_of
+from warpfold.kernels.times import integers_of, times_of_dtype
+
+_PART = 1 << 20
+_NAT = -(1 << 63)
+"""The integer that NumPy stores for NaT, which is a null."""
 
 
 def open_array_file(
@@ -39,10 +53,51 @@ def open_array_file(
             raise InvalidInput(f"is a table ({table.value}): a source of type table reduces a column of it")
     if name is not None:
         raise InvalidInput("is a .npy file, whose only array has no name", "array")
-    head = read_head(file)
+    head = read_head(file, times=True)
     size = file.seek(0, 2) - head.offset
     if size < head.data_bytes:
         raise InvalidInput(
             f"is truncated: its header promises {head.data_bytes} bytes of data, {max(0, size)} are there"
         )
-    return array_at(file, head, hyperslab(ranges, head.shape))
+    selected, meaning = hyperslab(ranges, head.shape), times_of_dtype(head.dtype)
+    if meaning is None:
+        return array_at(file, head, selected)
+    integers = array_at(file, replace(head, dtype=integers_of(head.dtype)), selected)
+    missing = Missing((_NAT,), "", NullPolicy.OMIT if conventions is None else conventions.nulls)
+    return _times(integers, meaning, missing, shape_of(integers))
+
+
+def _times(integers: Elements, meaning: Meaning, missing: Missing, shape: tuple[int, ...] | None) -> SequentialSource:
+    """The times that `integers` stand for: read by position by several threads, or as they come."""
+    tally, known, source = Tally(), not missing.leaves_out, integers
+
+    def read(start: int, stop: int) -> Iterator[NDArray[Any]]:
+        assert not isinstance(source, SequentialSource)
+        yield missing.taken(source.read(start, stop), start, tally)
+
+    def sections() -> Iterator[Section]:
+        for start in range(0, source.count or 0, _PART):
+            stop = min(start + _PART, source.count or 0)
+            place = (start, stop - start) if known else (None, None)
+            yield Section(partial(read, start, stop), 8 * (stop - start), *place)
+
+    def pieces() -> Iterator[NDArray[Any]]:
+        if not isinstance(source, SequentialSource):
+            yield from in_turn(sections(), tally)
+            return
+        start = 0
+        for piece in source.make():
+            yield missing.taken(piece, start, tally)
+            start += piece.size
+
+    return SequentialSource(
+        missing.dtype(np.dtype(np.int64)),
+        pieces,
+        integers.count if known else None,
+        likely_count(integers),
+        tally,
+        shape if known else None,
+        None if isinstance(integers, SequentialSource) else sections,
+        None if missing.truths else meaning,
+        missing.with_nulls(lambda truths: _times(integers, meaning, truths, shape)),
+    )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,9 +15,10 @@ from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
 from warpfold.kernels.formats.parquet import check_footer, nulls_of
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import dtype_of_column, random_access, scale_of_column
+from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column, random_access
 from warpfold.kernels.formats.text import first_block
 from warpfold.kernels.npy import read_head
+from warpfold.kernels.times import times_of_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class Content:
     ) -> "Content":
         """A column of a table with so many rows; `field` is that of pyarrow's schema."""
         try:
-            decimal = scale_of_column(field.type) is not None
-            reduced_as = "decimal" if decimal else dtype_of_column(field.name, field.type).name
+            meaning = meaning_of_column(field.type)
+            reduced_as = dtype_of_column(field.name, field.type).name if meaning is None else meaning.kind
         except InvalidInput:
             reduced_as = None
         return cls(field.name, str(field.type), reduced_as, None if rows is None else (rows,), nulls, chunks, nbytes)
@@ -77,8 +78,10 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
     with damaged("cannot be looked into", Exception):
         match kind:
             case Format.NPY:
-                head = read_head(file)
-                return [Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)]
+                head = read_head(file, times=True)
+                array = Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)
+                times = times_of_dtype(head.dtype)
+                return [array if times is None else replace(array, reduced_as=times.kind)]
             case Format.NPZ:
                 return list(_archive(file))
             case Format.HDF5:

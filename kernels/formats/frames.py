@@ -8,7 +8,6 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-from warpfold.kernels.decimals import refuse_decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -17,6 +16,7 @@ from warpfold.kernels.formats.row_filter import Condition, columns_of, expressio
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, random_access
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
+from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, truths_of
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, gathered
 from warpfold.kernels.source import part_of
@@ -256,7 +256,7 @@ def keyed_arrays(
     length, or of keys that are none."""
     pyarrow = required("pyarrow", "tables")
     for _, array, where in (*keys, *columns):
-        refuse_decimals(array, "a group-by", where)
+        refuse_meaning(array, "a group-by", where)
     opened = [array for _, array, _ in (*keys, *columns) if isinstance(array, SequentialSource)]
     held = [
         (name, array if isinstance(array, pyarrow.Array) else gathered(array), where) for name, array, where in keys

@@ -47,7 +47,7 @@ def _source(file: BinaryIO, metadata: Any, groups: Sequence[int], reading: Readi
         tally,
         # A null is refused by its index.
         sections=None if table.count is None and reading.nulls is NullPolicy.RAISE else lambda: table.sections(tally),
-        scale=reading.scale,
+        meaning=reading.meaning,
         nulls=reading.with_nulls(partial(_source, file, metadata, groups)),
     )
 

@@ -13,17 +13,20 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.decimals import Decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import again, is_remote
 from warpfold.kernels.sections import NullRefused
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ChainedSource, FileBytes, FileSource, Link
+from warpfold.kernels.times import Durations, Instants
 
 _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 """Names of pyarrow's types that are not those of ours."""
@@ -81,7 +84,7 @@ class Reading:
     columns: tuple[str, ...]
     rows: Any
     nulls: NullPolicy
-    scale: int | None = None
+    meaning: Meaning | None = None
     truths: bool = False
 
     @classmethod
@@ -94,9 +97,9 @@ class Reading:
             if len(schema.get_all_field_indices(column)) > 1:
                 raise InvalidInput(f"holds more than one column {column!r}", "column" if column == name else "filter")
         kind, read = schema.field(name).type, tuple(column for column in schema.names if column in needed)
-        scale = scale_of_column(kind)
-        dtype = dtype_of_column(name, kind) if scale is None else DTYPES["int64"]
-        return cls(name, dtype, read, rows, wanted.nulls, scale)
+        meaning = meaning_of_column(kind)
+        dtype = dtype_of_column(name, kind) if meaning is None else DTYPES["int64"]
+        return cls(name, dtype, read, rows, wanted.nulls, meaning)
 
     @property
     def keeps_nulls(self) -> bool:
@@ -105,7 +108,7 @@ class Reading:
 
     def of_nulls(self) -> "Reading":
         """The same column, read as whether each element is a null."""
-        return replace(self, dtype=DTYPES["bool"], scale=None, truths=True)
+        return replace(self, dtype=DTYPES["bool"], meaning=None, truths=True)
 
     def indices(self, schema: Any) -> list[int]:
         """Where the columns are in `schema`."""
@@ -120,7 +123,7 @@ class Reading:
             None,
             likely,
             tally,
-            scale=self.scale,
+            meaning=self.meaning,
             nulls=self.with_nulls(lambda reading: reading.source(batches, likely)),
         )
 
@@ -151,8 +154,8 @@ class Reading:
                 raise NullRefused(self.column, start + column.is_null().index(True).as_py())
             tally.add(nulls=column.null_count)
             column = column.fill_null(_zero(column.type)) if self.keeps_nulls else column.drop_null()
-        if self.scale is not None:
-            return _integers_of(self.column, column)
+        if self.meaning is not None:
+            return integers_of(self.column, column)
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return elements
 
@@ -165,18 +168,25 @@ def dtype_of_column(name: str, kind: Any) -> DType:
     dtype = DTYPES.get(_DTYPES.get(str(inner), str(inner)))
     if dtype is None:
         raise InvalidInput(
-            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced here: integers, floats and truth values "
-            "are",
+            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced here: integers, floats, truth values, "
+            "decimals, timestamps, dates and durations are",
             "column",
         )
     return dtype
 
 
-def scale_of_column(kind: Any) -> int | None:
-    """The scale of a column of decimals, None of another type: how many digits are behind the point."""
+def meaning_of_column(kind: Any) -> Meaning | None:
+    """What the integers of a column of pyarrow's type `kind` stand for; None of a type whose values are numbers, or are
+    not reduced."""
     types = required("pyarrow", "tables").types
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    return int(inner.scale) if types.is_decimal(inner) else None
+    if types.is_decimal(inner):
+        return Decimals(int(inner.scale))
+    if types.is_timestamp(inner):
+        return Instants(inner.unit, inner.tz)
+    if types.is_date(inner):
+        return Instants("D" if types.is_date32(inner) else "ms")
+    return Durations(inner.unit) if types.is_duration(inner) else None
 
 
 def _zero(kind: Any) -> Any:
@@ -187,8 +197,13 @@ def _zero(kind: Any) -> Any:
     return pyarrow.scalar(0, pyarrow.int64()).cast(kind)
 
 
-def _integers_of(name: str, column: Any) -> NDArray[np.int64]:
-    """The integers that decimals without nulls are stored as. Raises InvalidInput where int64 does not hold one."""
+def integers_of(name: str, column: Any) -> NDArray[np.int64]:
+    """The integers that decimals, times or durations without nulls are stored as. Raises InvalidInput where int64 does
+    not hold one."""
+    pyarrow = required("pyarrow", "tables")
+    if not pyarrow.types.is_decimal(column.type):
+        stored = pyarrow.int32() if pyarrow.types.is_date32(column.type) else pyarrow.int64()
+        return np.asarray(column.view(stored).to_numpy(zero_copy_only=False), np.int64)
     width = int(column.type.bit_width) // 8
     if width < 8:
         stored = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
@@ -252,7 +267,7 @@ def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
     The file is mapped, and nothing of a batch is read but its head: the arrays that pyarrow makes tell where they are.
     """
     pyarrow, ipc = required("pyarrow", "tables"), required("pyarrow.ipc", "tables")
-    if reading.dtype is DTYPES["bool"] or reading.scale is not None:
+    if reading.dtype is DTYPES["bool"] or reading.meaning is not None:
         return None
     mapped = pyarrow.memory_map(f"/dev/fd/{file.fileno()}")
     size = mapped.size()

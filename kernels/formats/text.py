@@ -111,6 +111,7 @@ def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, rea
         likely,
         tally,
         sections=None if reading.nulls is NullPolicy.RAISE else sections,  # a null is refused by its index
+        meaning=reading.meaning,
         nulls=reading.with_nulls(partial(_source, text, types, hint, likely)),
     )
 

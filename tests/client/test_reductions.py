@@ -87,6 +87,15 @@ def test_an_array_of_zarr_is_reduced_as_it_lies(client: Client, tmp_path: Path) 
     assert along.tolist() == [12.0, 15.0, 18.0, 21.0]
 
 
+def test_times_of_a_file_have_words_beside_their_integers(client: Client, tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", np.array(["2026-01-01T12:00", "NaT", "2026-01-02T12:00"], "M8[ms]"))
+    result = client.reduce(tmp_path / "t.npy", "mean")
+    assert (result.value, result.dtype, result.nulls) == (1767312000000, "timestamp[ms]", 1)
+    assert result.time is not None
+    assert (result.time.iso, result.time.unit, result.time.exact) == ("2026-01-02T00:00:00.000", "ms", None)
+    assert "2026-01-02T00:00:00.000" in result._repr_html_()
+
+
 def test_a_column_of_decimals_is_added_exactly(client: Client, tmp_path: Path) -> None:
     prices = pyarrow.array([Decimal("0.10"), Decimal("0.20"), None], pyarrow.decimal128(9, 2))
     pyarrow.parquet.write_table(pyarrow.table({"price": prices}), tmp_path / "sales.parquet")

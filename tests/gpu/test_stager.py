@@ -17,6 +17,7 @@ from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.staging import parts, stager
 from warpfold.kernels.cuda.staging.lanes import LaneShape
 from warpfold.kernels.cuda.staging.parts import RingShape
+from warpfold.kernels.decimals import Decimals
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import open_array, read_head
@@ -76,7 +77,7 @@ def test_a_file_gives_the_same_bits_as_its_array_at_every_length(
 def test_decimals_have_the_values_of_a_cpu_slot(backend: CudaBackend, op: str) -> None:
     integers = np.random.default_rng().integers(-(10**15), 10**15, 3 * PIECE)
     results = [
-        own.reduce(SequentialSource(DTYPES["int64"], lambda: iter([integers]), scale=2), op)
+        own.reduce(SequentialSource(DTYPES["int64"], lambda: iter([integers]), meaning=Decimals(2)), op)
         for own in (backend, CpuBackend())
     ]
     facts = [(each.value, each.decimal, each.dtype, each.count, each.correctly_rounded) for each in results]

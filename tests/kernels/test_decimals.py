@@ -14,7 +14,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.files import FilesSource
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.decimals import in_full
+from warpfold.kernels.decimals import Decimals, in_full
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import contents_of
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
@@ -117,7 +117,7 @@ def test_nothing_else_takes_the_integers_for_the_values(tmp_path: Path) -> None:
 def test_parts_of_a_table_keep_the_scale(tmp_path: Path) -> None:
     with written(tmp_path / "x", table(NARROW), "parquet") as source:
         part: Any = sections_between(source, 0, 1)  # type: ignore[arg-type]
-        assert part.scale == 2
+        assert part.meaning == Decimals(2)
 
 
 def reduced(folder: Path) -> Reduction:

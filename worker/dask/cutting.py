@@ -18,9 +18,9 @@ from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.values import ValuesSource
 from warpfold.kernels.array_parts import ArrayPart, cut_array
-from warpfold.kernels.decimals import refuse_decimals
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, shape_of
 from warpfold.kernels.source import ArraySource, ChainedSource
@@ -54,7 +54,7 @@ def cut(spec: ReduceSpec, folders: Folders, workers: int) -> Cut:
     named = [source.in_place() if in_place else source for _, source in spec.sources()]
     opened = [source.open(folders) for source in named]
     for source in opened:
-        refuse_decimals(source, "a Dask cluster", "backend")
+        refuse_meaning(source, "a Dask cluster", "backend")
     nbytes = sum(map(_nbytes, opened))
     number = spec.partitions or _number(nbytes, workers)
     if any(isinstance(source, ValuesSource) for source in named):

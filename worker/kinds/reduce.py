@@ -8,6 +8,7 @@ from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
+from warpfold.contract.time_view import TimeView
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.mapped import survive_cuts
@@ -62,6 +63,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         value=None if null else reduction.value,
         hex=None if null else hex_of(reduction.value),
         decimal=reduction.decimal,
+        time=TimeView.of(reduction.time),
         dtype=reduction.dtype,
         count=reduction.count,
         op=reduction.op,

@@ -89,3 +89,20 @@ def test_a_report_is_written_with_its_pictures(shell: Shell, service: Service) -
     assert named
     assert sorted(named) == sorted(f"figures/{file.name}" for file in (shell.folder / "figures").iterdir())
     assert all("<svg" in (shell.folder / name).read_text() for name in named)
+
+
+def test_times_and_nulls_are_printed_in_words(tmp_path: Path) -> None:
+    (tmp_path / "trips.csv").write_text("pickup,fare\n2026-01-02 03:04:05,1.5\n2026-01-01 00:00:00,\n")
+    trips = str(tmp_path / "trips.csv")
+    words = ["reduce", trips, "--local", "--column"]
+    latest = CliRunner().invoke(build(), [*words, "pickup", "--op", "max"])
+    assert latest.stdout == "2026-01-02T03:04:05\n"
+    assert "max of 2 elements as timestamp[s]" in latest.stderr
+    fare = CliRunner().invoke(build(), [*words, "fare", "--null-policy", "propagate"])
+    assert fare.stdout == "null\n"
+    assert "sum of 1 elements as float64, exact, correctly rounded; this machine; 1 null met" in fare.stderr
+    told = json.loads(CliRunner().invoke(build(), [*words, "pickup", "--op", "mean", "--json"]).stdout)
+    assert told["time"] == {"iso": "2026-01-01T13:32:02", "unit": "s", "timezone": None, "exact": "3534548645/2"}
+    np.save(tmp_path / "t.npy", np.array([5, 7], "m8[h]"))
+    total = CliRunner().invoke(build(), ["reduce", str(tmp_path / "t.npy"), "--local"])
+    assert total.stdout == "PT12H\n"
