@@ -13,7 +13,7 @@ from warpfold.client.answer import Answer, Timings
 from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.json_value import JsonValue
+from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
 
 
@@ -50,8 +50,8 @@ class ReduceResult(Answer):
     `decimal` is the exact value of a column of decimals in full, and `time` has that of instants and durations in
     words. A value is None where a null propagates."""
 
-    value: JsonValue | None
-    hex: str | None
+    value: JsonValue | JsonComplex | None
+    hex: str | ComplexHex | None
     dtype: str
     count: int
     op: str
@@ -79,7 +79,7 @@ class ReduceResult(Answer):
                 ("value", repr(self.value)),
                 ("decimal", self.decimal),
                 ("time", None if self.time is None else self.time.iso),
-                ("hex", self.hex),
+                ("hex", None if self.hex is None else str(self.hex)),
                 ("dtype", self.dtype),
                 ("strategy", f"{self.strategy}, {rounded}"),
                 ("device", self.device.get("name")),

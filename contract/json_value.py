@@ -1,10 +1,21 @@
 """A reduced value in JSON, which has no infinities, no NaN, and readers that refuse long integers."""
 
 import math
-from typing import Annotated
+from typing import Annotated, overload
 
-from pydantic import BeforeValidator, PlainSerializer, StrictBool, StrictFloat, StrictInt, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    PlainSerializer,
+    PlainValidator,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    WithJsonSchema,
+)
+from pydantic.config import JsonDict
 
+from warpfold.contract.frozen import Frozen
+from warpfold.kernels.backend import Reduction
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Value
 
@@ -40,12 +51,70 @@ JsonValue = Annotated[
 """A reduced value: a Python bool, int or float here, and in JSON a bool, number or the name of a non-finite one."""
 
 
-def hex_of(value: Value) -> str | None:
-    """`float.hex` of a float ("nan", "inf", "-inf" for non-finite ones), None for integers and bools."""
-    return value.hex() if isinstance(value, float) else None
+class ComplexHex(Frozen):
+    """The parts of a complex value as Python's float.hex prints them."""
+
+    re: str
+    im: str
 
 
-def check_length(value: Value) -> None:
+def _parts(value: complex) -> dict[str, Value | str]:
+    return {"re": _written(value.real), "im": _written(value.imag)}
+
+
+def _complex(value: object) -> complex:
+    match value:
+        case complex():
+            return value
+        case {"re": re, "im": im, **rest} if not rest:
+            real, imaginary = _read(re), _read(im)
+            if isinstance(real, float | int) and isinstance(imaginary, float | int):
+                return complex(real, imaginary)
+    raise ValueError("is no complex number, an object with re and im")
+
+
+_PART: JsonDict = {"anyOf": [{"type": "number"}, {"type": "string", "enum": list(_NON_FINITE)}]}
+
+JsonComplex = Annotated[
+    complex,
+    PlainValidator(_complex),
+    PlainSerializer(_parts, when_used="json"),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"re": _PART, "im": _PART},
+            "required": ["re", "im"],
+            "additionalProperties": False,
+            "title": "ComplexNumber",
+            "description": "A complex number by its real and its imaginary part.",
+        }
+    ),
+]
+"""A reduced value of complex numbers: Python's own here, and in JSON an object of its parts."""
+
+
+def value_of(reduction: Reduction) -> Value | complex:
+    """The value of a reduction, whose parts are put together where it is complex."""
+    return reduction.value if reduction.imaginary is None else complex(reduction.value, reduction.imaginary)
+
+
+@overload
+def hex_of(value: Value) -> str | None: ...
+
+
+@overload
+def hex_of(value: Value | complex) -> str | ComplexHex | None: ...
+
+
+def hex_of(value: Value | complex) -> str | ComplexHex | None:
+    """`float.hex` of a float ("nan", "inf", "-inf" for non-finite ones), or of the parts of a complex number; None for
+    integers and bools."""
+    if isinstance(value, float):
+        return value.hex()
+    return ComplexHex(re=value.real.hex(), im=value.imag.hex()) if isinstance(value, complex) else None
+
+
+def check_length(value: Value | complex) -> None:
     """Raise InvalidInput if `value` is an integer too long to be served: a product of many integers."""
     if isinstance(value, int) and abs(value) >= _TOO_LONG:
         raise InvalidInput(

@@ -69,7 +69,8 @@ class Reduction:
     or generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms`
     is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
     run them all. `stages` is None where a backend tells no stages apart. `decimal` is the value of decimals in full,
-    and `time` that of instants and durations in words.
+    and `time` that of instants and durations in words. Of a complex value `value` is the real part, and `imaginary` the
+    other one.
     """
 
     value: Value
@@ -85,6 +86,7 @@ class Reduction:
     stages: Stages | None = None
     decimal: str | None = None
     time: TimeValue | None = None
+    imaginary: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,10 @@ Any backend reduces the integers; the value is made of what comes out, element b
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Self
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.iso8601 import TimeValue
@@ -41,6 +44,10 @@ class Meaning(ABC):
     @abstractmethod
     def meant(self, op: Op, integer: int, count: int) -> Meant:
         """What the `integer` stands for that `integer_op` gave for `count` elements."""
+
+    def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
+        """The same meaning; elements that it reads itself are read within a context."""
+        return self
 
     def check(self, op: Op) -> None:
         """Raise InvalidInput naming "op" unless `op` has a value of such elements."""

@@ -3,13 +3,14 @@
 Whatever reads the elements of a source, and is not here, takes them for values: it refuses a source with a meaning.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from warpfold.kernels.backend import Reduction
+from warpfold.kernels.complexes import ComplexNumbers, Run, reduce_complex
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.meaning import Meaning, integer_op, is_plain
-from warpfold.kernels.ops import Finish, Op, empty_value
+from warpfold.kernels.operands import check_arity
+from warpfold.kernels.ops import Finish, NanPolicy, Op, empty_value
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 
@@ -25,24 +26,34 @@ def refuse_meaning(source: Elements, doing: str, field: str) -> None:
         raise InvalidInput(f"{doing} takes no {meaning.name} so far; cast the column to float64 or int64 first", field)
 
 
-def reduce_meant(
-    op: Op,
-    source: SequentialSource,
-    other: Elements | None,
-    reduce_integers: Callable[[SequentialSource, str], Reduction],
-) -> Reduction:
-    """Reduce what the elements of `source` stand for; `reduce_integers` reduces them by the op of a name, on a backend.
+def is_meant(source: Elements, other: Elements | None) -> bool:
+    """Whether elements of a source, or of a second one, stand for something else."""
+    return meaning_of(source) is not None or (other is not None and meaning_of(other) is not None)
+
+
+def itemsize_of(source: Elements) -> int:
+    """Bytes an element: those of both parts of a complex number."""
+    return source.dtype.itemsize * (2 if isinstance(meaning_of(source), ComplexNumbers) else 1)
+
+
+def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run) -> Reduction:
+    """Reduce what the elements of one source or two stand for; `run` reduces elements that are values on a backend.
 
     The state would be that of the integers, so there is none. Raises InvalidInput naming "op" where `op` has no value
     of such elements.
     """
-    meaning = source.meaning
-    assert meaning is not None, "the elements stand for something"
-    meaning.check(op)
+    for part in (source, other):
+        if part is not None and isinstance(meaning_of(part), ComplexNumbers):
+            check_arity(op, other=other is not None, ddof=0)
+            return reduce_complex(op, source, other, nan_policy, run)
     if other is not None:
-        raise InvalidInput(f"{op.name} takes no second source", "other")
-    reduction = reduce_integers(replace(source, meaning=None), integer_op(op))
-    reduction = replace(reduction, op=op.name)
+        refuse_meaning(source, op.name, "op")
+        refuse_meaning(other, op.name, "op")
+    meaning = meaning_of(source)
+    assert meaning is not None, "the elements stand for something"
+    assert isinstance(source, SequentialSource), "only those have a meaning"
+    meaning.check(op)
+    reduction = replace(run(replace(source, meaning=None), integer_op(op)), op=op.name)
     if is_plain(op):
         return reduction
     if op.finish is Finish.MEAN and not reduction.count:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from numpy.lib import format as npy
 
+from warpfold.kernels.complexes import COMPLEX, part_dtype
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, FileBytes
@@ -74,9 +75,9 @@ def open_array(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> 
     return ArraySource(array, FileBytes(file.fileno(), head.offset + ahead))
 
 
-def read_head(file: BinaryIO, *, times: bool = False) -> Head:
+def read_head(file: BinaryIO, *, wider: bool = False) -> Head:
     """The head at the start of `file`, which is left behind it. At most MOST_HEAD_BYTES and 12 bytes are read. With
-    `times` it may be that of an array of NumPy's times, too.
+    `wider` it may be that of an array of complex numbers or of NumPy's times, too.
 
     Raises InvalidInput for what is not an array of numbers that can be reduced; its message continues a sentence that
     begins with the file's name.
@@ -84,7 +85,7 @@ def read_head(file: BinaryIO, *, times: bool = False) -> Head:
     text = _text(file)
     descr, fortran_order, shape = _Parser(text).fields()
     dtype = _dtype(descr)
-    _check(shape, dtype, times=times)
+    _check(shape, dtype, wider=wider)
     return Head(shape, fortran_order, dtype, file.tell())
 
 
@@ -217,7 +218,7 @@ def _broken(why: str) -> InvalidInput:
     return InvalidInput(f"is not a whole .npy file: {why}")
 
 
-def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, times: bool) -> None:
+def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, wider: bool) -> None:
     if dtype.hasobject:
         raise InvalidInput("holds pickled Python objects, which are never loaded")
     if dtype.names is not None:
@@ -229,10 +230,11 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, times: bool) -> No
             f"holds {dtype.itemsize} raw bytes an element: its dtype was lost, as NumPy does with bfloat16"
         )
     known = times_of_dtype(dtype)
-    if known is not None and not times:
-        raise InvalidInput(f"holds {known.name}, which a source of type array or dataset reduces, of a .npy file alone")
+    named = part_dtype(dtype) and str(dtype.newbyteorder("=")) if known is None else known.name
+    if named and not wider:
+        raise InvalidInput(f"holds {named}, which a source of type array or dataset reduces, of a .npy file alone")
     try:
-        dtype_of(integers_of(dtype))
+        dtype_of(part_dtype(dtype) or integers_of(dtype))
     except InvalidInput as error:
         raise InvalidInput(f"holds elements that cannot be reduced: {error}") from None
     if not shape:
@@ -244,13 +246,16 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, times: bool) -> No
 
 
 def stored_name(dtype: "np.dtype[Any]") -> str:
-    """The name of the dtype of an array in a .npy file: ours, or NumPy's for times. Raises InvalidInput."""
-    return dtype_of(dtype).name if times_of_dtype(dtype) is None else str(dtype.newbyteorder("="))
+    """The name of the dtype of an array in a .npy file: ours, or NumPy's for times and complex numbers. Raises
+    InvalidInput."""
+    if times_of_dtype(dtype) is None and part_dtype(dtype) is None:
+        return dtype_of(dtype).name
+    return str(dtype.newbyteorder("="))
 
 
 def is_stored_name(name: str) -> bool:
     """Whether `stored_name` gives this name."""
-    return name in DTYPES or name.startswith(("datetime64[", "timedelta64["))
+    return name in (*DTYPES, *COMPLEX) or name.startswith(("datetime64[", "timedelta64["))
 
 
 def is_npy(first: bytes | bytearray) -> bool:

@@ -107,6 +107,7 @@ class SequentialSource:
             self,
             make=partial(around, self.make),
             sections=None if begin is None else sections,
+            meaning=None if self.meaning is None else self.meaning.within(context),
             nulls=None if nulls is None else lambda: nulls().within(context),
         )
 

@@ -120,7 +120,7 @@ class Intake:
 
     def _begin_npy(self, first: bytes) -> Head:
         try:
-            head = read_head(io.BytesIO(first), times=True)
+            head = read_head(io.BytesIO(first), wider=True)
         except InvalidInput as error:
             raise Invalid.of("", f"the body {error}{'' if is_npy(first) else _BARE}") from None
         promised = head.offset + head.data_bytes

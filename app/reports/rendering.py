@@ -136,7 +136,10 @@ def _facts(report: Report) -> list[Table]:
     if compared is not None:
         rows = [
             ("expected", _shown(compared.expected, compared.expected_hex)),
-            ("measured", _shown(compared.measured, compared.measured_hex)),
+            (
+                "measured",
+                _shown(compared.measured, None if compared.measured_hex is None else str(compared.measured_hex)),
+            ),
             ("agree, bit for bit", {True: "yes", False: "no", None: "not known"}[compared.agrees]),
             ("relative error", _shown(compared.relative_error)),
             ("how expected", compared.basis),

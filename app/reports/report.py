@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from warpfold.app.charts.chart import Chart
 from warpfold.contract.jobs import JobResult
-from warpfold.contract.json_value import JsonValue
+from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.states import Status
 from warpfold.contract.wording import ABSENT
@@ -127,8 +127,10 @@ class Comparison(BaseModel):
     expected: JsonValue | None = Field(description="Expected value. Null if it is not known.")
     expected_hex: str | None
     basis: str = Field(description="How the expected value was found, or why it is not known.")
-    measured: JsonValue | None = Field(description="Measured value. Null where a null among the elements propagates.")
-    measured_hex: str | None
+    measured: JsonValue | JsonComplex | None = Field(
+        description="Measured value. Null where a null among the elements propagates."
+    )
+    measured_hex: str | ComplexHex | None
     agrees: bool | None = Field(
         description="Whether the two values are the same, bit for bit. Null if no value is expected."
     )

@@ -19,6 +19,7 @@ from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.sources.options import AnyOptions, read_of
+from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, format_of, is_text
@@ -56,7 +57,8 @@ def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
         kind = format_of(file)
         if kind is Format.NPY:
             with suppress(InvalidInput):  # whoever opens the file tells what is wrong with it
-                return times_of_dtype(read_head(file, times=True).dtype) is None
+                dtype = read_head(file, wider=True).dtype
+                return times_of_dtype(dtype) is None and part_dtype(dtype) is None
         return kind in (None, Format.NPY)
 
 

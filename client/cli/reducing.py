@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from warpfold.client import local
 from warpfold.client.cli import output
@@ -24,7 +25,7 @@ from warpfold.client.errors import JobFailed
 from warpfold.client.jobs import result_of
 from warpfold.client.models import Job, ReduceResult
 from warpfold.client.reductions import MOST_VALUES
-from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import bound_in_words
 from warpfold.kernels.errors import KernelError
@@ -59,6 +60,9 @@ warpfold reduce 'runs/*.npy' --op max
 warpfold reduce 's3://bucket/run-*.zarr' --array temp
 
 warpfold reduce samples.npy --local"""
+
+_JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
+"""Writes a value as JSON can say it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -329,7 +333,7 @@ def _reduce_locally(
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
-    value = None if null else result.value
+    value = None if null else value_of(result)
     nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
     if as_json:
         facts = {
@@ -340,12 +344,13 @@ def _reduce_locally(
             "nulls": nulls,
             "input": source.model_dump(mode="json"),
         }
-        shown = str(value) if isinstance(value, float) and not np.isfinite(value) else value
+        shown = _JSON.dump_python(value, mode="json")
         facts = {"decimal": result.decimal, **facts} if result.decimal else facts
         if (time := TimeView.of(result.time)) is not None:
             facts = {"time": time.model_dump(mode="json"), **facts}
         digits = None if value is None else hex_of(value)
-        output.document({"value": shown, "hex": digits, **facts, "correctly_rounded": result.correctly_rounded})
+        written = digits.model_dump() if isinstance(digits, ComplexHex) else digits
+        output.document({"value": shown, "hex": written, **facts, "correctly_rounded": result.correctly_rounded})
         return
     typer.echo(_written(value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
@@ -365,6 +370,6 @@ def _left(nulls: int, *, null: bool) -> str:
     return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
 
 
-def _written(value: Value | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
+def _written(value: Value | complex | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
     """A value as it is printed."""
     return "null" if value is None else decimal or (repr(value) if time is None else time.iso)

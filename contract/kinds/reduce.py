@@ -24,7 +24,7 @@ from warpfold.contract.groupings import (
     words_of,
 )
 from warpfold.contract.inputs import FingerprintField, InputField
-from warpfold.contract.json_value import JsonValue
+from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
@@ -275,11 +275,13 @@ class ReduceResult(Frozen):
 
     model_config = ConfigDict(json_schema_extra={"examples": [REDUCE_EXAMPLE]})
 
-    value: JsonValue | None = Field(
-        description="The value; null where a null is among the elements and `null_policy` of a source is propagate."
+    value: JsonValue | JsonComplex | None = Field(
+        description="The value; of complex numbers its two parts; null where a null is among the elements and "
+        "`null_policy` of a source is propagate."
     )
-    hex: str | None = Field(
-        description="The value as Python's float.hex prints it; null for integers and bools, and of no value."
+    hex: str | ComplexHex | None = Field(
+        description="The value, or each part of it, as Python's float.hex prints it; null for integers and bools, and "
+        "of no value."
     )
     decimal: str | None = Field(
         None,
@@ -313,8 +315,9 @@ class ReduceResult(Frozen):
 
     @property
     def number(self) -> Value:
-        """The value of a reduction that no null made null."""
+        """The value of a reduction of real numbers, that no null made null."""
         assert self.value is not None, "no null is among the elements"
+        assert not isinstance(self.value, complex), "the elements are real"
         return self.value
 
 

@@ -76,7 +76,7 @@ class DatasetSource(AnyOptions, SourceSpec):
     def _open_in(self, file: BinaryIO) -> Elements:
         kind = format_of(file)
         if kind is Format.NPY:
-            head = read_head(file, times=True)
+            head = read_head(file, wider=True)
             if os.fstat(file.fileno()).st_size != head.offset + head.data_bytes:
                 raise InvalidInput("is damaged: its file is not as long as its head promises")
         return self.open_in(file, _TEXT if kind is None else "")

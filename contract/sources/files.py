@@ -16,6 +16,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
@@ -99,6 +100,11 @@ class FilesSource(AnyOptions, SourceSpec):
         reader = _Reader(self, folders, Session(folders.places))
         files = reader.looked_at(self.names(folders, reader.session))
         first = files[0]
+        if len(files) > 1 and isinstance(first.meaning, ComplexNumbers):
+            raise InvalidInput(
+                f"{first.name!r} holds {first.holds}: files of complex numbers are reduced one by one so far",
+                "source.paths" if self.glob is None else "source.glob",
+            )
         for file in files:
             if file.dtype is not first.dtype:
                 raise InvalidInput(
@@ -115,6 +121,9 @@ class FilesSource(AnyOptions, SourceSpec):
                     "source.paths" if self.glob is None else "source.glob",
                 )
         counts = [file.count for file in files if file.by_position and file.count is not None]
+        if isinstance(first.meaning, ComplexNumbers):
+            source: SequentialSource = first.opened()  # which has its parts
+            return source
         if len(counts) == len(files):
             links = [Link(repr(file.name), count, file.opened) for file, count in zip(files, counts, strict=True)]
             return ChainedSource(first.dtype, links)

@@ -3,8 +3,8 @@
 import platform
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
@@ -20,7 +20,7 @@ from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import reduce_meant, refuse_meaning
+from warpfold.kernels.meant import is_meant, reduce_meant, refuse_meaning
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
@@ -65,9 +65,9 @@ class CpuBackend:
         Raises InvalidInput (an unknown op or strategy, an op the strategy does not compute, a second source or ddof
         that the op does not take, an undefined value, a NaN where the policy is RAISE) or OutOfMemory.
         """
-        if isinstance(source, SequentialSource) and source.meaning is not None:
-            options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "progress": progress}
-            return reduce_meant(op_named(op), source, other, lambda plain, name: self.reduce(plain, name, **options))
+        if is_meant(source, other):
+            run = partial(self.reduce, strategy=strategy, nan_policy=nan_policy, progress=progress)
+            return reduce_meant(op_named(op), source, other, nan_policy, run)
         row = op_named(op)
         taken = operands(row, source, other, ddof)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)

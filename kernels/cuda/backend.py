@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,11 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import reduce_meant, refuse_meaning
+from warpfold.kernels.meant import is_meant, reduce_meant, refuse_meaning
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.spread import Member, reduce_spread
 
@@ -99,9 +100,9 @@ class CudaBackend:
 
         Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
         """
-        if isinstance(source, SequentialSource) and source.meaning is not None:
-            options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "progress": progress}
-            return reduce_meant(op_named(op), source, other, lambda plain, name: self.reduce(plain, name, **options))
+        if is_meant(source, other):
+            again = partial(self.reduce, strategy=strategy, nan_policy=nan_policy, progress=progress)
+            return reduce_meant(op_named(op), source, other, nan_policy, again)
         row, dtype = op_named(op), source.dtype
         taken = operands(row, source, other, ddof)
         chosen = cuda_strategies()[resolve(row, dtype, strategy, "cuda", taken.other_dtype)]

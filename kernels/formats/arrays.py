@@ -8,20 +8,23 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.complexes import complex_numbers, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.hdf5 import open_hdf5
-from warpfold.kernels.formats.hyperslab import Range, hyperslab
+from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
 from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
 from warpfold.kernels.meaning import Meaning
-from warpfold.kernels.npy import read_head
+from warpfold.kernels.npy import Head, open_array, read_head
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.arrays import array_at
+from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, likely_count, shape_of
+from warpfold.kernels.source import ArraySource
 from warpfold.kernels.times import integers_of, times_of_dtype
 
 _PART = 1 << 20
@@ -53,18 +56,33 @@ def open_array_file(
             raise InvalidInput(f"is a table ({table.value}): a source of type table reduces a column of it")
     if name is not None:
         raise InvalidInput("is a .npy file, whose only array has no name", "array")
-    head = read_head(file, times=True)
+    head = read_head(file, wider=True)
     size = file.seek(0, 2) - head.offset
     if size < head.data_bytes:
         raise InvalidInput(
             f"is truncated: its header promises {head.data_bytes} bytes of data, {max(0, size)} are there"
         )
+    if (parts := part_dtype(head.dtype)) is not None:
+        return _complex(file, head, parts, ranges)
     selected, meaning = hyperslab(ranges, head.shape), times_of_dtype(head.dtype)
     if meaning is None:
         return array_at(file, head, selected)
     integers = array_at(file, replace(head, dtype=integers_of(head.dtype)), selected)
     missing = Missing((_NAT,), "", NullPolicy.OMIT if conventions is None else conventions.nulls)
     return _times(integers, meaning, missing, shape_of(integers))
+
+
+def _complex(file: BinaryIO, head: Head, parts: "np.dtype[Any]", ranges: tuple[Range, ...]) -> SequentialSource:
+    """The selected complex numbers. The file is read as one of their parts, which have an axis of their own: behind all
+    others or, in Fortran order, before them."""
+    name, selected = str(head.dtype.newbyteorder("=")), hyperslab(ranges, head.shape)
+    if not head.fortran_order or len(head.shape) == 1:
+        split = replace(head, shape=(*head.shape, 2), dtype=parts, fortran_order=False)
+        return complex_numbers(name, array_at(file, split, (*selected, slice(0, 2, 1))), lengths(selected))
+    if is_remote(file):
+        raise InvalidInput("holds complex numbers in Fortran order, which are read of files on this machine alone")
+    turned = np.moveaxis(open_array(file, replace(head, shape=(2, *head.shape), dtype=parts)).array, 0, -1)
+    return complex_numbers(name, ArraySource(turned[selected]), lengths(selected))
 
 
 def _times(integers: Elements, meaning: Meaning, missing: Missing, shape: tuple[int, ...] | None) -> SequentialSource:

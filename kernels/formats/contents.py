@@ -17,7 +17,7 @@ from warpfold.kernels.formats.parquet import check_footer, nulls_of
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column, random_access
 from warpfold.kernels.formats.text import first_block
-from warpfold.kernels.npy import read_head
+from warpfold.kernels.npy import read_head, stored_name
 from warpfold.kernels.times import times_of_dtype
 
 
@@ -78,10 +78,11 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
     with damaged("cannot be looked into", Exception):
         match kind:
             case Format.NPY:
-                head = read_head(file, times=True)
+                head = read_head(file, wider=True)
                 array = Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)
                 times = times_of_dtype(head.dtype)
-                return [array if times is None else replace(array, reduced_as=times.kind)]
+                wider = stored_name(head.dtype) if times is None else times.kind
+                return [replace(array, reduced_as=wider if head.shape else None)]
             case Format.NPZ:
                 return list(_archive(file))
             case Format.HDF5:

@@ -96,6 +96,13 @@ def test_times_of_a_file_have_words_beside_their_integers(client: Client, tmp_pa
     assert "2026-01-02T00:00:00.000" in result._repr_html_()
 
 
+def test_complex_numbers_of_a_file_have_a_value_of_two_parts(client: Client, tmp_path: Path) -> None:
+    np.save(tmp_path / "z.npy", np.array([1e16 + 1j, 1.0, -1e16], "c16"))
+    result = client.reduce(tmp_path / "z.npy")
+    assert (result.value, result.dtype) == (1 + 1j, "complex128")
+    assert client.reduce(tmp_path / "z.npy", "dot", other=tmp_path / "z.npy").count == 3
+
+
 def test_a_column_of_decimals_is_added_exactly(client: Client, tmp_path: Path) -> None:
     prices = pyarrow.array([Decimal("0.10"), Decimal("0.20"), None], pyarrow.decimal128(9, 2))
     pyarrow.parquet.write_table(pyarrow.table({"price": prices}), tmp_path / "sales.parquet")

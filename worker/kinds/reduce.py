@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
-from warpfold.contract.json_value import check_length, hex_of
+from warpfold.contract.json_value import check_length, hex_of, value_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.mapped import survive_cuts
+from warpfold.kernels.meant import itemsize_of, meaning_of
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, counted
@@ -37,8 +38,8 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     in_place = op.places or op.sources > 1 or grouping is not None
     sources = [(named.in_place() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
-    width = sum(part.dtype.itemsize for part in sources)
-    if any(isinstance(part, ArraySource) and part.file is not None for part in sources):
+    width = sum(map(itemsize_of, sources))
+    if any((isinstance(part, ArraySource) and part.file is not None) or meaning_of(part) for part in sources):
         survive_cuts()
     if grouping is not None:
         success = run_grouped(attempt, spec, grouping, (source, other), inputs)
@@ -54,14 +55,15 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
     )
     _check_unchanged(spec, sources)
-    nbytes = sum(counted(part) * part.dtype.itemsize for part in sources)
+    nbytes = sum(counted(part) * itemsize_of(part) for part in sources)
     decoded = [part for part in sources if isinstance(part, SequentialSource)]
     reduction, null = with_nulls(reduction, sources)
+    value = value_of(reduction)
     if not null:
         check_length(reduction.value)
     result = ReduceResult(
-        value=None if null else reduction.value,
-        hex=None if null else hex_of(reduction.value),
+        value=None if null else value,
+        hex=None if null else hex_of(value),
         decimal=reduction.decimal,
         time=TimeView.of(reduction.time),
         dtype=reduction.dtype,
@@ -86,7 +88,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         nbytes,
         dtype=source.dtype.name,
         n=counted(source),
-        value=None if null else repr(reduction.value),
+        value=None if null else repr(value),
     )
     return Success(result.model_dump(mode="json"), (point,))
 

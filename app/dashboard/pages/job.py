@@ -131,7 +131,9 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
 
 
 def _in_words(value: Any) -> str:
-    """A value as JSON has it."""
+    """A value as JSON has it, and a complex one as people write it."""
+    if isinstance(value, dict):
+        return f"{value.get('re')} + {value.get('im')} i"
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -159,7 +161,7 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
     others = [json_view_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return ResultSummary(
         value=None if value is _NO_VALUE else _in_words(value),
-        hexadecimal=result.get("hex"),
+        hexadecimal=None if result.get("hex") is None else _in_words(result["hex"]),
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),
         bound=bound_in_words(result.get("timings") or {}),

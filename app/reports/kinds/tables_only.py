@@ -10,6 +10,7 @@ from warpfold.contract.kinds.profile import KernelProfile, ProfilePoint, Profile
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.contract.wording import ABSENT, exactly, figure, milliseconds, percent, yes_or_no
+from warpfold.kernels.ops import Value
 
 
 def reduction(result: ReduceResult) -> tuple[Table, ...]:
@@ -19,8 +20,8 @@ def reduction(result: ReduceResult) -> tuple[Table, ...]:
         result.strategy,
         result.backend,
         f"{result.count:,}",
-        "null" if result.value is None else exactly(result.value),
-        result.hex or "",
+        _in_words(result.value),
+        result.hex if isinstance(result.hex, str) else "",
         yes_or_no(result.correctly_rounded),
         milliseconds(result.timings.kernel_ms),
     )
@@ -116,3 +117,10 @@ def _kernel(point: ProfilePoint, kernel: KernelProfile) -> tuple[str, ...]:
         percent(counters.warp_efficiency_percent if counters else None),
         percent(counters.achieved_occupancy_percent if counters else None),
     )
+
+
+def _in_words(value: Value | complex | None) -> str:
+    """A value in a table."""
+    if value is None or isinstance(value, complex):
+        return "null" if value is None else str(value)
+    return exactly(value)

@@ -91,7 +91,7 @@ def test_a_report_is_written_with_its_pictures(shell: Shell, service: Service) -
     assert all("<svg" in (shell.folder / name).read_text() for name in named)
 
 
-def test_times_and_nulls_are_printed_in_words(tmp_path: Path) -> None:
+def test_times_nulls_and_complex_numbers_are_printed_in_words(tmp_path: Path) -> None:
     (tmp_path / "trips.csv").write_text("pickup,fare\n2026-01-02 03:04:05,1.5\n2026-01-01 00:00:00,\n")
     trips = str(tmp_path / "trips.csv")
     words = ["reduce", trips, "--local", "--column"]
@@ -106,3 +106,8 @@ def test_times_and_nulls_are_printed_in_words(tmp_path: Path) -> None:
     np.save(tmp_path / "t.npy", np.array([5, 7], "m8[h]"))
     total = CliRunner().invoke(build(), ["reduce", str(tmp_path / "t.npy"), "--local"])
     assert total.stdout == "PT12H\n"
+    np.save(tmp_path / "z.npy", np.array([1 + 2j, 0.5]))
+    words = ["reduce", str(tmp_path / "z.npy"), "--local"]
+    assert CliRunner().invoke(build(), words).stdout == "(1.5+2j)\n"
+    parts = json.loads(CliRunner().invoke(build(), [*words, "--json"]).stdout)
+    assert (parts["value"], parts["hex"]["im"], parts["dtype"]) == ({"re": 1.5, "im": 2.0}, (2.0).hex(), "complex128")
