@@ -2,31 +2,33 @@
 
 | SQL | value |
 |---|---|
-| `warpfold_sum(x)`, `warpfold_mean(x)` | the correctly rounded sum and mean of a group |
-| `warpfold_state(x)` | the bytes of the exact state of a group |
+| `warpfold_sum(x)` and the other aggregates of `warpfold.duckdb` | the value of a group |
 | `warpfold_merge(state)` | the bytes of the merged states of a group |
-| `warpfold_state_sum(state)`, `warpfold_state_mean(state)` | the value of a state |
-| `warpfold_list_sum(array_agg(x))`, `…_mean`, `…_state` | the same of lists: fast where groups are many |
+| `warpfold_state_sum(state)` and the others there | the value of a state |
+| `warpfold_list_sum(array_agg(x))` and so on, of one column | the same of lists: fast where groups are many |
 
 Elements are float64: DataFusion converts other numbers first, and integers beyond 2**53 are rounded by that.
 """
 
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import datafusion
 import numpy as np
 import pyarrow
+import pyarrow.compute
 from datafusion import SessionContext
+from numpy.typing import NDArray
 
-from warpfold.engines import numbered
-from warpfold.kernels.cpu.accumulator import Accumulator, accumulator
+from warpfold.engines import numbered, sql
+from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.exact import ExactState, mean, total
-from warpfold.kernels.keyed import Cells
-from warpfold.kernels.ops import Terms
+from warpfold.kernels.exact import ExactState, deviation, value_of, variance
+from warpfold.kernels.ops import Terms, op_named
 
 _STATE = pyarrow.large_binary()
 _ANY_STATE = pyarrow.binary_view()
@@ -34,91 +36,140 @@ _ANY_STATE = pyarrow.binary_view()
 
 _VALUE = pyarrow.float64()
 _FLOAT64 = DTYPES["float64"]
-_MOST_WAITING = 1 << 15
+_MOST_WAITING, _MOST_ARRAYS = 1 << 17, 64
+"""Elements that wait to be added together, and the arrays that they are in."""
+
+_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"norm1": ("magnitudes",), "norm2": ("squares",), "sum_squares": ("squares",), "var": ("values", "squares"),
+     "std": ("values", "squares")}
+)  # fmt: skip
+"""What the states of an op add up; of the others the values."""
 
 
 def register(context: SessionContext) -> SessionContext:
     """Add the functions to `context`, which is returned."""
-    finishes: dict[str, tuple[Any, Callable[[ExactState], Any]]] = {
-        "sum": (_VALUE, _sum),
-        "mean": (_VALUE, _mean),
-        "state": (_STATE, ExactState.to_bytes),
-    }
-    for name, (result, finish) in finishes.items():
-        make = partial(_Adding, finish, result)
-        context.register_udaf(datafusion.udaf(make, [_VALUE], result, [_STATE], "immutable", f"warpfold_{name}"))
+    for name, asked in sql.AGGREGATES.items():
+        result = _STATE if asked.states else _VALUE
+        terms = _TERMS.get(asked.op, ("values",))
+        make = partial(_Adding, tuple(_Sum.of(each) for each in terms), partial(_finished, asked), result)
+        states = [_STATE] * len(terms)
+        context.register_udaf(datafusion.udaf(make, [_VALUE], result, states, "immutable", f"warpfold_{name}"))
         lists = datafusion.udf(
-            partial(_of_lists, name), [pyarrow.list_(_VALUE)], result, "immutable", f"warpfold_list_{name}"
+            partial(sql.of_lists, name), [pyarrow.list_(_VALUE)], result, "immutable", f"warpfold_list_{name}"
         )
         context.register_udf(lists)
-    merging = partial(_Merging, ExactState.to_bytes, _STATE)
+    for name, of_states in sql.PAIRS.items():
+        result, asked = _STATE if of_states else _VALUE, sql.SqlAggregate("dot", states=of_states)
+        make = partial(_Adding, (_Sum.of("products"),), partial(_finished, asked), result)
+        pair = [_VALUE, _VALUE]
+        context.register_udaf(datafusion.udaf(make, pair, result, [_STATE], "immutable", f"warpfold_{name}"))
+    merging = partial(_Merging, (_Sum.of("values"),), lambda states: states[0].to_bytes(), _STATE)
     context.register_udaf(datafusion.udaf(merging, [_ANY_STATE], _STATE, [_STATE], "immutable", "warpfold_merge"))
-    for name in ("sum", "mean"):
-        values = partial(_of_states, mean=name == "mean")
-        context.register_udf(datafusion.udf(values, [_ANY_STATE], _VALUE, "immutable", f"warpfold_state_{name}"))
+    for name, function in sql.STATE_FUNCTIONS.items():
+        takes, gives = [_ANY_STATE] * function.columns, pyarrow.int64() if function.whole else _VALUE
+        context.register_udf(datafusion.udf(function.array, takes, gives, "immutable", f"warpfold_state_{name}"))
     return context
 
 
-def _sum(state: ExactState) -> float | None:
-    """SQL's sum of nothing is null."""
-    return total(state, _FLOAT64) if state.count else None
+def _finished(asked: sql.SqlAggregate, states: Sequence[ExactState]) -> Any:
+    """The bytes of the state, or the value; SQL's value of nothing is null."""
+    if asked.states:
+        return states[0].to_bytes()
+    if not states[0].count or states[0].count <= asked.ddof:
+        return None
+    if len(states) == 2:
+        return (deviation if asked.op == "std" else variance)(states[0], states[1], asked.ddof, _FLOAT64)
+    return value_of(op_named(asked.op), states[0], "float64")
 
 
-def _mean(state: ExactState) -> float | None:
-    return mean(state, _FLOAT64) if state.count else None
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What is added up, and how an accumulator of it is made."""
+
+    terms: Terms
+    make: Callable[[], Any]
+
+    @classmethod
+    def of(cls, name: str) -> "_Sum":
+        """The values, magnitudes or squares of a column, or the products of two."""
+        if name == "products":
+            return cls(Terms.PRODUCTS, lambda: pair_accumulator(_FLOAT64, _FLOAT64))
+        terms = Terms.PRODUCTS if name == "squares" else Terms.VALUES
+        return cls(terms, lambda: accumulator(_FLOAT64, terms, magnitudes=name == "magnitudes"))
 
 
 class _Adding(datafusion.Accumulator):
-    """The exact sum of one group. What DataFusion hands on between its threads is the bytes of the state.
+    """The exact sums of one group. What DataFusion hands on between its threads is the bytes of the states.
 
-    The first elements wait in an array: an accumulator has some 100 KB, and groups may be many and small.
+    Elements wait in arrays of DataFusion's: an accumulator has some 100 KB and takes as long for few elements as for
+    many, and groups may be many and small.
     """
 
-    def __init__(self, finish: Callable[[ExactState], Any], result: Any) -> None:
-        self._finish = finish
-        self._result = result
-        self._waiting = array("d")
-        self._adding: Accumulator | None = None
-        self._merged = ExactState.empty(Terms.VALUES)
+    def __init__(self, sums: Sequence[_Sum], finish: Callable[[Sequence[ExactState]], Any], result: Any) -> None:
+        self._sums, self._finish, self._result = sums, finish, result
+        self._waiting: list[tuple[NDArray[np.float64], ...]] = []
+        self._rows = 0
+        self._adding: list[Any] = []
+        self._merged = [ExactState.empty(each.terms) for each in sums]
 
     def update(self, *values: Any) -> None:
-        """Add the elements of an array; nulls are left out."""
-        present = values[0].drop_null() if values[0].null_count else values[0]
-        elements = present.to_numpy(zero_copy_only=False)
-        if self._adding is not None:
-            self._adding.add(elements)
+        """Add the elements of an array, or the products of two; rows with a null are left out."""
+        if any(column.null_count for column in values):
+            present = values[0].is_valid()
+            for column in values[1:]:
+                present = pyarrow.compute.and_(present, column.is_valid())
+            values = tuple(column.filter(present) for column in values)
+        self._waiting.append(tuple(column.to_numpy(zero_copy_only=False) for column in values))
+        self._rows += len(values[0])
+        if self._rows >= _MOST_WAITING or len(self._waiting) > _MOST_ARRAYS:
+            self._add()
+
+    def _add(self) -> None:
+        if not self._rows:
             return
-        self._waiting.frombytes(elements.tobytes())
-        if len(self._waiting) >= _MOST_WAITING:
-            self._adding = accumulator(_FLOAT64, Terms.VALUES)
-            self._adding.add(np.frombuffer(self._waiting))
-            self._waiting = array("d")
+        columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
+        self._waiting = [tuple(columns)]
+        if self._rows >= _MOST_WAITING:
+            self._adding = self._adding or [each.make() for each in self._sums]
+            for adding in self._adding:
+                adding.add(*columns)
+            self._waiting, self._rows = [], 0
 
     def merge(self, states: list[Any]) -> None:
         """Take in the states of other threads."""
-        for state in states[0].drop_null():
-            self._merge(ExactState.from_bytes(state.as_py()))
+        for place, column in enumerate(states):
+            for state in column.drop_null():
+                self._merge(place, ExactState.from_bytes(state.as_py()))
 
-    def _merge(self, state: ExactState) -> None:
-        """A state of no terms merges with states of products, too: it is what a group begins with."""
-        if self._merged.count and state.count:
-            self._merged = self._merged.merge(state)
-        elif state.count:
-            self._merged = state
+    def _merge(self, place: int, state: ExactState) -> None:
+        """A state of no terms merges with states of other terms, too: it is what a group begins with."""
+        merged = self._merged[place]
+        if merged.count and state.count:
+            self._merged[place] = merged.merge(state)
+        elif state.count or not merged.count:
+            self._merged[place] = state
 
     def state(self) -> list[Any]:
-        """The bytes of the exact state."""
-        return [pyarrow.scalar(self._whole().to_bytes(), _STATE)]
+        """The bytes of the exact states."""
+        return [pyarrow.scalar(state.to_bytes(), _STATE) for state in self._whole()]
 
     def evaluate(self) -> Any:
         """The value."""
         return pyarrow.scalar(self._finish(self._whole()), self._result)
 
-    def _whole(self) -> ExactState:
-        if self._waiting:
-            self._merge(numbered.state_of(Cells(np.frombuffer(self._waiting))))
-            self._waiting = array("d")
-        return self._merged if self._adding is None else self._merged.merge(self._adding.state())
+    def _whole(self) -> list[ExactState]:
+        if self._rows:
+            columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
+            for place, each in enumerate(self._sums):
+                adding = self._adding[place] if self._adding else each.make()
+                adding.add(*columns)
+                if not self._adding:
+                    self._merge(place, adding.state())
+            self._waiting, self._rows = [], 0
+        for place, adding in enumerate(self._adding):
+            self._merge(place, adding.state())
+        self._adding = []
+        return self._merged
 
 
 class _Merging(_Adding):
@@ -126,19 +177,4 @@ class _Merging(_Adding):
 
     def update(self, *values: Any) -> None:
         """Take in an array of states; nulls are left out."""
-        self._merge(numbered.merge_all(values[0]))
-
-
-def _of_lists(name: str, lists: Any) -> Any:
-    """The values or states of an array of lists; null for lists that are null or hold no elements."""
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    cells = numbered.cells_of(lists.values)
-    made = numbered.reduce_lists(cells, offsets, "sum" if name == "state" else name, states=name == "state")
-    if name == "state":
-        return made.states[0].array()
-    return pyarrow.array(made.values, _VALUE, mask=made.counts == 0)
-
-
-def _of_states(states: Any, *, mean: bool) -> Any:
-    values, missing = numbered.values_of_states(states, mean=mean)
-    return pyarrow.array(values, _VALUE, mask=missing)
+        self._merge(0, numbered.merge_all(values[0]))

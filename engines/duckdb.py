@@ -1,11 +1,14 @@
-"""Exact aggregates of DuckDB: `warpfold.duckdb.register(connection)` adds them to the database of a connection.
+r"""Exact aggregates of DuckDB: `warpfold.duckdb.register(connection)` adds them to the database of a connection.
 
 | SQL | value |
 |---|---|
-| `warpfold_sum(x)`, `warpfold_mean(x)` | the correctly rounded sum and mean of a group, a DOUBLE |
-| `warpfold_state(x)` | the bytes of the exact state of a group |
+| `warpfold_sum(x)`, `warpfold_mean(x)`, `warpfold_norm1(x)` | Σ x, Σ x / n and Σ \|x\| of a group, a DOUBLE |
+| `warpfold_sum_squares(x)`, `warpfold_norm2(x)`, `warpfold_dot(x, y)` | Σ x², √ Σ x² and Σ x y |
+| `warpfold_var_pop(x)`, `…_var_samp`, `…_stddev_pop`, `…_stddev_samp` | variances of the exact mean, and their roots |
+| `warpfold_state(x)`, `warpfold_squares(x)`, `warpfold_products(x, y)` | the bytes of the states of these sums |
 | `warpfold_merge(state)` | the bytes of the merged states of a group |
-| `warpfold_state_sum(state)`, `warpfold_state_mean(state)` | the value of a state |
+| `warpfold_state_sum(state)`, `…_mean`, `…_norm2`, `…_count` | the value of a state, and its number of terms |
+| `warpfold_state_var_pop(state, squares)`, … | the variances of the states of the same elements |
 
 `register` needs a connection that allows unsigned extensions, which `connect` makes. `register_macros` serves any
 other: the same names, but DuckDB gathers each group in a list, and elements are DOUBLE.
@@ -21,10 +24,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow
 
-from warpfold.engines import numbered
+from warpfold.engines import sql
 from warpfold.engines.duckdb_aggregates import loader
 from warpfold.engines.duckdb_extension import extension
 from warpfold.kernels.errors import Unavailable
@@ -75,47 +77,46 @@ def _prepare(connection: "duckdb.DuckDBPyConnection") -> None:
             "SELECT warpfold_merge(s), warpfold_sum(x), warpfold_mean(x) FROM ("
             "SELECT x, warpfold_state(x) AS s FROM (VALUES (1.0::DOUBLE), (2.5)) values(x) GROUP BY x)"
         ).fetchall()
-    _of_states(pyarrow.array([merged[0][0]], pyarrow.binary()), mean=False)
+    sql.STATE_FUNCTIONS["sum"].array(pyarrow.array([merged[0][0]], pyarrow.binary()))
 
 
 def register_macros(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":
     """Add macros of the same names to `connection`, which is returned: a macro gathers each group in a list, and a
     function in Python adds up all lists of a vector. A column is in memory as a whole then."""
-    for name, result in (("sum", "DOUBLE"), ("mean", "DOUBLE"), ("state", "BLOB"), ("merge", "BLOB")):
-        element = "BLOB" if name == "merge" else "DOUBLE"
-        _add(connection, f"warpfold_list_{name}", partial(_of_lists, name), f"{element}[]", result)
-        macro = f"CREATE OR REPLACE TEMP MACRO warpfold_{name}(x) AS warpfold_list_{name}(list(x::{element}))"
-        connection.execute(macro)
+    for name, asked in sql.AGGREGATES.items():
+        _add_macro(connection, name, partial(sql.of_lists, name), ["DOUBLE"], states=asked.states)
+    for name, states in sql.PAIRS.items():
+        _add_macro(connection, name, partial(sql.of_pairs_of_lists, name), ["DOUBLE", "DOUBLE"], states=states)
+    _add_macro(connection, "merge", partial(sql.of_lists, "merge"), ["BLOB"], states=True)
     return _with_values(connection)
 
 
+def _add_macro(connection: Any, name: str, make: Callable[..., Any], elements: list[str], *, states: bool) -> None:
+    _add(connection, f"warpfold_list_{name}", make, [f"{kind}[]" for kind in elements], "BLOB" if states else "DOUBLE")
+    names = ("x", "y")[: len(elements)]
+    lists = ", ".join(f"list({each}::{kind})" for each, kind in zip(names, elements, strict=True))
+    connection.execute(
+        f"CREATE OR REPLACE TEMP MACRO warpfold_{name}({', '.join(names)}) AS warpfold_list_{name}({lists})"
+    )
+
+
 def _with_values(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnection":
-    for name in ("sum", "mean"):
-        _add(connection, f"warpfold_state_{name}", partial(_of_states, mean=name == "mean"), "BLOB", "DOUBLE")
+    for name, function in sql.STATE_FUNCTIONS.items():
+        gives = "BIGINT" if function.whole else "DOUBLE"
+        _add(connection, f"warpfold_state_{name}", function.array, ["BLOB"] * function.columns, gives)
     return connection
 
 
-def _add(connection: Any, name: str, make: Callable[[Any], Any], takes: str, gives: str) -> None:
-    def function(column: Any) -> Any:  # DuckDB counts the parameters
-        return make(column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column)
+def _add(connection: Any, name: str, make: Callable[..., Any], takes: list[str], gives: str) -> None:
+    def whole(column: Any) -> Any:
+        return column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
+
+    def one(column: Any) -> Any:  # DuckDB counts the parameters
+        return make(whole(column))
+
+    def two(column: Any, other: Any) -> Any:
+        return make(whole(column), whole(other))
 
     if not connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [name]).fetchone():
-        connection.create_function(name, function, [takes], gives, type="arrow", null_handling="special")
-
-
-def _of_lists(name: str, lists: Any) -> Any:
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    if name == "merge":
-        start, stop = int(offsets[0]), int(offsets[-1])
-        numbers = np.repeat(np.arange(len(lists)), np.diff(offsets))
-        return numbered.merge_groups(lists.values.slice(start, stop - start), numbers, len(lists)).array()
-    cells = numbered.cells_of(lists.values)
-    made = numbered.reduce_lists(cells, offsets, "sum" if name == "state" else name, states=name == "state")
-    if name == "state":
-        return made.states[0].array()
-    return pyarrow.array(made.values, pyarrow.float64(), mask=made.counts == 0)
-
-
-def _of_states(states: Any, *, mean: bool) -> Any:
-    values, missing = numbered.values_of_states(states, mean=mean)
-    return pyarrow.array(values, pyarrow.float64(), mask=missing)
+        function = one if len(takes) == 1 else two
+        connection.create_function(name, function, takes, gives, type="arrow", null_handling="special")

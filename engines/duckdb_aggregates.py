@@ -7,18 +7,19 @@ at a time, round sums, and read and write the bytes of states.
 import ctypes
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_uint64, c_void_p
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.states import encoded
-from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput, OutOfMemory, Unavailable
-from warpfold.kernels.exact import ExactState, Flags, StateError
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import OutOfMemory, Unavailable
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError, deviation, value_of, variance
 from warpfold.kernels.exact.encoding import CODES, LARGEST
-from warpfold.kernels.ops import Terms
+from warpfold.kernels.ops import OPS, Terms
 
 _BIGINT, _UBIGINT, _DOUBLE, _BLOB = 5, 9, 11, 18
 """DUCKDB_TYPE of duckdb.h."""
@@ -34,7 +35,13 @@ _LOADED = CFUNCTYPE(c_bool, c_void_p, POINTER(c_void_p))
 _SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p)
 _GET_DATABASE = CFUNCTYPE(POINTER(c_void_p), c_void_p)
 
-_PLAIN_DIGITS = (LARGEST[Terms.VALUES].bit_length() - 1) // 32
+_CODE_AT = 5
+"""The byte of a state that says what it adds up."""
+
+_Finalize = Callable[[int, int, int, int], None]
+_Spread = Callable[[ExactState, ExactState, int, DType], float]
+_Sums = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Limbs, a row for each state; the numbers of terms; and the flags."""
 
 
 @cache
@@ -73,6 +80,7 @@ def _library() -> Any:
             ("duckdb_aggregate_function_set_functions", None, c_void_p, _SIZE, _INIT, _UPDATE, _COMBINE, _FINALIZE),
             ("duckdb_aggregate_function_set_destructor", None, c_void_p, _DESTROY),
             ("duckdb_aggregate_function_set_special_handling", None, c_void_p),
+            ("duckdb_aggregate_function_set_extra_info", None, c_void_p, c_void_p, c_void_p),
             ("duckdb_aggregate_function_set_error", None, c_void_p, c_char_p),
             ("duckdb_data_chunk_get_vector", c_void_p, c_void_p, c_uint64),
             ("duckdb_data_chunk_get_size", c_uint64, c_void_p),
@@ -88,6 +96,40 @@ def _library() -> Any:
     return library
 
 
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """An aggregate of SQL: what its rows add up (Adds of kernels.cpu.windows.callbacks), of which elements (Elements
+    there), and how its value is finished. `states` says that its rows are states."""
+
+    name: str
+    adds: str
+    finish: str
+    elements: tuple[str, ...] = ("FLOATS", "SIGNED", "UNSIGNED")
+    gives: int = _DOUBLE
+    states: bool = False
+
+
+_PAIRS = ("FLOATS", "SIGNED")
+_AGGREGATES = (
+    _Aggregate("sum", "VALUES", "sum"),
+    _Aggregate("mean", "VALUES", "mean"),
+    _Aggregate("norm1", "MAGNITUDES", "sum"),
+    _Aggregate("norm2", "SQUARES", "root"),
+    _Aggregate("sum_squares", "SQUARES", "sum of products"),
+    _Aggregate("dot", "PRODUCTS", "sum of products", _PAIRS),
+    _Aggregate("var_pop", "MOMENTS", "var_pop"),
+    _Aggregate("var_samp", "MOMENTS", "var_samp"),
+    _Aggregate("stddev_pop", "MOMENTS", "stddev_pop"),
+    _Aggregate("stddev_samp", "MOMENTS", "stddev_samp"),
+    _Aggregate("state", "VALUES", "state", gives=_BLOB),
+    _Aggregate("squares", "SQUARES", "state of products", gives=_BLOB),
+    _Aggregate("products", "PRODUCTS", "state of products", _PAIRS, gives=_BLOB),
+    # States of products have room for those of values, too.
+    _Aggregate("merge", "SQUARES", "state of any", ("FLOATS",), gives=_BLOB, states=True),
+)
+_TYPES = {"FLOATS": _DOUBLE, "SIGNED": _BIGINT, "UNSIGNED": _UBIGINT}
+
+
 class _Callbacks:
     """The C functions that DuckDB calls; all of them live as long as this object."""
 
@@ -98,20 +140,25 @@ class _Callbacks:
         self._scattered, self._encoding = scattered, encoding
         row = DTYPES["float64"]
         self._form = row.precision, row.min_exponent, row.max_exponent
-        self._native = callbacks.compiled(
+        self._native = native = callbacks.compiled(
             {name: ctypes.cast(getattr(self._duckdb, name), c_void_p).value or 0 for name in callbacks.NEEDED}
         )
-        self._updates = {
-            _DOUBLE: _UPDATE(self._native.add_floats),
-            _BIGINT: _UPDATE(self._native.add_integers),
-            _UBIGINT: _UPDATE(self._native.add_unsigned),
-            _BLOB: _UPDATE(self._merged),
+        self._extra_info, self._adds, self._elements = callbacks.extra_info, callbacks.Adds, callbacks.Elements
+        self._add, self._add_states = _UPDATE(native.add), _UPDATE(self._merged)
+        finishes: dict[str, _Finalize] = {
+            "sum": partial(self._round, Terms.VALUES, mean=False),
+            "mean": partial(self._round, Terms.VALUES, mean=True),
+            "sum of products": partial(self._round, Terms.PRODUCTS, mean=False),
+            "root": self._root,
+            "var_pop": partial(self._spread, variance, 0),
+            "var_samp": partial(self._spread, variance, 1),
+            "stddev_pop": partial(self._spread, deviation, 0),
+            "stddev_samp": partial(self._spread, deviation, 1),
+            "state": partial(self._encode, Terms.VALUES),
+            "state of products": partial(self._encode, Terms.PRODUCTS),
+            "state of any": self._encode_any,
         }
-        self._finishes = {
-            "sum": _FINALIZE(self._finish(lambda *part: self._round(*part, mean=False))),
-            "mean": _FINALIZE(self._finish(lambda *part: self._round(*part, mean=True))),
-            "state": _FINALIZE(self._finish(self._encode)),
-        }
+        self._finishes = {name: _FINALIZE(self._finish(finalize)) for name, finalize in finishes.items()}
         self.loaded = _LOADED(self._load)
 
     def _load(self, info: int, access: Any) -> bool:
@@ -120,14 +167,8 @@ class _Callbacks:
         try:
             database = _GET_DATABASE(access[1])(info)
             self._done(self._duckdb.duckdb_connect(c_void_p(database[0]), byref(connection)), "connect")
-            numbers = (_DOUBLE, _BIGINT, _UBIGINT)
-            for name, takes, gives in (
-                ("sum", numbers, _DOUBLE),
-                ("mean", numbers, _DOUBLE),
-                ("state", numbers, _BLOB),
-                ("merge", (_BLOB,), _BLOB),
-            ):
-                self._register(connection, f"warpfold_{name}".encode(), takes, gives, name)
+            for aggregate in _AGGREGATES:
+                self._register(connection, aggregate)
         except Exception as error:
             _SET_ERROR(access[0])(info, str(error).encode())
             return False
@@ -140,28 +181,32 @@ class _Callbacks:
         if code == _FAILED:
             raise Unavailable(f"DuckDB refused to {what}")
 
-    def _register(self, connection: Any, name: bytes, takes: tuple[int, ...], gives: int, finish: str) -> None:
-        library = self._duckdb
+    def _register(self, connection: Any, aggregate: _Aggregate) -> None:
+        library, native, name = self._duckdb, self._native, f"warpfold_{aggregate.name}".encode()
+        adds = self._adds[aggregate.adds]
+        destroy = native.destroy_both if adds == self._adds.MOMENTS else native.destroy
         overloads = c_void_p(library.duckdb_create_aggregate_function_set(name))
-        for element in takes:
+        for element in aggregate.elements:
             function = c_void_p(library.duckdb_create_aggregate_function())
             library.duckdb_aggregate_function_set_name(function, name)
-            for kind, use in (
-                (element, library.duckdb_aggregate_function_add_parameter),
-                (gives, library.duckdb_aggregate_function_set_return_type),
-            ):
+            parameter = _BLOB if aggregate.states else _TYPES[element]
+            takes = [(parameter, library.duckdb_aggregate_function_add_parameter)]
+            takes *= 2 if adds == self._adds.PRODUCTS else 1
+            for kind, use in (*takes, (aggregate.gives, library.duckdb_aggregate_function_set_return_type)):
                 logical = c_void_p(library.duckdb_create_logical_type(kind))
                 use(function, logical)
                 library.duckdb_destroy_logical_type(byref(logical))
+            extra = self._extra_info(adds, self._elements[element])
+            library.duckdb_aggregate_function_set_extra_info(function, c_void_p(extra), None)
             library.duckdb_aggregate_function_set_functions(
                 function,
-                _SIZE(self._native.size),
-                _INIT(self._native.init),
-                self._updates[element],
-                _COMBINE(self._native.combine),
-                self._finishes["state" if finish == "merge" else finish],
+                _SIZE(native.size),
+                _INIT(native.init),
+                self._add_states if aggregate.states else self._add,
+                _COMBINE(native.combine),
+                self._finishes[aggregate.finish],
             )
-            library.duckdb_aggregate_function_set_destructor(function, _DESTROY(self._native.destroy))
+            library.duckdb_aggregate_function_set_destructor(function, _DESTROY(destroy))
             library.duckdb_aggregate_function_set_special_handling(function)
             self._done(library.duckdb_add_aggregate_function_to_set(overloads, function), f"add {name.decode()}")
             library.duckdb_destroy_aggregate_function(byref(function))
@@ -184,19 +229,27 @@ class _Callbacks:
         targets = np.empty(count, np.int32)
         lengths, places = np.empty(count, np.int64), np.empty(count, np.int64)
         number = self._scattered.blobs(values, validity, count, targets, lengths, places)
-        if not number:
-            return
         pairs = zip(places[:number].tolist(), lengths[:number].tolist(), strict=True)
         parts = [ctypes.string_at(place, length) for place, length in pairs]
-        offsets = np.concatenate([[0], np.cumsum(lengths[:number])]).astype(np.int64)
-        data = np.frombuffer(b"".join(parts), np.uint8)
-        doubtful = np.zeros(number, np.bool_)
-        if self._encoding.look(data, offsets, CODES[Terms.VALUES], _PLAIN_DIGITS, doubtful)[2]:
-            for part in np.flatnonzero(doubtful).tolist():
-                _check(parts[part])
-        self._scattered.merge(data, offsets, targets[:number], states)
+        codes = np.array([part[_CODE_AT] if len(part) > _CODE_AT else -1 for part in parts], np.int64)
+        for part in np.flatnonzero(~np.isin(codes, list(CODES.values()))).tolist():
+            ExactState.from_bytes(parts[part])  # says what is wrong
+        for terms, kind in ((Terms.VALUES, self._scattered.OF_VALUES), (Terms.PRODUCTS, self._scattered.OF_PRODUCTS)):
+            chosen = np.flatnonzero(codes == CODES[terms])
+            if chosen.size:
+                self._merge_kind([parts[part] for part in chosen.tolist()], targets[chosen], states, terms, kind)
 
-    def _finish(self, finish: Callable[[int, int, int, int], None]) -> Callable[[int, int, int, int, int], None]:
+    def _merge_kind(self, parts: list[bytes], targets: NDArray[np.int32], states: int, terms: Terms, kind: int) -> None:
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        data = np.frombuffer(b"".join(parts), np.uint8)
+        doubtful = np.zeros(len(parts), np.bool_)
+        plain_digits = (LARGEST[terms].bit_length() - 1) // 32
+        if self._encoding.look(data, offsets, CODES[terms], plain_digits, doubtful)[2]:
+            for part in np.flatnonzero(doubtful).tolist():
+                ExactState.from_bytes(parts[part])  # says what is wrong, if anything
+        self._scattered.merge(data, offsets, targets, states, self._scattered.PRODUCTS, kind)
+
+    def _finish(self, finish: _Finalize) -> Callable[[int, int, int, int, int], None]:
         def finalize(info: int, states: int, result: int, count: int, offset: int) -> None:
             try:
                 finish(states, result, count, offset)
@@ -205,12 +258,39 @@ class _Callbacks:
 
         return finalize
 
-    def _round(self, states: int, result: int, count: int, offset: int, *, mean: bool) -> None:
+    def _round(self, terms: Terms, states: int, result: int, count: int, offset: int, *, mean: bool) -> None:
+        values, missing = self._values(result, count, offset), np.zeros(count, np.bool_)
+        shape, origin = self._shape(terms), ORIGIN[terms]
+        if self._scattered.round_states(states, count, shape, origin, mean, self._form, values, missing) >= 0:
+            wholes = self._wholes(terms, states, count)
+            missing[:] = [whole.count == 0 for whole in wholes]
+            for at, whole in enumerate(wholes):
+                values[at] = whole.round_to(DTYPES["float64"], whole.count if mean else 1) if whole.count else 0.0
+        self._mark(result, count, offset, missing)
+
+    def _root(self, states: int, result: int, count: int, offset: int) -> None:
+        values, wholes = self._values(result, count, offset), self._wholes(Terms.PRODUCTS, states, count)
+        for at, whole in enumerate(wholes):
+            values[at] = value_of(OPS["norm2"], whole, "float64") if whole.count else 0.0
+        self._mark(result, count, offset, np.array([whole.count == 0 for whole in wholes]))
+
+    def _spread(self, of: _Spread, ddof: int, states: int, result: int, count: int, offset: int) -> None:  # noqa: PLR0917
+        values = self._values(result, count, offset)
+        sums, squares = (
+            self._wholes(Terms.VALUES, states, count),
+            self._wholes(Terms.PRODUCTS, states, count, self._behind),
+        )
+        for at, (of_values, of_squares) in enumerate(zip(sums, squares, strict=True)):
+            defined = of_values.count > ddof
+            values[at] = of(of_values, of_squares, ddof, DTYPES["float64"]) if defined else 0.0
+        self._mark(result, count, offset, np.array([of_values.count <= ddof for of_values in sums]))
+
+    def _values(self, result: int, count: int, offset: int) -> NDArray[np.float64]:
         data = self._duckdb.duckdb_vector_get_data(result)
-        values = np.ctypeslib.as_array((ctypes.c_double * count).from_address(data + 8 * offset))
-        missing = np.zeros(count, np.bool_)
-        if self._scattered.round_states(states, count, mean, self._form, values, missing) >= 0:
-            missing[:] = self._means_of_many(states, values)
+        return np.ctypeslib.as_array((ctypes.c_double * count).from_address(data + 8 * offset))
+
+    def _mark(self, result: int, count: int, offset: int, missing: NDArray[np.bool_]) -> None:
+        """Make the values that are missing null."""
         if missing.any():
             self._duckdb.duckdb_vector_ensure_validity_writable(result)
             validity = self._duckdb.duckdb_vector_get_validity(result)
@@ -220,39 +300,49 @@ class _Callbacks:
             valid[offset:end][missing] = 0
             bits[:] = np.packbits(valid, bitorder="little")
 
-    def _means_of_many(self, states: int, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """As `round_states`, where a number of elements is more than compiled code divides by."""
-        limbs, counts, flags = self._sums(states, values.size)
-        for at in np.flatnonzero(counts).tolist():
-            count = int(counts[at])
-            state = ExactState.from_limbs(
-                Terms.VALUES, limbs[at].tolist(), self._scattered.ORIGIN, count, Flags(int(flags[at]))
-            )
-            values[at] = state.round_to(DTYPES["float64"], count)
-        return np.asarray(counts == 0)
+    def _shape(self, terms: Terms) -> tuple[int, int]:
+        shape: tuple[int, int] = self._scattered.PRODUCTS if terms is Terms.PRODUCTS else self._scattered.VALUES
+        return shape
 
-    def _sums(self, states: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        limbs = np.empty((count, self._scattered.LONG), np.int64)
+    @property
+    def _behind(self) -> int:
+        """How many bytes behind a state of values one of products lies."""
+        return 8 * (self._scattered.HEAD_WORDS + self._scattered.VALUES[0])
+
+    def _sums(self, shape: tuple[int, int], states: int, count: int, behind: int = 0) -> _Sums:
+        limbs = np.empty((count, shape[1]), np.int64)
         counts, flags = np.empty(count, np.int64), np.empty(count, np.int64)
-        self._scattered.sums(states, count, limbs, counts, flags)
+        self._scattered.sums(states, count, behind, shape, limbs, counts, flags)
         if (flags & self._scattered.NO_MEMORY).any():
             raise OutOfMemory("no memory for the long sums of a group")
         return limbs, counts, flags
 
-    def _encode(self, states: int, result: int, count: int, offset: int) -> None:
-        limbs, counts, flags = self._sums(states, count)
-        column = encoded(Terms.VALUES, self._scattered.ORIGIN, limbs, flags, counts)
+    def _wholes(self, terms: Terms, states: int, count: int, behind: int = 0) -> list[ExactState]:
+        """The states as Python has them."""
+        limbs, counts, flags = self._sums(self._shape(terms), states, count, behind)
+        known = Flags(self._scattered.TERM_FLAGS)
+        return [
+            ExactState.from_limbs(terms, digits, ORIGIN[terms], number, Flags(flag) & known)
+            for digits, number, flag in zip(limbs.tolist(), counts.tolist(), flags.tolist(), strict=True)
+        ]
+
+    def _encode(self, terms: Terms, states: int, result: int, count: int, offset: int) -> None:
+        self._write(terms, self._sums(self._shape(terms), states, count), result, np.arange(count) + offset)
+
+    def _encode_any(self, states: int, result: int, count: int, offset: int) -> None:
+        """As `_encode`, of merged states of either kind; those of none are of values."""
+        limbs, counts, flags = self._sums(self._scattered.PRODUCTS, states, count)
+        values, products = (flags & kind != 0 for kind in (self._scattered.OF_VALUES, self._scattered.OF_PRODUCTS))
+        if (values & products).any():
+            raise StateError("terms", "states of values and of products are sums of different things")
+        for terms, chosen in ((Terms.PRODUCTS, products), (Terms.VALUES, ~products)):
+            rows = np.flatnonzero(chosen)
+            self._write(terms, (limbs[rows], counts[rows], flags[rows]), result, rows + offset)
+
+    def _write(self, terms: Terms, sums: _Sums, result: int, rows: NDArray[np.int64]) -> None:
+        limbs, counts, flags = sums
+        column = encoded(terms, ORIGIN[terms], limbs, flags & self._scattered.TERM_FLAGS, counts)
         starts, lengths = column.offsets[:-1].tolist(), np.diff(column.offsets).tolist()
         data = column.data.ctypes.data
-        for at in range(count):
-            self._duckdb.duckdb_vector_assign_string_element_len(result, offset + at, data + starts[at], lengths[at])
-
-
-def _check(data: bytes) -> None:
-    """Raise InvalidInput unless these bytes are a state of values."""
-    try:
-        state = ExactState.from_bytes(data)
-    except StateError as error:
-        raise InvalidInput(f"warpfold_merge takes bytes of exact states, not these: {error}") from None
-    if state.terms is not Terms.VALUES:
-        raise InvalidInput(f"warpfold_merge adds states of values, not of {state.terms}")
+        for at, row in enumerate(rows.tolist()):
+            self._duckdb.duckdb_vector_assign_string_element_len(result, row, data + starts[at], lengths[at])

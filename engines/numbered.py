@@ -5,7 +5,7 @@ Partial results are the canonical bytes of exact states (docs/exact-state.md), s
 has written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ExactState, StateError
+from warpfold.kernels.exact import ExactState, StateError, deviation, value_of, variance
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES
 from warpfold.kernels.formats.tables import dtype_of_column
@@ -165,6 +165,50 @@ def merge_all(states: Any) -> ExactState:
     """The merged state of all states of an array of pyarrow; nulls are left out. Raises InvalidInput."""
     column = merge_groups(states, np.zeros(len(states), np.int64), 1)
     return ExactState.from_bytes(column[0])
+
+
+def roots_of_states(states: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """√ of the sum of each state of sums of squares, rounded once to a float64, as `values_of_states`."""
+    return _finished(lambda state: float(value_of(op_named("norm2"), state, "float64")), states)
+
+
+def spreads_of_states(
+    sums: Any, squares: Any, *, ddof: int = 0, root: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The variance, or with `root` the standard deviation, rounded once to a float64, of the elements whose values and
+    whose squares the states add up, as `values_of_states`; missing of no more than `ddof` elements. Raises InvalidInput
+    where the states are not those of the same elements."""
+    of = deviation if root else variance
+
+    def spread(of_values: ExactState, of_squares: ExactState) -> float | None:
+        if of_values.count <= ddof and of_values.count == of_squares.count:
+            return None
+        return of(of_values, of_squares, ddof, DTYPES["float64"])
+
+    return _finished(spread, sums, squares)
+
+
+def counts_of_states(states: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """How many terms each state has; missing of nulls. Raises InvalidInput where bytes are no state."""
+    values, missing = _finished(lambda state: state.count, states)
+    return values.astype(np.int64), missing
+
+
+def _finished(
+    finish: Callable[..., float | int | None], *columns: Any
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """What `finish` makes of each row of states; missing where it is None, or a state is null."""
+    values, missing = np.zeros(len(columns[0])), np.ones(len(columns[0]), np.bool_)
+    for at, row in enumerate(zip(*(column.to_pylist() for column in columns), strict=True)):
+        if any(state is None for state in row):
+            continue
+        try:
+            value = finish(*map(ExactState.from_bytes, row))
+        except StateError as error:
+            raise InvalidInput(str(error), "state") from None
+        if value is not None:
+            values[at], missing[at] = value, False
+    return values, missing
 
 
 def _merged(states: Any, numbers: NDArray[Any], groups: int) -> tuple[MergedStates, NDArray[np.bool_]]:

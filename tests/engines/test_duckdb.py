@@ -7,7 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.support.hard_sums import COLUMNS, Column, by_rows, present, random_columns, same, true_mean, true_sum
+from tests.support.hard_sums import (
+    COLUMNS,
+    Column,
+    by_rows,
+    pairs_by_key,
+    present,
+    random_columns,
+    same,
+    true_mean,
+    true_moments,
+    true_sum,
+)
 from warpfold.engines import duckdb as exact
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact import ExactState
@@ -16,7 +27,18 @@ from warpfold.kernels.ops import Terms
 Connection = duckdb.DuckDBPyConnection
 GROUPS = [column for column in [*COLUMNS.values(), *random_columns(13, 60)] if column]
 KEYS, ELEMENTS = by_rows(GROUPS)
-TABLE = pa.table({"k": KEYS, "x": pa.array(ELEMENTS, pa.float64()), "n": list(range(len(KEYS)))})
+OTHERS = [*ELEMENTS[7:], *ELEMENTS[:7]]
+"""A second column, from rows further on."""
+
+PAIRS = pairs_by_key(KEYS, ELEMENTS, OTHERS)
+TABLE = pa.table(
+    {
+        "k": KEYS,
+        "x": pa.array(ELEMENTS, pa.float64()),
+        "y": pa.array(OTHERS, pa.float64()),
+        "n": list(range(len(KEYS))),
+    }
+)
 
 
 def with_rows(connection: Connection) -> Connection:
@@ -61,6 +83,44 @@ def test_states_of_groups_and_parts_merge_to_the_state_of_all(connection: Connec
     whole = connection.execute(f"SELECT warpfold_merge(s) FROM ({merged})").fetchone()  # noqa: S608
     assert whole == (ExactState.of(np.array(present(ELEMENTS), np.float64)).to_bytes(),)
     assert connection.execute("SELECT warpfold_state(x) FROM t").fetchone() == whole
+
+
+def test_groups_have_the_variances_norms_and_dot_products_of_rationals(connection: Connection) -> None:
+    made = connection.execute(
+        "SELECT k, warpfold_var_pop(x), warpfold_var_samp(x), warpfold_stddev_pop(x), warpfold_stddev_samp(x),"
+        " warpfold_norm1(x), warpfold_norm2(x), warpfold_sum_squares(x), warpfold_dot(x, y) FROM t GROUP BY k"
+    ).fetchall()
+    assert len(made) == len(GROUPS)
+    for number, *values in made:
+        column, other = PAIRS[number]
+        for value, wanted in zip(values, true_moments(column, other), strict=True):
+            assert same(value, wanted), (column, other)
+
+
+def test_states_of_squares_and_products_merge_and_have_variances(connection: Connection) -> None:
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE parts AS SELECT k, warpfold_state(x) AS s, warpfold_squares(x) AS q,"
+        " warpfold_products(x, y) AS p FROM t GROUP BY k, n % 3"
+    )
+    query = (
+        "SELECT k, warpfold_state_var_pop(s, q), warpfold_state_var_samp(s, q), warpfold_state_stddev_pop(s, q),"
+        " warpfold_state_stddev_samp(s, q), warpfold_state_norm2(q), warpfold_state_sum(p), warpfold_state_count(s), q"
+        " FROM (SELECT k, warpfold_merge(s) AS s, warpfold_merge(q) AS q, warpfold_merge(p) AS p FROM parts GROUP BY k)"
+    )
+    for number, *values, count, squares in connection.execute(query).fetchall():
+        column, other = PAIRS[number]
+        *spreads, _, root, _, dot = true_moments(column, other)
+        for value, wanted in zip(values, [*spreads, root or 0.0, 0.0 if dot is None else dot], strict=True):
+            assert same(value, wanted), column
+        assert count == len(present(column))
+        assert squares == ExactState.of(np.array(present(column), np.float64), Terms.PRODUCTS).to_bytes()
+
+
+def test_few_elements_are_null_where_a_query_asks_for_more(connection: Connection) -> None:
+    query = "SELECT k, CASE WHEN count(x) >= 3 THEN warpfold_sum(x) END FROM t GROUP BY k"
+    for number, value in connection.execute(query).fetchall():
+        column = GROUPS[number]
+        assert same(value, true_sum(column) if len(present(column)) >= 3 else None)
 
 
 def test_threads_combine_states_of_many_row_groups(aggregates: Connection) -> None:
@@ -116,14 +176,19 @@ def damaged(state: bytes) -> list[tuple[bytes, str]]:
         (b"no state", "magic"),
         (version, "version 2 is not known"),
         (state[:-1], "length"),
-        (ExactState.of(np.ones(2), Terms.PRODUCTS).to_bytes(), "products"),
+        (state[:5] + b"\x07" + state[6:], "terms"),
+        (b"WF", "magic"),
     ]
 
 
-def test_bytes_that_are_no_state_of_values_are_refused(aggregates: Connection) -> None:
+def test_bytes_that_are_no_state_are_refused(aggregates: Connection) -> None:
     for bytes_, said in damaged(ExactState.of(np.ones(2)).to_bytes()):
         with pytest.raises(duckdb.InvalidInputException, match=said):
             aggregates.execute("SELECT warpfold_merge(?::BLOB)", [bytes_]).fetchall()
+    products = ExactState.of(np.ones(2), Terms.PRODUCTS).to_bytes()
+    values = ExactState.of(np.ones(2)).to_bytes()
+    with pytest.raises(duckdb.InvalidInputException, match="sums of different things"):
+        aggregates.execute("SELECT warpfold_merge(s) FROM (VALUES (?::BLOB), (?)) v(s)", [products, values]).fetchall()
     assert aggregates.execute("SELECT warpfold_sum(1::DOUBLE)").fetchone() == (1.0,)
 
 
