@@ -23,6 +23,12 @@ _MOST_LEVELS = 4
 _FEW = 64
 """Elements outside of the levels go to limbs where they are fewer than one in so many."""
 
+_FEW_GROUPS = 512
+"""Groups whose sums of a block of elements stay in the first-level cache."""
+
+_EACH = 16
+"""Elements a group from which gathering them apart is worth its end."""
+
 _LOWEST, _HIGHEST = -1074, 1010
 """Anchors are float64 numbers: levels lie above 2**_LOWEST, and elements below 2**_HIGHEST."""
 
@@ -62,11 +68,12 @@ class KeyedFloatSums:
     """Sums of the elements of a float column, of their magnitudes or their squares, with the number of elements."""
 
     def __init__(self, dtype: DType, terms: Terms, place: LevelOrigin, *, magnitudes: bool) -> None:
-        from warpfold.kernels.cpu.windows import keyed, levels, nearest
+        from warpfold.kernels.cpu.windows import keyed, levels, nearest, vectors
 
         self.terms = terms
         self.most_count = nearest.MOST_DIVISOR
         self._keyed = keyed
+        self._copies = vectors.COPIES
         self._anchor_at = levels.anchor_at
         self._apart: int = keyed.PLACES
         self._dtype = dtype
@@ -103,18 +110,28 @@ class KeyedFloatSums:
             self._keyed.count_negative_zeros(words, ids, self._negative_zeros)
         if most and not (self._decided and self._hold(least + 1, most)):
             x = self._inside(x, words, ids)
-        anchors = np.array([self._anchor_at(self._unit + self._apart * level) for level in range(self._levels)])
-        add = self._keyed.add_two if self._levels == 2 else self._keyed.add_four
         if not self._squares:
-            add(readable(x, x.dtype), ids, self._state, anchors, 1)
+            self._add(x, ids, groups, 1)
         elif x.itemsize < 8:
             wide = x.astype(np.float64)
-            add(readable(wide * wide, wide.dtype), ids, self._state, anchors, 1)  # exact: a float32 has 24 bits
+            self._add(wide * wide, ids, groups, 1)  # exact: a float32 has 24 bits
         else:
             squares, errors = np.empty_like(x), np.empty_like(x)
             self._keyed.split_squares(readable(x, x.dtype), squares, errors)
-            add(readable(squares, x.dtype), ids, self._state, anchors, 1)
-            add(readable(errors, x.dtype), ids, self._state, anchors, 0)
+            self._add(squares, ids, groups, 1)
+            self._add(errors, ids, groups, 0)
+
+    def _add(self, elements: NDArray[Any], ids: Numbers, groups: int, weight: int) -> None:
+        """Add elements that the levels hold, each of which counts `weight`."""
+        anchors = np.array([self._anchor_at(self._unit + self._apart * level) for level in range(self._levels)])
+        elements, two, done = readable(elements, elements.dtype), self._levels == 2, 0
+        if groups <= _FEW_GROUPS and elements.size >= _EACH * groups:
+            add_few = self._keyed.add_few_two if two else self._keyed.add_few_four
+            table = np.zeros((groups + 1, self._copies, self._levels), np.int64)
+            done = add_few(elements, ids, self._state, anchors, weight, table)
+        if done < elements.size:
+            add = self._keyed.add_two if two else self._keyed.add_four
+            add(elements[done:], ids[done:], self._state, anchors, weight)
 
     def _patterns(self) -> tuple[int, int]:
         """The least magnitude's pattern that the levels hold, and the first above them."""

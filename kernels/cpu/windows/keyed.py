@@ -24,10 +24,13 @@ from warpfold.kernels.cpu.windows.levels import (
     resolve,
 )
 from warpfold.kernels.cpu.windows.nearest import rounded_limbs
+from warpfold.kernels.cpu.windows.vectors import COPIES, scatter_levels
 from warpfold.kernels.jit import jit
 
 PLACES = 41
 _CARRY = (1 << (62 - PLACES)) - 1
+_SPARE = 4
+_BLOCK = (1 << 13) - COPIES
 _INFINITY = np.int64(0x7FF0000000000000)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
@@ -109,6 +112,75 @@ def add_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> 
         state[g, _U(5)] = count
         if count & _CARRY == 0:
             _carry(state, np.int64(g), 4)
+
+
+@jit
+def add_few_two(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any) -> Any:
+    """As `add_two`, of few groups: `table`, zeros of the shape (groups, COPIES, 2), gathers a block of elements, which
+    then goes to `state`. Returns how many elements were added: the last few are not."""
+    size = elements.size // COPIES * COPIES
+    below = _lowered(anchors[1]), anchors[0]
+    for at in range(0, size, _BLOCK):
+        part = slice(at, min(at + _BLOCK, size))
+        scatter_levels(elements[part], ids[part], table, below)
+        _gather(table, below, weight, state)
+    return size
+
+
+@jit
+def add_few_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any) -> Any:
+    """As `add_few_two`, of four levels: `table` has the shape (groups, COPIES, 4)."""
+    size = elements.size // COPIES * COPIES
+    below = _lowered(anchors[3]), _lowered(anchors[2]), _lowered(anchors[1]), anchors[0]
+    for at in range(0, size, _BLOCK):
+        part = slice(at, min(at + _BLOCK, size))
+        scatter_levels(elements[part], ids[part], table, below)
+        _gather(table, below, weight, state)
+    return size
+
+
+@jit
+def _lowered(anchor: Any) -> Any:
+    return anchor * 2.0**-_SPARE
+
+
+@jit
+def _gather(table: Any, anchors: Any, weight: Any, state: Any) -> None:
+    """Move what each group has in its rows of `table` to its state.
+
+    These rows have together Σ bits(t) of n < 2**13 elements at each level, modulo 2**64: n·bits(M) + Σ k. All levels
+    but the lowest lie _SPARE places below those of the state, so that at the lowest |k| ≤ 2**(PLACES − 1 − _SPARE) and
+    |Σ k| < 2**50. As bits(M) is an odd multiple of 2**51, n stands in the upper 13 bits of that sum.
+    """
+    last = len(anchors) - 1
+    bits = np.float64(anchors[last]).view(np.uint64)
+    odd = bits >> _U(51)
+    inverse = odd * (_U(2) - odd * odd)  # modulo 2**6, as odd itself is modulo 2**3
+    inverse *= _U(2) - odd * inverse
+    inverse *= _U(2) - odd * inverse  # modulo 2**24
+    for g in range(table.shape[0]):
+        lowest = _taken(table, g, last)
+        n = (((lowest + _U(1 << 50)) >> _U(51)) * inverse) & _U((1 << 13) - 1)
+        if n == 0:
+            continue
+        state[g, 0] += np.int64(lowest - n * bits)
+        for level in range(1, last + 1):
+            anchor = np.float64(anchors[last - level]).view(np.uint64)
+            k = np.int64(_taken(table, g, last - level) - n * anchor)
+            state[g, level] += k >> _SPARE
+            state[g, level - 1] += (k & ((1 << _SPARE) - 1)) << (PLACES - _SPARE)
+        state[g, last + 2] += np.int64(n) * weight
+        _carry(state, g, last + 1)
+
+
+@jit
+def _taken(table: Any, g: Any, column: Any) -> Any:
+    """The sum of a column of a group's rows, which becomes 0."""
+    total = _U(0)
+    for copy in range(COPIES):
+        total += _U(table[g, copy, column])
+        table[g, copy, column] = 0
+    return total
 
 
 @jit

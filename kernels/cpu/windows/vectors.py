@@ -36,11 +36,11 @@ def _all(element: Any, value: int, lanes: int = LANES) -> Any:
     return ir.Constant(_vector(element, lanes), [value] * lanes)
 
 
-def _in_all(builder: Any, value: Any) -> Any:
+def _in_all(builder: Any, value: Any, lanes: int = LANES) -> Any:
     """The vector that has `value` in every lane."""
-    kind = _vector(value.type)
+    kind = _vector(value.type, lanes)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, first, _all(_I32, 0))
+    return builder.shuffle_vector(first, first, _all(_I32, 0, lanes))
 
 
 def _of_all(builder: Any, name: str, vector: Any) -> Any:
@@ -181,3 +181,67 @@ def take_two_levels(context: Any, rest: Any, count: Any, anchor: Any, second: An
         return context.make_tuple(builder, signature.return_type, totals)
 
     return types.UniTuple(types.int64, 2)(rest, types.int64, anchor, second), generate
+
+
+COPIES = 4
+"""Rows of a table by turns, so that equal numbers one after another do not wait for each other's sums."""
+
+
+@intrinsic
+def scatter_levels(context: Any, elements: Any, numbers: Any, table: Any, anchors: Any) -> Any:
+    """table[numbers[i], i % COPIES, l] += the pattern of element i at level l; `anchors` are those of the two or four
+    levels, the highest first. The elements are float32 or float64, so many that COPIES divides their number; `table`
+    has the shape (rows, COPIES, levels), int64."""
+    levels = len(anchors)
+    row = _vector(_I64, levels)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values, places, sums = (
+            context.make_array(kind)(context, builder, argument)
+            for kind, argument in zip(signature.args[:3], arguments[:3], strict=True)
+        )
+        single = signature.args[0].dtype.bitwidth == 32
+        kind = _vector(_F32 if single else _F64, COPIES)
+        wide = _vector(_F64, COPIES)
+        anchored = [_in_all(builder, builder.extract_value(arguments[3], level), COPIES) for level in range(levels)]
+        with cgutils.for_range(builder, builder.udiv(values.nitems, ir.Constant(_I64, COPIES))) as loop:
+            at = builder.mul(loop.index, ir.Constant(_I64, COPIES))
+            rest = builder.load(builder.bitcast(builder.gep(values.data, [at]), kind.as_pointer()), align=4)
+            rest = builder.fpext(rest, wide) if single else rest
+            columns = []
+            for anchor in anchored:
+                sum_ = builder.fadd(rest, anchor)
+                columns.append(builder.bitcast(sum_, _vector(_I64, COPIES)))
+                rest = builder.fsub(rest, builder.fsub(sum_, anchor))
+            for copy, added in enumerate(_transposed(builder, columns)):
+                number = builder.load(builder.gep(places.data, [builder.add(at, ir.Constant(_I64, copy))]))
+                place = builder.add(
+                    builder.mul(builder.zext(number, _I64), ir.Constant(_I64, COPIES)), ir.Constant(_I64, copy)
+                )
+                here = builder.gep(builder.bitcast(sums.data, row.as_pointer()), [place])
+                builder.store(builder.add(builder.load(here, align=8), added), here, align=8)
+        return context.get_dummy_value()
+
+    return types.void(elements, numbers, table, anchors), generate
+
+
+def _transposed(builder: Any, columns: list[Any]) -> list[Any]:
+    """The rows of two or four columns of four lanes each, as a processor interleaves them."""
+
+    def mixed(left: Any, right: Any, *lanes: int) -> Any:
+        return builder.shuffle_vector(left, right, ir.Constant(_vector(_I32, len(lanes)), list(lanes)))
+
+    pairs = [
+        (mixed(left, right, 0, 4, 2, 6), mixed(left, right, 1, 5, 3, 7))
+        for left, right in zip(columns[::2], columns[1::2], strict=True)
+    ]
+    if len(columns) == 2:
+        even, odd = pairs[0]
+        return [mixed(even, even, 0, 1), mixed(odd, odd, 0, 1), mixed(even, even, 2, 3), mixed(odd, odd, 2, 3)]
+    (even, odd), (even_below, odd_below) = pairs
+    return [
+        mixed(even, even_below, 0, 1, 4, 5),
+        mixed(odd, odd_below, 0, 1, 4, 5),
+        mixed(even, even_below, 2, 3, 6, 7),
+        mixed(odd, odd_below, 2, 3, 6, 7),
+    ]

@@ -1,0 +1,71 @@
+"""Sums by few groups, gathered apart: the same integers as Python's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.windows import keyed
+from warpfold.kernels.cpu.windows.levels import anchor_at
+from warpfold.kernels.cpu.windows.vectors import COPIES
+
+Floats = NDArray[Any]
+LOWEST = -90
+LONG = 3 * 8188 + 5
+
+
+def elements(kind: str, dtype: str, levels: int) -> Floats:
+    """Multiples of 2**LOWEST below 2**(LOWEST + 41 · levels), of which some are as large as that allows."""
+    chance = np.random.default_rng(levels)
+    top = LOWEST + keyed.PLACES * levels
+    precision = np.finfo(dtype).nmant + 1
+    largest = np.ldexp(1.0 - 2.0**-precision, top)
+    if kind == "largest":
+        return np.full(LONG, largest, dtype)
+    if kind == "least":
+        return np.full(LONG, -np.ldexp(1.0, LOWEST), dtype)
+    exponents = chance.integers(LOWEST + precision, top, LONG)
+    significands = chance.integers(1 << (precision - 1), 1 << precision, LONG) * chance.choice([-1, 1], LONG)
+    made: Floats = np.ldexp(significands.astype(np.float64), exponents - precision).astype(dtype)
+    made[:: LONG // 7] = -largest
+    return made
+
+
+def added(array: Floats, ids: NDArray[np.int32], levels: int, groups: int, weight: int) -> NDArray[np.int64]:
+    """The state of all groups and the table, which must be empty again."""
+    state = np.zeros((groups, levels + 2), np.int64)
+    table = np.zeros((groups, COPIES, levels), np.int64)
+    anchors = np.array([anchor_at(LOWEST + keyed.PLACES * level) for level in range(levels)])
+    array.flags.writeable = False
+    few = keyed.add_few_two if levels == 2 else keyed.add_few_four
+    rest = keyed.add_two if levels == 2 else keyed.add_four
+    done = few(array, ids, state, anchors, weight, table)
+    assert len(array) - done < COPIES
+    rest(array[done:], ids[done:], state, anchors, weight)
+    assert not table.any()
+    return state
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["random", "largest", "least"])
+def test_few_groups_are_added_exactly(kind: str, dtype: str, levels: int) -> None:
+    array = elements(kind, dtype, levels)
+    for groups, weight in ((1, 1), (2, 1), (300, 1), (3, 0)):
+        ids = np.random.default_rng(groups).integers(0, groups, LONG).astype(np.int32)
+        state = added(array.copy(), ids, levels, groups, weight)
+        units = [int(x) for x in np.ldexp(array.astype(np.float64), -LOWEST).tolist()]
+        wanted = [0] * groups
+        for group, unit in zip(ids.tolist(), units, strict=True):
+            wanted[group] += unit
+        sums = [sum(digit << keyed.PLACES * k for k, digit in enumerate(row[:-1])) for row in state.tolist()]
+        assert sums == wanted
+        assert state[:, -1].tolist() == (weight * np.bincount(ids, minlength=groups)).tolist()
+        assert (np.abs(state[:, :levels]) < 1 << 62).all()
+
+
+def test_arrays_that_are_shorter_than_a_turn_of_copies_are_left() -> None:
+    array, ids = np.ones(3, np.float64), np.zeros(3, np.int32)
+    state = added(array, ids, 2, 1, 1)
+    assert state[0, -1] == 3
