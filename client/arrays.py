@@ -21,6 +21,7 @@ from warpfold.kernels.conversion import common_dtype, converted
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
+from warpfold.kernels.float8 import FLOAT8
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.values import array_of, dtype_for
 
@@ -187,6 +188,8 @@ def _found(data: object, to: DType | None) -> Array:
 
 
 def _checked(data: object, array: Array, to: DType | None) -> Array:
+    if array.dtype in FLOAT8.values():
+        array = array.astype(np.float32)  # which holds all values of floats of 8 bits
     try:
         dtype_of(array.dtype)
     except ValueError:

@@ -47,6 +47,7 @@ class Options(TypedDict, total=False):
     array: str
     select: Sequence[Any]
     stored: bool
+    float8: str
     column: str
     filter: Mapping[str, Any]
     text: str
@@ -70,7 +71,7 @@ class GroupOptions(Options, total=False):
     segments: Segments | None
 
 
-OF_FILES = frozenset({"array", "select", "stored", "column", "filter", "text", "null_policy"})
+OF_FILES = frozenset({"array", "select", "stored", "float8", "column", "filter", "text", "null_policy"})
 """Those of the options that are a file's."""
 
 

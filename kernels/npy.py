@@ -18,6 +18,7 @@ from numpy.lib import format as npy
 from warpfold.kernels.complexes import COMPLEX, part_dtype
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.float8 import FLOAT8, NAMELESS, bytes_of
 from warpfold.kernels.source import ArraySource, FileBytes
 from warpfold.kernels.times import integers_of, times_of_dtype
 
@@ -209,7 +210,7 @@ def _dtype(descr: str) -> "np.dtype[Any]":
     if len(descr) > _MOST_DTYPE:
         raise _broken(f"its dtype has a name of {len(descr)} characters")
     try:
-        return np.dtype(descr)
+        return FLOAT8["e5m2"] if descr.lstrip("<>|=") == "f1" else np.dtype(descr)
     except Exception:  # whatever a hostile name makes NumPy raise
         raise _broken(f"{descr!r} names no dtype") from None
 
@@ -225,16 +226,18 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, wider: bool) -> No
         raise InvalidInput(f"holds records with the fields {', '.join(dtype.names)}, not numbers")
     if dtype.subdtype is not None:
         raise InvalidInput("holds an array in every element, not a number")
-    if dtype.kind == "V" and dtype.isbuiltin != 2:  # 2: a registered dtype, such as bfloat16 where it kept its name
+    registered = dtype.isbuiltin == 2  # such as bfloat16 where it kept its name
+    if dtype.kind == "V" and not registered and not (wider and dtype == NAMELESS):
         raise InvalidInput(
             f"holds {dtype.itemsize} raw bytes an element: its dtype was lost, as NumPy does with bfloat16"
         )
     known = times_of_dtype(dtype)
-    named = part_dtype(dtype) and str(dtype.newbyteorder("=")) if known is None else known.name
+    stored = part_dtype(dtype) or bytes_of(dtype)
+    named = stored and str(dtype.newbyteorder("=")) if known is None else known.name
     if named and not wider:
         raise InvalidInput(f"holds {named}, which a source of type array or dataset reduces, of a .npy file alone")
     try:
-        dtype_of(part_dtype(dtype) or integers_of(dtype))
+        dtype_of(stored or integers_of(dtype))
     except InvalidInput as error:
         raise InvalidInput(f"holds elements that cannot be reduced: {error}") from None
     if not shape:
@@ -246,16 +249,17 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, wider: bool) -> No
 
 
 def stored_name(dtype: "np.dtype[Any]") -> str:
-    """The name of the dtype of an array in a .npy file: ours, or NumPy's for times and complex numbers. Raises
-    InvalidInput."""
-    if times_of_dtype(dtype) is None and part_dtype(dtype) is None:
+    """The name of the dtype of an array in a .npy file: ours, or NumPy's for times, complex numbers and floats of
+    8 bits. Raises InvalidInput."""
+    if times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None:
         return dtype_of(dtype).name
     return str(dtype.newbyteorder("="))
 
 
 def is_stored_name(name: str) -> bool:
     """Whether `stored_name` gives this name."""
-    return name in (*DTYPES, *COMPLEX) or name.startswith(("datetime64[", "timedelta64["))
+    bytewise = map(str, (*FLOAT8.values(), NAMELESS))
+    return name in (*DTYPES, *COMPLEX, *bytewise) or name.startswith(("datetime64[", "timedelta64["))
 
 
 def is_npy(first: bytes | bytearray) -> bool:

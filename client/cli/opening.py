@@ -21,6 +21,7 @@ from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError
+from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, format_of, is_text
 from warpfold.kernels.formats.zarr_ import is_zarr
@@ -58,7 +59,7 @@ def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
         if kind is Format.NPY:
             with suppress(InvalidInput):  # whoever opens the file tells what is wrong with it
                 dtype = read_head(file, wider=True).dtype
-                return times_of_dtype(dtype) is None and part_dtype(dtype) is None
+                return times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None
         return kind in (None, Format.NPY)
 
 

@@ -106,6 +106,7 @@ def reduce(
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
+    float8: Annotated[str | None, typer.Option(help="The bytes are floats of 8 bits: e4m3fn or e5m2.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of what is read, too.")] = False,
     to: Annotated[
@@ -138,7 +139,8 @@ def reduce(
         reduce_by(context, files[0], asked, how)
         return
     of_file = options_of(
-        {"column": column, "filter": rows, "array": array, "select": select, "null_policy": null_policy}
+        {"column": column, "filter": rows, "null_policy": null_policy, "array": array, "select": select}
+        | {"float8": float8}
     )
     fields = fields_from(axis, segments, keepdims=keepdims)
     check_file(to, fields, as_json=as_json)
@@ -312,7 +314,7 @@ def _print(job: Job, *, fingerprint: bool) -> None:
         f"{result.timings.kernel_ms:.3f} ms"
         + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
         + (f", {bound}" if bound else "")
-        + (f"; {result.hex}" if result.hex else "")
+        + (f"; {_digits(result.hex)}" if result.hex else "")
         + _left(result.nulls, null=result.value is None)
         + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
     )
@@ -373,3 +375,8 @@ def _left(nulls: int, *, null: bool) -> str:
 def _written(value: Value | complex | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
     """A value as it is printed."""
     return "null" if value is None else decimal or (repr(value) if time is None else time.iso)
+
+
+def _digits(hexadecimal: str | ComplexHex) -> str:
+    """The hexadecimal digits of a value, or of the two parts of one."""
+    return hexadecimal if isinstance(hexadecimal, str) else f"{hexadecimal.re} + {hexadecimal.im} i"

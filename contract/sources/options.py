@@ -25,7 +25,7 @@ from warpfold.contract.sources.roots import (
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats.arrays import open_array_file
+from warpfold.kernels.formats.arrays import as_float8, open_array_file
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.frames import Frame, open_frame
@@ -121,14 +121,20 @@ class ArrayOptions(FileOptions):
         "refused.",
     )
 
+    float8: Literal["e4m3fn", "e5m2"] | None = Field(
+        None,
+        description="The array's bytes are floats of 8 bits of this format, and are widened to float32, which holds "
+        "all their values. A .npy file that NumPy wrote names e5m2 itself, and has lost the name of e4m3fn.",
+    )
+
     def open_in(self, file: BinaryIO, name: str) -> Elements:
-        return open_array_file(file, self.array, self._ranges(), self._conventions())
+        return open_array_file(file, self.array, self._ranges(), self._conventions(), self.float8)
 
     def open_folder_in(self, folder: Tree) -> Elements:
         """The elements in a folder, which is a Zarr hierarchy. Raises InvalidInput and Unavailable."""
         if not is_zarr(folder):
             raise InvalidInput("is a folder, but not a Zarr hierarchy")
-        return open_zarr(folder, self.array, self._ranges(), self._conventions())
+        return as_float8(open_zarr(folder, self.array, self._ranges(), self._conventions()), self.float8)
 
     def _ranges(self) -> tuple[Range, ...]:
         return tuple(_range(axis) for axis in self.select)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.complexes import complex_numbers, part_dtype
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.float8 import check_format, widened
 from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.hdf5 import open_hdf5
 from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
@@ -19,7 +20,6 @@ from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
 from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.npy import Head, open_array, read_head
-from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.arrays import array_at
 from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.sections import in_turn
@@ -33,21 +33,26 @@ _NAT = -(1 << 63)
 
 
 def open_array_file(
-    file: BinaryIO, name: str | None = None, ranges: tuple[Range, ...] = (), conventions: Conventions | None = None
+    file: BinaryIO,
+    name: str | None = None,
+    ranges: tuple[Range, ...] = (),
+    conventions: Conventions | None = None,
+    float8: str | None = None,
 ) -> Elements:
-    """The selected elements of an array in `file`: of the one called `name`, or of the only one.
+    """The selected elements of an array in `file`: of the one called `name`, or of the only one. With `float8` its
+    bytes are floats of that format.
 
-    `file` must stay open while elements are read. Raises InvalidInput, whose field is "array", "select" or "stored"
-    where one of these is at fault, and Unavailable where a package is not installed.
+    `file` must stay open while elements are read. Raises InvalidInput, whose field is "array", "select", "stored" or
+    "float8" where one of these is at fault, and Unavailable where a package is not installed.
     """
     match format_of(file):
         case Format.NPZ:
             tree = zipped_zarr(file)
             if tree is not None:
-                return open_zarr(tree, name, ranges, conventions or Conventions())
-            return open_npz(file, name, ranges)
+                return as_float8(open_zarr(tree, name, ranges, conventions or Conventions()), float8)
+            return as_float8(open_npz(file, name, ranges), float8)
         case Format.HDF5:
-            return open_hdf5(file, name, ranges, conventions or Conventions())
+            return as_float8(open_hdf5(file, name, ranges, conventions or Conventions()), float8)
         case Format.NPY | None:
             pass
         case Format.NETCDF3:
@@ -56,20 +61,33 @@ def open_array_file(
             raise InvalidInput(f"is a table ({table.value}): a source of type table reduces a column of it")
     if name is not None:
         raise InvalidInput("is a .npy file, whose only array has no name", "array")
+    return _npy(file, ranges, conventions or Conventions(), float8)
+
+
+def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, float8: str | None) -> Elements:
     head = read_head(file, wider=True)
     size = file.seek(0, 2) - head.offset
     if size < head.data_bytes:
         raise InvalidInput(
             f"is truncated: its header promises {head.data_bytes} bytes of data, {max(0, size)} are there"
         )
+    if (wide := check_format(head.dtype, float8)) is not None:
+        stored = replace(head, dtype=np.dtype(np.uint8))
+        return widened(array_at(file, stored, hyperslab(ranges, head.shape)), wide)
     if (parts := part_dtype(head.dtype)) is not None:
         return _complex(file, head, parts, ranges)
     selected, meaning = hyperslab(ranges, head.shape), times_of_dtype(head.dtype)
     if meaning is None:
         return array_at(file, head, selected)
     integers = array_at(file, replace(head, dtype=integers_of(head.dtype)), selected)
-    missing = Missing((_NAT,), "", NullPolicy.OMIT if conventions is None else conventions.nulls)
+    missing = Missing((_NAT,), "", conventions.nulls)
     return _times(integers, meaning, missing, shape_of(integers))
+
+
+def as_float8(elements: Elements, float8: str | None) -> Elements:
+    """The elements, whose bytes are floats of the format `float8` where one is named. Raises InvalidInput."""
+    wide = None if float8 is None else check_format(elements.dtype.numpy, float8)
+    return elements if wide is None else widened(elements, wide)
 
 
 def _complex(file: BinaryIO, head: Head, parts: "np.dtype[Any]", ranges: tuple[Range, ...]) -> SequentialSource:

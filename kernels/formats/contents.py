@@ -10,6 +10,7 @@ import numpy as np
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
+from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
@@ -82,6 +83,7 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
                 array = Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)
                 times = times_of_dtype(head.dtype)
                 wider = stored_name(head.dtype) if times is None else times.kind
+                wider = "float32" if bytes_of(head.dtype) is not None else wider
                 return [replace(array, reduced_as=wider if head.shape else None)]
             case Format.NPZ:
                 return list(_archive(file))

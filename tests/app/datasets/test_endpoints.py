@@ -123,7 +123,7 @@ def test_a_stream_without_a_length_is_taken(http: httpx.Client) -> None:
         (FILE[:40], {}, 422, "not a whole .npy file"),
         (FILE[:-1], {}, 422, "truncated"),
         (FILE + b"more", {}, 422, "truncated or has something behind its data"),
-        (npy(np.array([1j])), {}, 422, "dtype complex128 cannot be reduced"),
+        (npy(np.array(["a"])), {}, 422, "dtype <U1 cannot be reduced"),
         (npy(np.array(["text"])), {}, 422, "cannot be reduced"),
         (npy(np.float64(1)), {}, 422, "a single value"),
         (b"1234567", {"dtype": "float32"}, 422, "7 bytes are not a whole number of float32 elements of 4 bytes"),
