@@ -44,6 +44,8 @@ APART = (
     "registries",
 )
 """The folders of tests that mirror no module."""
+_WALK, _WAITING = "The walk of a job", "The way of a job that waits"
+"""Sections of docs/architecture.md."""
 _ENTRIES = ("__init__", "__main__")
 VAGUE = frozenset(("found", "given", "one", "said", "there", "told", "way"))
 """Names of variables that say nothing of what the variable holds."""
@@ -79,6 +81,8 @@ class Figures:
     tests_imported_by_others: Sequence[str]
     walk_by_the_architecture: Sequence[str]
     carriers_by_the_architecture: Sequence[str]
+    files_for_a_job_that_waits: Sequence[str]
+    carriers_of_a_job_that_waits: Sequence[str]
     places_of_a_new: Mapping[str, int]
     vague_variables: Sequence[str]
     walk_measured: Mapping[str, Sequence[str]] | None = None
@@ -221,11 +225,19 @@ class House:
 
     def walk_by_the_architecture(self) -> list[str]:
         """The files that the page on the architecture names on a job's walk."""
-        return sorted(set(_PLACE.findall(self._walk)))
+        return sorted(set(_PLACE.findall(self._section(_WALK))))
 
     def carriers_by_the_architecture(self) -> list[str]:
         """The classes that the page names on a job's walk: each carries the job, or its result, for a part of it."""
-        return list(dict.fromkeys(_CLASS.findall(self._walk)))
+        return list(dict.fromkeys(_CLASS.findall(self._section(_WALK))))
+
+    def carriers_of_a_job_that_waits(self) -> list[str]:
+        """The same of a job that the dispatcher hands over, by the section that says what its way adds to the walk."""
+        return list(dict.fromkeys(_CLASS.findall(self._section(_WALK) + self._section(_WAITING))))
+
+    def files_for_a_job_that_waits(self) -> list[str]:
+        """The files that the way of such a job adds to the walk."""
+        return sorted(set(_PLACE.findall(self._section(_WAITING))) - set(self.walk_by_the_architecture()))
 
     def places_of_a_new(self) -> dict[str, int]:
         """How many files a new kind, op and so on touches, by the table of docs/development.md, which names a new file
@@ -248,12 +260,11 @@ class House:
                     places.append(f"{path.relative_to(self.root)}: {name}")
         return sorted(set(places))
 
-    @cached_property
-    def _walk(self) -> str:
+    def _section(self, title: str) -> str:
         page = self.root / "docs" / "architecture.md"
         text = page.read_text(encoding="utf-8") if page.exists() else ""
-        _, _, walk = text.partition("\n## The walk of a job\n")
-        return walk.split("\n## ")[0]
+        _, _, section = text.partition(f"\n## {title}\n")
+        return section.split("\n## ")[0]
 
     def figures(self, walk: Mapping[str, Sequence[str]] | None = None) -> Figures:
         """All figures."""
@@ -274,6 +285,8 @@ class House:
             tests_imported_by_others=self.tests_imported(),
             walk_by_the_architecture=self.walk_by_the_architecture(),
             carriers_by_the_architecture=self.carriers_by_the_architecture(),
+            files_for_a_job_that_waits=self.files_for_a_job_that_waits(),
+            carriers_of_a_job_that_waits=self.carriers_of_a_job_that_waits(),
             places_of_a_new=self.places_of_a_new(),
             vague_variables=self.vague_variables(),
             walk_measured=walk,
@@ -301,6 +314,9 @@ def table(figures: Figures) -> str:
         f"files on the walk of a job by docs/architecture.md: {len(figures.walk_by_the_architecture)}",
         f"classes that carry it there: {len(figures.carriers_by_the_architecture)}",
         f"    {', '.join(figures.carriers_by_the_architecture)}",
+        f"files that the way of a job that waits adds: {len(figures.files_for_a_job_that_waits)}",
+        f"classes that carry such a job: {len(figures.carriers_of_a_job_that_waits)}",
+        f"    {', '.join(figures.carriers_of_a_job_that_waits)}",
         "files that a new one touches, by docs/development.md:",
         *(f"    {name}: {count}" for name, count in figures.places_of_a_new.items()),
     ]

@@ -13,7 +13,7 @@ from psycopg import sql
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import LETS_GO, NOTICES_LOSS, conninfo
-from warpfold.app.jobs.attempt import EarlyAttempt
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.direct import LISTEN, SpecPiece, attempt_of
 from warpfold.contract.backoff import Backoff
 
@@ -22,12 +22,12 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class DirectMessage:
-    """An attempt that was handed over directly, and what may begin `ahead` of its claim; None where its spec did not
-    come with it."""
+    """An attempt that was handed over directly, and the unclaimed lease by which a child may begin `ahead` of the
+    claim; None where the spec did not come with it."""
 
     job_id: UUID
     attempt: int
-    ahead: EarlyAttempt | None = None
+    ahead: Lease | None = None
 
 
 class DirectMessages:
@@ -83,7 +83,8 @@ class DirectMessages:
         pieces, self._pieces = self._pieces, []
         if pieces and all(piece.job_id == job_id for piece in pieces):
             spec = "".join(piece.text for piece in pieces)
-            self._came.append(DirectMessage(job_id, attempt, EarlyAttempt(job_id, attempt, spec, pieces[0].request_id)))
+            ahead = Lease.unclaimed(job_id, attempt, spec, pieces[0].request_id)
+            self._came.append(DirectMessage(job_id, attempt, ahead))
         else:
             self._came.append(DirectMessage(job_id, attempt))
 

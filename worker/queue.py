@@ -25,7 +25,7 @@ from rq.utils import as_text, now
 from rq.worker.base import WorkerStatus
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import EarlyAttempt
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker.direct import DirectMessage, DirectMessages
 from warpfold.worker.group import Behind, NothingBehind
@@ -151,7 +151,7 @@ class Consumer(SimpleWorker):
         self,
         worker: str,
         redis: Redis,
-        run: Callable[[UUID, int, Behind, EarlyAttempt | None], None],
+        run: Callable[[UUID, int, Behind, Lease | None], None],
         stop: Stop,
         direct: DirectMessages | None = None,
     ) -> None:

@@ -9,7 +9,7 @@ from enum import Enum, auto
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import EarlyAttempt, Failure, Lease, Success
+from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
@@ -72,7 +72,7 @@ class Slot:
         self._silent_s = silent_s
         self._child: Child | None = None
         self._rates: Mapping[str, object] | None = None
-        self._ahead: EarlyAttempt | None = None
+        self._ahead: Lease | None = None
         self._spare_does = spare
         self._spare: Child | None = None
         self._spare_pause = Backoff(_SPARE_AGAIN_S, _SPARE_AGAIN_AT_LAST_S)
@@ -111,17 +111,17 @@ class Slot:
             self._child = self._promoted(give_up) or self._started(give_up)
         return self._child.device
 
-    def begin(self, ahead: EarlyAttempt) -> None:
-        """Have the child run an attempt that is not claimed yet; does nothing where no child lives. `keep` or `forget`
-        is to follow."""
+    def begin(self, ahead: Lease) -> None:
+        """Have the child run an unclaimed attempt; does nothing where no child lives. `keep` or `forget` is to
+        follow."""
         if self._child is not None and not self._child.is_dead():
             self._ahead = ahead
             with suppress(OSError):  # the child is gone, which `ready` finds out
-                self._child.pipe.send(ahead.lease())
+                self._child.pipe.send(ahead)
 
     def keep(self, lease: Lease) -> None:
         """The attempt that was begun is claimed by now: its answer counts if it is just what `lease` asks for."""
-        if self._ahead is not None and not lease.is_of(self._ahead):
+        if self._ahead is not None and not lease.confirms(self._ahead):
             self.forget()
 
     def forget(self) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from warpfold.app.jobs.attempt import Answer, EarlyAttempt, Failure, Lease, Success
+from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
 from warpfold.worker.child_process import Child
 from warpfold.worker.messages import News, Pulse
 
@@ -47,7 +47,7 @@ class Talk:
         listen: Callable[[Child, float], News | Pulse | Ending | None],
         quiet: "Quiet",
         silent_s: float,
-        ahead: EarlyAttempt | None = None,
+        ahead: Lease | None = None,
     ) -> None:
         """The child runs `ahead` already, the first lease that it is sent."""
         self._child = child
@@ -67,7 +67,7 @@ class Talk:
     def send(self, lease: Lease) -> None:
         """Send the child one more lease. If the child is gone, `hear` says so."""
         if self._ahead is not None:
-            assert lease.is_of(self._ahead), "what else was begun is forgotten before a talk"
+            assert lease.confirms(self._ahead), "what else was begun is forgotten before a talk"
             self._ahead, self._waited_ms = None, lease.queued_ms
             return
         self._unanswered += 1

@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.attempt import EarlyAttempt, Lease
+from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.endings import Place, store
 from warpfold.worker.group import Behind, Group, NothingBehind
@@ -25,9 +25,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 _NOTHING = NothingBehind()
 
 
-def run_job(
-    place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING, ahead: EarlyAttempt | None = None
-) -> None:
+def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING, ahead: Lease | None = None) -> None:
     """Run one attempt of a job from claim to end, and those of small jobs `behind` a small one with it; does nothing if
     the attempt is not to be had. The child runs the attempt `ahead` of its claim where it may.
 
@@ -48,7 +46,7 @@ def run_job(
         place.show(None)
 
 
-def _claimed(place: Place, job_id: UUID, attempt: int, ahead: EarlyAttempt | None) -> Lease | None:
+def _claimed(place: Place, job_id: UUID, attempt: int, ahead: Lease | None) -> Lease | None:
     lease = None
     if ahead is not None and not place.turn.is_shared:
         place.slot.begin(ahead)

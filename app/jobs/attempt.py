@@ -11,7 +11,8 @@ from warpfold.contract.states import Reason
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one attempt at a job. Its `token` guards every write of the worker. `request_id` names the
+    """The right to run one attempt at a job. Its `token` guards every write of the worker; a lease that is `unclaimed`
+    has a token by which no row can be written. `request_id` names the
     request that brought the job, for the logs; `traceparent` is the parent of the attempt's spans; a job that came
     without a request or a trace has none.
 
@@ -34,33 +35,22 @@ class Lease:
     placement: str | None = None
     done: tuple[Measurement, ...] = ()
 
-    def is_of(self, ahead: "EarlyAttempt") -> bool:
-        """Whether a child that runs `ahead` computes just what this lease asks for."""
-        return self.small and not self.done and self.placement is None and ahead == EarlyAttempt.of(self)
+    @classmethod
+    def unclaimed(cls, job_id: UUID, attempt: int, spec: str, request_id: str | None) -> "Lease":
+        """For a child that runs a small attempt while its worker claims it: by the spec that came with the hand-over,
+        which is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. The child uses
+        nothing of a lease that only the claim knows but `queued_ms` (`Success.after`)."""
+        return cls(job_id, attempt, _NO_TOKEN, spec, 0.0, 0.0, request_id=request_id, small=True)
+
+    def confirms(self, ahead: "Lease") -> bool:
+        """Whether a child that runs the unclaimed `ahead` computes just what this lease asks for."""
+        same = ahead == Lease.unclaimed(self.job_id, self.attempt, self.spec, self.request_id)
+        return same and self.small and not self.done and self.placement is None
 
     @property
     def facts(self) -> dict[str, str | int | None]:
         """The names that the log has for the attempt."""
         return {"job": str(self.job_id), "attempt": self.attempt, "request_id": self.request_id}
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyAttempt:
-    """An attempt that a child runs while its worker claims the attempt: by the spec that came with the hand-over, which
-    is only a hint. The answer counts if the claim succeeds and brings the same spec."""
-
-    job_id: UUID
-    attempt: int
-    spec: str
-    request_id: str | None
-
-    @classmethod
-    def of(cls, lease: Lease) -> "EarlyAttempt":
-        return cls(lease.job_id, lease.attempt, lease.spec, lease.request_id)
-
-    def lease(self) -> Lease:
-        """For the child, which uses nothing of a lease that only the claim knows but `queued_ms` (`Success.after`)."""
-        return Lease(self.job_id, self.attempt, _NO_TOKEN, self.spec, 0.0, 0.0, request_id=self.request_id, small=True)
 
 
 _NO_TOKEN = UUID(int=0)

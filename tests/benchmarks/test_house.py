@@ -42,7 +42,8 @@ SOURCES = {
     "kernels/include/header.cuh": "",
     "tests/kernels/include/test_header.py": "",
     "tests/drills/test_everything.py": "",
-    "docs/architecture.md": "\n## The walk of a job\n`app/main.py` `app/room/things.py` `Thing` `Thing`\n## `More`\n",
+    "docs/architecture.md": "\n## The walk of a job\n`app/main.py` `app/room/things.py` `Thing` `Thing`\n"
+    "## The way of a job that waits\n`app/main.py` `app/long.py` `Other`\n## `More`\n",
 }
 
 
@@ -72,6 +73,8 @@ def test_long_modules_and_repeated_classes_are_named(house: House) -> None:
     assert figures.repeated_class_names == ["Twice: app.loner, app.room.things"]
     assert figures.walk_by_the_architecture == ["app/main.py", "app/room/things.py"]
     assert figures.carriers_by_the_architecture == ["Thing"]
+    assert figures.files_for_a_job_that_waits == ["app/long.py"]
+    assert figures.carriers_of_a_job_that_waits == ["Thing", "Other"]
     assert figures.vague_variables == ["app/user.py: found", "app/user.py: one"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.clock import HandClock
 from tests.support.waiting import until
 from warpfold.app.db import conninfo
-from warpfold.app.jobs.attempt import EarlyAttempt
+from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.direct import DirectMessage, DirectMessages
 
 WORKER = "here:cpu"
@@ -96,7 +96,7 @@ def test_a_spec_comes_whole_before_its_job(messages: DirectMessages, other: psyc
         send_spec(other, first, 2, '"reduce"}', "a-request")
         send(other, first, 1)
     send(other, second, 1)
-    spec = EarlyAttempt(first, 1, '{"kind": "reduce"}', "a-request")
+    spec = Lease.unclaimed(first, 1, '{"kind": "reduce"}', "a-request")
     assert taken(messages, 2) == [DirectMessage(first, 1, spec), DirectMessage(second, 1)]
 
 
@@ -110,7 +110,7 @@ def test_the_spec_of_another_job_is_dropped(messages: DirectMessages, other: psy
     send(other, job_id, 2)
     assert taken(messages, 2) == [
         DirectMessage(job_id, 1),
-        DirectMessage(job_id, 2, EarlyAttempt(job_id, 2, "{}", None)),
+        DirectMessage(job_id, 2, Lease.unclaimed(job_id, 2, "{}", None)),
     ]
 
 

@@ -17,7 +17,7 @@ from tests.support.waiting import until
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.attempt import EarlyAttempt
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.states import Reason, Status
 from warpfold.worker import group
@@ -166,7 +166,7 @@ def test_a_job_that_was_handed_over_directly_meets_a_child_of_use(
 
 def handed_over(job_id: UUID, do: str) -> DirectMessage:
     """A job that comes to the worker directly, with its spec."""
-    return DirectMessage(job_id, 1, EarlyAttempt(job_id, 1, json.dumps({"do": do}), None))
+    return DirectMessage(job_id, 1, Lease.unclaimed(job_id, 1, json.dumps({"do": do}), None))
 
 
 def test_a_child_computes_while_its_attempt_is_claimed(

@@ -9,7 +9,7 @@ from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 
 from warpfold.app.db import conninfo
-from warpfold.app.jobs.attempt import EarlyAttempt
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker import queue
 from warpfold.worker.direct import DirectMessages
@@ -134,10 +134,10 @@ def test_a_wait_without_work_ends_after_a_while(consumer: Consumer) -> None:
 def test_a_job_that_was_handed_over_directly_is_run_while_redis_is_asked(
     redis: Redis, stop: Stop, took: Took, send: Callable[[int], UUID], database_url: str
 ) -> None:
-    def run(job_id: UUID, attempt: int, behind: Behind, ahead: EarlyAttempt | None) -> None:
+    def run(job_id: UUID, attempt: int, behind: Behind, ahead: Lease | None) -> None:
         took.append((job_id, attempt))
         assert isinstance(behind, NothingBehind) == (job_id == directly)
-        assert ahead == (EarlyAttempt(directly, 1, "{}", None) if job_id == directly else None)
+        assert ahead == (Lease.unclaimed(directly, 1, "{}", None) if job_id == directly else None)
 
     directly = uuid4()
     direct = DirectMessages(database_url, WORKER)

@@ -14,7 +14,7 @@ from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases
 from warpfold.app.jobs.accept import Key
-from warpfold.app.jobs.attempt import EarlyAttempt
+from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.users import quota_holds, quotas
@@ -118,7 +118,7 @@ def test_a_short_spec_comes_with_its_job(
     ours = listens(ledger.worker("cpu"))
     job = _job(ledger, ahead=ahead, spec=spec)
     database.run(accept.submit, job, None, LIMITS)
-    assert message(ours) == DirectMessage(job.id, 1, EarlyAttempt(job.id, 1, spec, "a-request") if comes else None)
+    assert message(ours) == DirectMessage(job.id, 1, Lease.unclaimed(job.id, 1, spec, "a-request") if comes else None)
 
 
 def test_with_a_key_it_is_the_same(ledger: Ledger, listens: Listens, slot_of: SlotOf) -> None:
