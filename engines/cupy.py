@@ -100,38 +100,18 @@ class CupyArrays:
 
 
 class JaxArrays:
-    """JAX arrays on a GPU. They are read where they lie; within `jax.jit` they have no memory, and are refused."""
+    """JAX arrays of one GPU each, and of dtypes that CuPy has. They are read where they lie."""
 
     def __init__(self) -> None:
         self._arrays = CupyArrays()
 
-    def reduce(self, op: str, x: Any, axis: Axes, keepdims: bool, out: Any, ddof: int = 0) -> Any:  # noqa: PLR0917
-        """The values of `op`."""
-        if out is not None:
-            raise ValueError("out cannot be given: arrays of JAX do not change")
-        float_dtype(x.dtype.name)
-        return _to_jax(self._arrays.reduce(op, _of_jax(x), axis, keepdims, None, ddof))
+    def reduce(self, op: str, x: Any, axis: Axes, keepdims: bool, ddof: int) -> Any:
+        """The values of `op`, as a JAX array."""
+        return _to_jax(self._arrays.reduce(op, cupy.from_dlpack(x), axis, keepdims, None, ddof))
 
-    def dot(self, x: Any, y: Any, *, out: Any = None) -> Any:
-        """Σ x y."""
-        if out is not None:
-            raise ValueError("out cannot be given: arrays of JAX do not change")
-        check_pair(x.shape, x.dtype.name, y.shape, y.dtype.name)
-        return _to_jax(self._arrays.dot(_of_jax(x), _of_jax(y)))
-
-
-def _of_jax(x: Any) -> Any:
-    import jax
-
-    if isinstance(x, jax.core.Tracer):
-        raise TypeError("within jax.jit an array has no memory yet: reduce the array that the function returns")
-    if x.dtype.name == "bfloat16":
-        raise TypeError("bfloat16 of JAX is not taken: CuPy, which reads the array, has no such dtype")
-    if any(device.platform not in ("gpu", "cuda") for device in x.devices()):
-        raise TypeError("arrays are on a GPU; this one is on a CPU")
-    if len(x.devices()) > 1:
-        raise TypeError("an array is on one GPU; this one is spread over several")
-    return cupy.from_dlpack(x)
+    def dot(self, x: Any, y: Any) -> Any:
+        """Σ x y, as a JAX array."""
+        return _to_jax(self._arrays.dot(cupy.from_dlpack(x), cupy.from_dlpack(y)))
 
 
 def _to_jax(values: Any) -> Any:

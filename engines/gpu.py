@@ -4,8 +4,9 @@ An array is read where it lies, on the stream that its library uses at the time,
 library on the same GPU; the host waits for nothing. Each value is rounded once. So it depends neither on the batch, nor
 on the order of the elements, nor on the GPU.
 
-`x` is of float16, bfloat16, float32 or float64. `axis` is an axis or several, None for all. Raises TypeError for an
-array of another library, dtype or place, and ValueError naming the argument that is wrong.
+`x` is of float16, bfloat16, float32 or float64. `axis` is an axis or several, None for all. Arrays of JAX that are
+within `jax.jit` or on a CPU are reduced as `warpfold.jax` says. Raises TypeError for an array of another library, dtype
+or place, and ValueError naming the argument that is wrong.
 """
 
 from functools import cache
@@ -82,7 +83,7 @@ def _library_of(kind: Any) -> Library:
 
         return CupyArrays()
     if "jaxlib" in names or "jax" in names:
-        from warpfold.engines.cupy import JaxArrays
+        from warpfold.engines import jax as of_jax
 
-        return JaxArrays()
+        return of_jax
     raise TypeError(f"arrays are of CuPy, PyTorch or JAX, on a GPU; this is a {kind.__module__}.{kind.__qualname__}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from warpfold.client import *  # noqa: F403 - the list of public names is that of the client
 
 
-_ENGINES = ("arrow", "dask", "datafusion", "duckdb", "gpu", "pandas", "polars", "postgres", "torch", "xarray")
+_ENGINES = ("arrow", "dask", "datafusion", "duckdb", "gpu", "jax", "pandas", "polars", "postgres", "torch", "xarray")
 
 
 def __getattr__(name: str) -> object:

@@ -269,5 +269,4 @@ def test_arrays_of_jax_are_reduced_where_they_lie(gpu: Gpu) -> None:
     assert isinstance(value, jax.Array)
     same(np.asarray(value), np.array([expected("sum", DTYPES["float32"], part) for part in array.reshape(12, 1000)]))
     assert float(exact.norm2(x)).hex() == expected("norm2", DTYPES["float32"], array).hex()
-    with pytest.raises(TypeError, match=r"jax\.jit"):
-        jax.jit(exact.sum)(x)
+    assert float(jax.jit(exact.sum)(x)).hex() == float(exact.sum(x)).hex()  # by way of the host
