@@ -5,33 +5,18 @@
 #include "exact_sums.cuh"
 #include "exact_words.cuh"
 
-// Choice 0 is the sum for data of few exponents; a larger one holds more.
+// Choice 0 is the sum for data of few exponents; a larger one holds more. Of float32 there are two for moments.
+template <int TERMS, int CHOICE, int THREADS>
+using WideSquares32 =
+    typename Either<TERMS == SQUARES, SquareBucketSum<THREADS>,
+                    typename Either<CHOICE == 1, MomentMixedSum<THREADS>, MomentBucketSum<THREADS>>::Type>::Type;
+template <int TERMS, int THREADS>
+using WideSquares64 = typename Either<TERMS == SQUARES, SquareWordSum<THREADS>, MomentWordSum<THREADS>>::Type;
 template <class T, int TERMS, int CHOICE, int THREADS>
-struct ChosenSumOf {
-    using Type = Sum<T, TERMS, THREADS>;
-};
-template <int THREADS>
-struct ChosenSumOf<float32, SQUARES, 1, THREADS> {
-    using Type = SquareBucketSum<THREADS>;
-};
-template <int THREADS>
-struct ChosenSumOf<float32, MOMENTS, 1, THREADS> {
-    using Type = MomentMixedSum<THREADS>;
-};
-template <int THREADS>
-struct ChosenSumOf<float32, MOMENTS, 2, THREADS> {
-    using Type = MomentBucketSum<THREADS>;
-};
-template <int THREADS>
-struct ChosenSumOf<float64, SQUARES, 1, THREADS> {
-    using Type = SquareWordSum<THREADS>;
-};
-template <int THREADS>
-struct ChosenSumOf<float64, MOMENTS, 1, THREADS> {
-    using Type = MomentWordSum<THREADS>;
-};
-template <class T, int TERMS, int CHOICE, int THREADS>
-using ChosenSum = typename ChosenSumOf<T, TERMS, CHOICE, THREADS>::Type;
+using ChosenSum =
+    typename Either<CHOICE == 0, Sum<T, TERMS, THREADS>,
+                    typename Either<is_same<T, float32>, WideSquares32<TERMS, CHOICE, THREADS>,
+                                    WideSquares64<TERMS, THREADS>>::Type>::Type;
 
 // How many places may have neighbours of more exponents than a choice holds.
 constexpr uint32 MOST_WIDE_PLACES = 4;
