@@ -5,28 +5,21 @@ is the cost of Dask and of the slot for a partition, and of gathering its state.
 """
 
 import argparse
-import asyncio
 import json
 import statistics
 import time
 from collections.abc import Sequence
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import dask
-import psutil
-from distributed import Client, Scheduler, Worker
-
+from benchmarks.dask_workers import workers_of
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.execute import Kernels
 
 FOLDERS = Folders((), Path("nowhere"))
-_IN_A_PROCESS = 125
-"""Workers that share a process, and its event loop."""
 
 
 def lease(n: int, **asked: Any) -> Lease:
@@ -65,68 +58,23 @@ def beside_a_slot(mib: int, partitions: int, processes: int, rounds: int) -> Non
     cluster.close()
 
 
-def _scheduler(tell: Any) -> None:
-    """Body of a process with a scheduler of its own."""
-
-    async def serve() -> None:
-        async with Scheduler(host="127.0.0.1", port=0, dashboard=False, dashboard_address="127.0.0.1:0") as scheduler:
-            tell.put(scheduler.address)
-            await scheduler.finished()
-
-    asyncio.run(serve())
-
-
-def _workers(scheduler: str, number: int) -> None:
-    """Body of a process with many workers of one thread each. They tick seldom: thousands of ticks a second of as many
-    workers would be the work of many machines, and not of this one."""
-
-    async def serve() -> None:
-        workers = [await Worker(scheduler, nthreads=1, host="127.0.0.1", memory_limit=0) for _ in range(number)]
-        await asyncio.gather(*(worker.finished() for worker in workers))
-
-    configured = {
-        "distributed.admin.tick.interval": "60 s",
-        "distributed.worker.profile.enabled": False,
-        "warpfold.device": "cpu",
-    }
-    with dask.config.set(configured):
-        asyncio.run(serve())
-
-
 def cost_of_partitions(workers: Sequence[int], each: int) -> None:
     """Processor time a partition of one element, of the scheduler and of the slot, in clusters of so many workers. It
     does not depend on what else the machine does, and its inverse is where they saturate."""
     for number in workers:
-        context = get_context("spawn")
-        told = context.Queue()
-        scheduler = context.Process(target=_scheduler, args=(told,), daemon=True)
-        scheduler.start()
-        address = told.get(timeout=120)
-        hosts = [
-            context.Process(target=_workers, args=(address, min(_IN_A_PROCESS, number - at)), daemon=True)
-            for at in range(0, number, _IN_A_PROCESS)
-        ]
-        for host in hosts:
-            host.start()
-        with Client(address, set_as_default=False) as client:
-            client.wait_for_workers(number, timeout=300)
-        slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(address))
-        partitions = max(500, each * number)
-        seconds(slot, lease(4 * number, backend="dask", partitions=4 * number))
-        watched = psutil.Process(scheduler.pid)
-        before, own = watched.cpu_times(), time.process_time()
-        taken, _ = seconds(slot, lease(partitions, backend="dask", partitions=partitions))
-        after, own_s = watched.cpu_times(), time.process_time() - own
-        scheduler_s = after.user + after.system - before.user - before.system
-        print(
-            f"| {number} | {partitions} | {scheduler_s * 1e3 / partitions:.2f} | {own_s * 1e3 / partitions:.2f} | "
-            f"{partitions / max(scheduler_s, own_s):,.0f} | {taken * 1e3 / partitions:.2f} |",
-            flush=True,
-        )
-        slot.close()
-        for process in (*hosts, scheduler):
-            process.terminate()
-            process.join()
+        with workers_of(number) as cluster:
+            slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(cluster.address))
+            partitions = max(500, each * number)
+            seconds(slot, lease(4 * number, backend="dask", partitions=4 * number))
+            before, own = cluster.scheduler_s(), time.process_time()
+            taken, _ = seconds(slot, lease(partitions, backend="dask", partitions=partitions))
+            scheduler_s, own_s = cluster.scheduler_s() - before, time.process_time() - own
+            print(
+                f"| {number} | {partitions} | {scheduler_s * 1e3 / partitions:.2f} | {own_s * 1e3 / partitions:.2f} | "
+                f"{partitions / max(scheduler_s, own_s):,.0f} | {taken * 1e3 / partitions:.2f} |",
+                flush=True,
+            )
+            slot.close()
 
 
 def main() -> None:

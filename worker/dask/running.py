@@ -68,7 +68,8 @@ class Handed:
 @dataclass
 class Partitions:
     """The partitions of one job: those to be handed out, those at the cluster, and those that are done. `take` gets
-    what each adds, or what several add together; `done` keeps the rest."""
+    what each adds, or what several add together; `done` keeps the rest. Workers merge `fan_in` partitions, which grows
+    where their tables are large."""
 
     cluster: Cluster
     spec: ReduceSpec | GroupbySpec
@@ -76,12 +77,12 @@ class Partitions:
     partitions: Sequence[Partition]
     report: Report
     take: Callable[[Partial], None]
+    fan_in: int = 1
     done: dict[int, PartitionDone] = field(default_factory=dict)
     _todo: deque[int] = field(default_factory=deque)
     _at: dict[str, Handed] = field(default_factory=dict)
     _ended: "SimpleQueue[Any]" = field(default_factory=SimpleQueue)
     _threads: int = 1
-    _fan_in: int = 1
     _done_bytes: int = 0
     _part_bytes: dict[str, int] = field(default_factory=dict)
     _empty_since: float | None = None
@@ -115,7 +116,7 @@ class Partitions:
         return Ran(ordered, self.cluster.address, self._count_repeated(), (time.perf_counter() - began) * 1e3)
 
     def _hand_out(self) -> None:
-        most = max(_AHEAD * self._threads, 16, 2 * self._fan_in)
+        most = max(_AHEAD * self._threads, 16, 2 * self.fan_in)
         room = most - sum(len(each.numbers) for each in self._at.values())
         if room < most // 2 or not self._todo or not self.cluster.is_connected:
             return  # many at a time cost less than one by one
@@ -123,10 +124,10 @@ class Partitions:
         tasks = [PartitionTask(own_version(), self.spec, self.partitions[at], self.folders) for at in numbers]
         futures = self.cluster.hand_out(tasks, self._ended.put)
         self._keys.update(future.key for future in futures)
-        for start in range(0, len(numbers), self._fan_in):
-            some = slice(start, start + self._fan_in)
+        for start in range(0, len(numbers), self.fan_in):
+            some = slice(start, start + self.fan_in)
             handed = Handed(futures[start], tuple(numbers[some]))
-            if self._fan_in > 1:
+            if self.fan_in > 1:
                 merged = self.cluster.merge(tasks[start], futures[some], self._ended.put)
                 self._keys.add(merged.key)
                 handed = Handed(merged, handed.numbers, tuple(futures[some]))
@@ -167,7 +168,7 @@ class Partitions:
             with self._named(parts[0].number):
                 self.take(partial)
             if not isinstance(partial, PartialValue) and partial.nbytes > _LARGE:
-                self._fan_in = FAN_IN
+                self.fan_in = FAN_IN
         for part in parts:
             self.done[part.number] = replace(part, partial=None)
             self._done_bytes += part.nbytes
