@@ -13,13 +13,17 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cores import cores_at_most
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.grouped.partial import PartialResults
+from warpfold.kernels.cpu.grouped.reducing import Grouped, reduce_groups
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.operands import check, result_dtype
-from warpfold.kernels.ops import INTEGER, Op, op_named
+from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.operands import check, operands, result_dtype
+from warpfold.kernels.ops import INTEGER, NanPolicy, Op, op_named
+from warpfold.kernels.source import ArraySource
 
 Axes = int | Sequence[int] | None
 _NAME = 16
@@ -101,6 +105,9 @@ def _reduced(
         dtype = DTYPES[name].numpy
     else:
         dtype = np.dtype(np.uint64 if x.dtype.kind == "u" and (other is None or other.dtype.kind == "u") else np.int64)
+    meta = np.empty((0,) * x.ndim, dtype)
+    if other is None and (whole := _whole_in_chunks(x, axis)):
+        return _of_whole_values(x, op, whole, keepdims, ddof, meta)
     reduced: da.Array = da.reduction(
         x,
         partial(_of_chunk, op=op),
@@ -111,10 +118,51 @@ def _reduced(
         split_every=split_every,
         combine=_merged,
         concatenate=False,
-        meta=np.empty((0,) * x.ndim, dtype),
+        meta=meta,
         weights=other,
     )
     return reduced
+
+
+def _whole_in_chunks(x: da.Array, axis: Axes) -> tuple[int, ...]:
+    """The axes that are reduced, where each value has all of its elements in one chunk; none otherwise."""
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if not all(-x.ndim <= at < x.ndim and x.numblocks[at] == 1 for at in axes):
+        return ()
+    return tuple(sorted({at % x.ndim for at in axes})) if len({at % x.ndim for at in axes}) == len(axes) else ()
+
+
+def _of_whole_values(  # noqa: PLR0917
+    x: da.Array, op: str, axes: tuple[int, ...], keepdims: bool, ddof: int, meta: NDArray[Any]
+) -> da.Array:
+    """Values that are rounded with their chunk: there is nothing to merge."""
+    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks))
+    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype)
+    values: da.Array = da.map_blocks(rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta)
+    return values if keepdims else values.squeeze(axes)
+
+
+def _of_whole_chunk(
+    chunk: NDArray[Any], *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]"
+) -> NDArray[Any]:
+    _check_numpy(chunk)
+    in_rows = chunk.flags.c_contiguous and axes == tuple(range(chunk.ndim))[-len(axes) :]
+    if not in_rows or len(axes) == chunk.ndim or chunk.dtype.kind != "f" or not chunk.size:
+        return PartialResults.of(chunk, axes, op).values(result, ddof)
+    row, source = op_named(op), ArraySource(chunk)
+    asked = Grouped(operands(row, source, ddof=ddof), chunk.shape, AlongAxes(axes, keepdims=True))
+    with cores_at_most(1):  # Dask has a thread for each core
+        reduced = reduce_groups(asked, row, NanPolicy.PROPAGATE, None)
+    values = reduced.values
+    if not isinstance(values, np.ndarray):
+        values = np.array([np.nan if value is None else value for value in values], np.float64)
+    with np.errstate(invalid="ignore"):
+        return values.astype(result).reshape(reduced.shape)
+
+
+def _check_numpy(array: Any) -> None:
+    if type(array) is not np.ndarray:
+        raise TypeError(f"chunks are NumPy arrays, not {type(array).__module__}.{type(array).__name__}")
 
 
 def _array(x: Collection) -> da.Array:
@@ -184,8 +232,8 @@ def _of_chunk(
     if computing_meta:  # Dask asks for an array that is like the results of chunks, which are no arrays
         return chunk
     for array in (chunk, weights):
-        if array is not None and type(array) is not np.ndarray:
-            raise TypeError(f"chunks are NumPy arrays, not {type(array).__module__}.{type(array).__name__}")
+        if array is not None:
+            _check_numpy(array)
     return PartialResults.of(chunk, axis, op, other=weights)
 
 

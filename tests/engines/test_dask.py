@@ -102,3 +102,33 @@ def test_an_aggregation_keeps_float32_and_refuses_what_has_no_state() -> None:
     for op in ("var", "max", "dot"):
         with pytest.raises(InvalidInput, match="no single exact state"):
             exact.aggregation(op)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint64", "int8", "bool"])
+def test_values_that_are_whole_in_their_chunks_have_the_bits_of_those_that_are_merged(dtype: str) -> None:
+    array = (ARRAY * 1e3).clip(0, 100).astype(dtype)
+    for reduce in (exact.sum, exact.mean, exact.std, exact.norm1):
+        for axis, chunks in ((0, (12, 2, 5)), ((1, 2), (5, 9, 5)), ((0, -1), (12, 4, 5)), (None, (12, 9, 5))):
+            for keepdims in (False, True):
+                whole = reduce(chunked(array, chunks), axis, keepdims=keepdims)
+                merged = reduce(chunked(array, (7, 2, 3)), axis, keepdims=keepdims)
+                assert (whole.shape, whole.dtype) == (merged.shape, merged.dtype)
+                values, others = (np.asarray(lazy.compute(scheduler="synchronous")) for lazy in (whole, merged))
+                assert values.tobytes() == others.tobytes()
+                assert values.shape == whole.shape
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32"])
+def test_sums_of_large_integers_along_an_axis_are_exact_or_refused(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    array = np.random.default_rng(4).integers(info.min, info.max, (6, 40), dtype=dtype, endpoint=True)
+    expected = [sum(map(int, column)) for column in array.T]
+    lazy = exact.sum(chunked(array, (4, 7)), axis=0)
+    bounds = np.iinfo(lazy.dtype)
+    if all(bounds.min <= value <= bounds.max for value in expected):
+        assert lazy.compute(scheduler="synchronous").tolist() == expected
+    else:
+        with pytest.raises(InvalidInput, match="does not fit"):
+            lazy.compute(scheduler="synchronous")
+    small = exact.sum(chunked(array // 8, (4, 7)), axis=0).compute(scheduler="synchronous")
+    assert small.tolist() == [sum(map(int, column)) for column in (array // 8).T]

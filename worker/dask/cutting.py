@@ -33,6 +33,10 @@ and reduces them in a tenth of a second, beside which Dask's milliseconds for a 
 A_WORKER = 4
 """A worker gets at least as many partitions, if there is enough to do, so that all end at about the same time."""
 
+_BUSY = 50
+"""So many workers with partitions of PARTITION_BYTES ask for 500 partitions a second, about what a scheduler hands out.
+Partitions are larger where there are more workers."""
+
 _LEAST_BYTES = 1 << 24
 """No partition is made smaller than this for the sake of `A_WORKER`."""
 
@@ -174,7 +178,8 @@ def _nbytes(source: Elements) -> int:
 
 
 def _number(nbytes: int, workers: int) -> int:
-    wanted = max(-(-nbytes // PARTITION_BYTES), min(A_WORKER * workers, nbytes // _LEAST_BYTES))
+    size = PARTITION_BYTES * max(_BUSY, workers) // _BUSY
+    wanted = max(-(-nbytes // size), min(A_WORKER * workers, nbytes // _LEAST_BYTES))
     return max(1, min(wanted, MOST_PARTITIONS))
 
 

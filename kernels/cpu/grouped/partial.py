@@ -83,6 +83,25 @@ class Digits:
         """The exponent behind the last digit."""
         return self.exponent + _DIGIT_BITS * int(self.digits.shape[0])
 
+    def whole(self, dtype: "np.dtype[Any]") -> NDArray[Any] | None:
+        """The sums of integers as int64 or uint64, whichever `dtype` is; None where one of them may not fit."""
+        place, rows = self.exponent // _DIGIT_BITS, list(self.digits)
+        if self.exponent % _DIGIT_BITS or not 0 <= place < 2:
+            return None
+        while len(rows) > 2 - place:  # what is above 64 bits may be nothing but the sign
+            sign = rows.pop()
+            if not ((sign == 0) | (sign == -1)).all():
+                return None
+            rows[-1] = rows[-1] + (sign << _DIGIT_BITS)
+        units = np.zeros(self.digits.shape[1], np.uint64)
+        for at, row in enumerate(rows, place):
+            units += row.astype(np.uint64) << np.uint64(_DIGIT_BITS * at)
+        top = rows[-1] if place + len(rows) == 2 else rows[-1] >> _DIGIT_BITS
+        least, most = (-(1 << 31), (1 << 31) - 1) if dtype.kind == "i" else (0, _MASK)
+        if top.size and (int(top.min()) < least or int(top.max()) > most):
+            return None
+        return units.view(dtype)
+
     def state(self, at: int, count: int) -> ExactState:
         """The state of value `at`, which has `count` ≥ 1 terms."""
         units = units_of(self.digits[:, at]) << (self.exponent - ORIGIN[self.terms])
@@ -148,12 +167,15 @@ class PartialResults:
         if prod(shape) == 1 and array.size:
             sums = tuple(map(Digits.of_state, _states(arrays, row)))
             return PartialResults(op, taken.result_dtype(row), shape, along.counts(array.shape), sums)
+        counts = along.counts(array.shape)
+        if not taken.source.dtype.is_float and row.terms is Terms.VALUES and not row.magnitudes and _few(array):
+            return PartialResults(op, taken.result_dtype(row), shape, counts, (_integer_sums(array, axes),))
         slabs = [
             _slab(tuple(part[where] for part in arrays), along, row)
             for where in _slabs(array.shape, along.reduced(array.ndim))
         ]
         sums = tuple(_beside([slab[number] for slab in slabs]) for number in range(len(slabs[0])))
-        return PartialResults(op, taken.result_dtype(row), shape, along.counts(array.shape), sums)
+        return PartialResults(op, taken.result_dtype(row), shape, counts, sums)
 
     @staticmethod
     def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
@@ -175,7 +197,10 @@ class PartialResults:
         Raises InvalidInput for a sum of integers that `dtype` does not hold."""
         op = op_named(self.op)
         at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
-        if at_once and int(self.counts.max(initial=0)) <= _MOST_DIVISOR:
+        whole = self.sums[0].whole(dtype) if self.result == INTEGER and op.finish is Finish.ITSELF else None
+        if whole is not None:
+            flat: NDArray[Any] = whole
+        elif at_once and int(self.counts.max(initial=0)) <= _MOST_DIVISOR:
             flat = self._rounded(op)
         else:
             values = [self._value(op, at, int(count), ddof) for at, count in enumerate(self.counts)]
@@ -227,6 +252,26 @@ def _states(arrays: Sequence[NDArray[Any]], op: Op) -> list[ExactState]:
         for slab_sum in sums:
             slab_sum.add(flat[start : start + PIECE] if len(sums) > 1 else flat)
     return [slab_sum.state() for slab_sum in sums]
+
+
+def _few(array: NDArray[Any]) -> bool:
+    """Whether there are elements, and few enough that no sum of their halves overflows."""
+    return 0 < array.size < 1 << 30
+
+
+def _integer_sums(array: NDArray[Any], axes: tuple[int, ...]) -> Digits:
+    """The sums of integers or truth values along axes, by NumPy's sums: of halves of 32 bits, where 64 bits might not
+    hold a sum."""
+    count = prod(array.shape[axis] for axis in axes)
+    largest = 1 if array.dtype.kind == "b" else max(abs(int(array.min())), abs(int(array.max())))
+    if largest * count < 1 << 62:
+        limbs = [array.sum(axes, dtype=np.int64)]
+    else:
+        low = (array & array.dtype.type(_MASK)).sum(axes, dtype=np.int64)
+        limbs = [low, (array >> array.dtype.type(_DIGIT_BITS)).sum(axes, dtype=np.int64)]
+    # A digit above them takes what they carry.
+    parts = np.stack([limb.reshape(-1) for limb in limbs] + [np.zeros(limbs[0].size, np.int64)] * 2)
+    return Digits.of_limbs(Terms.VALUES, 0, parts, np.full(parts.shape[1], int(Flags.NOT_NEGATIVE_ZERO)))
 
 
 def _flat(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

@@ -10,9 +10,11 @@ import pytest
 from pyarrow import parquet
 
 from tests.support.leases import lease_on
-from warpfold.contract.kinds.reduce import ReduceArrayResult
+from warpfold.contract.folders import Folders
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.kernels import array_parts
 from warpfold.kernels.errors import InvalidInput
+from warpfold.worker.dask.cutting import cut
 from warpfold.worker.execute import Kernels
 
 CUBE: dict[str, Any] = {
@@ -130,6 +132,13 @@ def test_large_tables_of_states_are_merged_on_workers_first(
     assert 3 in merges
     assert result.partitions is not None
     assert sum(worker.partitions for worker in result.partitions.workers) == result.partitions.partitions
+
+
+def test_partitions_are_larger_where_a_scheduler_would_not_keep_all_workers_busy(tmp_path: Path) -> None:
+    source = {"type": "generate", "distribution": "normal", "n": 1 << 40, "dtype": "float64"}
+    spec = ReduceSpec.model_validate({"kind": "reduce", "op": "sum", "backend": "dask", "source": source})
+    numbers = [len(cut(spec, Folders((), tmp_path), workers).partitions) for workers in (1, 50, 100, 1000)]
+    assert numbers == [65536, 65536, 32768, 4000]
 
 
 def test_nulls_propagate_along_an_axis(spreading: Kernels, alone: Kernels, tmp_path: Path) -> None:
