@@ -35,6 +35,7 @@ class GroupValues(Answer):
     values: tuple[JsonValue | None, ...] | None
     hex: tuple[str | None, ...] | None
     counts: tuple[int, ...] | None
+    words: tuple[str | None, ...] | None = None
 
 
 class GroupTable(Answer):
@@ -105,4 +106,5 @@ def _column(column: GroupValues) -> GroupColumn:
     present = array_from([0 if value is None else value for value in listed], (len(listed),), column.dtype)
     missing = np.array([value is None for value in listed], np.bool_)
     values = present.astype(np.float64) if present.dtype.kind in "fV" else present
-    return GroupColumn(column.name, column.op, column.dtype, values, missing, np.array(column.counts or (), np.int64))
+    counts = np.array(column.counts or (), np.int64)
+    return GroupColumn(column.name, column.op, column.dtype, values, missing, counts, words=column.words)

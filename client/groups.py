@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.grouping import Segments as _Segments
-from warpfold.kernels.ops import INTEGER, Value
+from warpfold.kernels.ops import Value
 
 Axis = int | Sequence[int]
 Segments = int | Sequence[int] | Mapping[str, Any]
@@ -49,11 +49,11 @@ def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
 
 
 def array_from(values: Sequence[Value | None], shape: Sequence[int], dtype: str) -> NDArray[Any]:
-    """Values in C order of `shape` as an array of `dtype`, which "integer" stands for int64, uint64 or, where neither
-    holds them, Python integers. Where a value is None, the array is masked."""
+    """Values in C order of `shape` as an array of `dtype`, of which "integer" and those of times stand for int64,
+    uint64 or, where neither holds them, Python integers. Where a value is None, the array is masked."""
     missing = [value is None for value in values]
     present = [0 if value is None else value for value in values]
-    if dtype == INTEGER:
+    if dtype not in DTYPES:  # any integers, or those of instants and durations
         held = [row for row in (DTYPES["int64"], DTYPES["uint64"]) if _holds(row.bounds, present)]
         array = np.array(present, held[0].numpy if held else object)
     else:

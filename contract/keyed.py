@@ -40,7 +40,7 @@ def rows_of_frame(spec: GroupbySpec, frame: Frame, *, refuse_nulls: bool = False
     for index, asked in enumerate(spec.aggregations):
         name = asked.column or ""
         columns.setdefault(name, Wanted(name, asked.label, f"aggregations.{index}.column"))
-    return keyed_frame(frame, keys, list(columns.values()), refuse_nulls=refuse_nulls)
+    return keyed_frame(frame, keys, list(columns.values()), refuse_nulls=refuse_nulls, meant=True)
 
 
 def _of_table(spec: GroupbySpec, frame: Frame) -> KeyedSource:
@@ -170,4 +170,5 @@ def _values(name: str | None, column: GroupColumn) -> GroupValues:
         values=tuple(values),
         hex=tuple(None if value is None else hex_of(value) for value in values) if real else None,
         counts=tuple(column.counts.tolist()),
+        words=column.words,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,7 +14,8 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
-from warpfold.kernels.ops import INTEGER, NanPolicy, NullPolicy, Op, Value, empty_value
+from warpfold.kernels.meaning import Meaning
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Value, empty_value
 from warpfold.kernels.sequential import Remote
 from warpfold.kernels.source import Source
 from warpfold.kernels.state_tables import TableOfStates
@@ -91,7 +93,8 @@ class KeyedSource:
     """Rows that come in order: the names of the keys and their types of pyarrow, and the names and dtypes of the
     columns. `begin` gives the parts, of at most PART_ROWS rows; `likely` is how many rows there may be. `decodes` says
     that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read. `whole` has
-    the same rows by position, where there is one column of such keys."""
+    the same rows by position, where there is one column of such keys. `meanings` say of each column what its integers
+    stand for, and are empty where all columns hold values (`kernels.meant`)."""
 
     key_names: tuple[str, ...]
     key_types: tuple[Any, ...]
@@ -102,6 +105,7 @@ class KeyedSource:
     decodes: bool = False
     remotes: Callable[[], Sequence[Remote]] = tuple
     whole: WholeColumns | None = None
+    meanings: tuple[Meaning | None, ...] = ()
 
 
 PART_ROWS = 1 << 17
@@ -113,7 +117,7 @@ class GroupColumn:
     """The values of an aggregation, one for each group: floats as float64, integers as int64, uint64 or Python
     integers. Where `missing` is set there is none. `counts` says how many elements entered each. `dtype` is the name
     of a dtype, or "integer". `states` are the exact states of the sums where they were asked for, and for a variance
-    those of the sums of squares, too."""
+    those of the sums of squares, too. `words` are decimals in full, or instants and durations in ISO 8601."""
 
     name: str
     op: str
@@ -122,6 +126,7 @@ class GroupColumn:
     missing: NDArray[np.bool_]
     counts: NDArray[np.int64]
     states: tuple[StateColumn, ...] = ()
+    words: tuple[str | None, ...] | None = None
 
     def listed(self, most: int | None = None) -> list[Value | None]:
         """The values, or the first `most`; None where one is missing."""
@@ -137,13 +142,16 @@ class GroupColumn:
             missing=self.missing[order],
             counts=self.counts[order],
             states=tuple(column.taken(order) for column in self.states),
+            words=None if self.words is None else tuple(self.words[at] for at in order.tolist()),
         )
 
     def array(self) -> Any:
         """The values as an array of pyarrow: integers that 64 bits do not hold as decimals of up to 76 digits or, where
-        these do not hold them, as strings; bfloat16 as float32."""
+        these do not hold them, as strings; bfloat16 as float32; decimals, instants and durations as their own types."""
         pyarrow = required("pyarrow", "tables")
-        if self.dtype == INTEGER and self.values.dtype == object:
+        if self.words is not None and self.dtype in DTYPES:
+            return pyarrow.array([None if word is None else Decimal(word) for word in self.words])
+        if self.dtype not in DTYPES and self.values.dtype == object:
             listed = self.listed()
             digits = max((len(str(abs(value))) for value in listed if value is not None), default=1)
             if digits > 76:
@@ -153,7 +161,11 @@ class GroupColumn:
         values = self.values
         if self.dtype in DTYPES and DTYPES[self.dtype].is_float:
             values = values.astype(DTYPES[self.dtype].numpy if DTYPES[self.dtype].native else np.float32)
-        return pyarrow.array(values, mask=self.missing if self.missing.any() else None)
+        array = pyarrow.array(values, mask=self.missing if self.missing.any() else None)
+        if self.words is None:
+            return array
+        kind = _arrow_type(self.dtype)
+        return (array.cast(pyarrow.int32()) if kind == pyarrow.date32() else array).cast(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +209,16 @@ class GroupTable:
             arrays += [states.array() for states in column.states]
             names += each.states
         return pyarrow.Table.from_arrays(arrays, names=names, metadata=described.metadata())
+
+
+def _arrow_type(name: str) -> Any:
+    """The type of pyarrow for instants or durations whose dtype has this name."""
+    pyarrow = required("pyarrow", "tables")
+    if name.startswith("date32"):
+        return pyarrow.date32()
+    kind, _, inner = name.rstrip("]").partition("[")
+    unit, _, zone = inner.partition(", tz=")
+    return pyarrow.duration(unit) if kind == "duration" else pyarrow.timestamp(unit, zone or None)
 
 
 @runtime_checkable

@@ -23,6 +23,11 @@ class Meant:
     decimal: str | None = None
     time: TimeValue | None = None
 
+    @property
+    def words(self) -> str | None:
+        """The value in full; None of a number that says all."""
+        return self.decimal if self.time is None else self.time.iso
+
 
 class Meaning(ABC):
     """What an integer of a source stands for. Two sources of equal meanings may be read as one."""

@@ -5,12 +5,25 @@ Whatever reads the elements of a source, and is not here, takes them for values:
 
 from dataclasses import replace
 
+import numpy as np
+
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.complexes import ComplexNumbers, Run, reduce_complex
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.keyed import (
+    Aggregation,
+    GroupColumn,
+    GroupPlan,
+    GroupTable,
+    KeyedSource,
+    needed_count,
+    whole_numbers,
+)
 from warpfold.kernels.meaning import Meaning, integer_op, is_plain
+from warpfold.kernels.nulls import GroupBy
 from warpfold.kernels.operands import check_arity
-from warpfold.kernels.ops import Finish, NanPolicy, Op, empty_value
+from warpfold.kernels.ops import Finish, NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 
@@ -67,4 +80,48 @@ def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: N
         state=None,
         decimal=meant.decimal,
         time=meant.time,
+    )
+
+
+def group_meant(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:
+    """Reduce by key where integers of columns stand for something else: the integers are reduced by `group_by`, then
+    the values are made. Raises as `group_by`, and InvalidInput naming "aggregations.….op" or "states"."""
+    asked_plainly = []
+    for index, asked in enumerate(plan.aggregations):
+        meaning = source.meanings[asked.column]
+        if meaning is None:
+            asked_plainly.append(asked)
+            continue
+        try:
+            meaning.check(asked.op)
+        except InvalidInput as error:
+            raise InvalidInput(str(error), f"aggregations.{index}.op") from None
+        if plan.states:
+            raise InvalidInput(f"{meaning.name} have no exact states by key so far", "states")
+        asked_plainly.append(replace(asked, op=op_named(integer_op(asked.op))))
+    table = group_by(replace(source, meanings=()), replace(plan, aggregations=tuple(asked_plainly)))
+    columns = []
+    for asked, column in zip(plan.aggregations, table.columns, strict=True):
+        meaning = source.meanings[asked.column]
+        plain = meaning is None or is_plain(asked.op)
+        columns.append(column if plain or meaning is None else _meant_column(meaning, asked, column, plan.min_count))
+    return replace(table, columns=tuple(columns))
+
+
+def _meant_column(meaning: Meaning, asked: Aggregation, column: GroupColumn, min_count: int) -> GroupColumn:
+    missing = column.missing | (column.counts < needed_count(asked, min_count))
+    meant = [
+        None if gone else meaning.meant(asked.op, int(value), int(count))
+        for value, count, gone in zip(column.values.tolist(), column.counts, missing, strict=True)
+    ]
+    known = [0 if each is None else each.value for each in meant]
+    dtype = meaning.meant(asked.op, 0, 1).dtype
+    words = tuple(None if each is None else each.words for each in meant)
+    return replace(
+        column,
+        op=asked.op.name,
+        dtype=dtype,
+        values=np.array(known, np.float64) if dtype in DTYPES else whole_numbers([int(value) for value in known]),
+        missing=missing,
+        words=words if any(word is not None for word in words) or dtype not in DTYPES else None,
     )

@@ -105,7 +105,7 @@ def _ask(client: Client, spec: dict[str, Any], how: How) -> None:
         _print_all(client.groups(ended))
     else:
         keys = {key.name: key.values or () for key in result.keys}
-        values = {column.name: column.values or () for column in result.columns}
+        values = {column.name: column.words or column.values or () for column in result.columns}
         print_table([*keys, *values], [*keys.values(), *values.values()])
     where = result.device.get("name", result.backend)
     _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.kernel_ms:.3f} ms")

@@ -314,6 +314,12 @@ class GroupValues(Frozen):
     counts: tuple[int, ...] | None = Field(
         description="How many elements each value was computed from; null where `values` is."
     )
+    words: tuple[str | None, ...] | None = Field(
+        None,
+        exclude_if=lambda words: words is None,
+        description="Decimals in full, of which `values` are the nearest float64; or instants and durations in ISO "
+        "8601, of which `values` are the integers.",
+    )
 
 
 _OF_EVERY = ("correctly_rounded", "backend", "device", "timings", "provenance")

@@ -20,7 +20,7 @@ from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import is_meant, reduce_meant, refuse_meaning
+from warpfold.kernels.meant import group_meant, is_meant, reduce_meant, refuse_meaning
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
@@ -117,6 +117,8 @@ class CpuBackend:
 
         Raises InvalidInput naming "max_groups" or "nan_policy", what reading of the source raises, and OutOfMemory.
         """
+        if any(source.meanings):
+            return group_meant(lambda rows, plain: self.group_by(rows, plain, progress), source, plan)
         if plan.null_policy is NullPolicy.PROPAGATE:
             return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
         before_ms = self._preparation.total_ms

@@ -32,7 +32,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import is_meant, reduce_meant, refuse_meaning
+from warpfold.kernels.meant import group_meant, is_meant, reduce_meant, refuse_meaning
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
@@ -218,6 +218,8 @@ class CudaBackend:
         Raises InvalidInput naming "backend" for an op of a dtype that a GPU does not compute, "max_groups" or
         "nan_policy"; what reading of the source raises; OutOfMemory or CudaError.
         """
+        if any(source.meanings):
+            return group_meant(lambda rows, plain: self.group_by(rows, plain, progress), source, plan)
         if plan.null_policy is NullPolicy.PROPAGATE:
             return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
         with self._gpu.active(), cuda_errors("groups by key"):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, BinaryIO, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -14,7 +15,7 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import dtype_of_column, random_access
+from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, zero_of
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, truths_of
@@ -169,9 +170,12 @@ def frame_of(table: Any) -> Frame:
     return Frame(table.schema, batches, table.num_rows)
 
 
-def keyed_frame(frame: Frame, keys: Sequence[Wanted], columns: Sequence[Wanted], *, refuse_nulls: bool) -> KeyedSource:
-    """Rows of a table by some of its columns. Raises InvalidInput with the field that names a column which is not
-    there, or is neither a key nor numbers."""
+def keyed_frame(
+    frame: Frame, keys: Sequence[Wanted], columns: Sequence[Wanted], *, refuse_nulls: bool, meant: bool = False
+) -> KeyedSource:
+    """Rows of a table by some of its columns. With `meant` these may be decimals, instants and durations, whose
+    integers are read: whoever reduces the rows has to heed their meanings. Raises InvalidInput with the field that
+    names a column which is not there, or is neither a key nor numbers."""
     schema = frame.schema
     for wanted in (*keys, *columns):
         chosen_name(wanted.column, schema.names, "a column", wanted.field)
@@ -179,7 +183,11 @@ def keyed_frame(frame: Frame, keys: Sequence[Wanted], columns: Sequence[Wanted],
             raise InvalidInput(f"holds more than one column {wanted.column!r}", wanted.field)
     for wanted in keys:
         check_key(wanted.column, schema.field(wanted.column).type, wanted.field)
-    dtypes = tuple(_dtype(wanted, schema) for wanted in columns)
+    meanings = tuple(meaning_of_column(schema.field(wanted.column).type) if meant else None for wanted in columns)
+    dtypes = tuple(
+        _dtype(wanted, schema) if meaning is None else DTYPES["int64"]
+        for wanted, meaning in zip(columns, meanings, strict=True)
+    )
     read = tuple(dict.fromkeys(wanted.column for wanted in (*keys, *columns)))
 
     def parts() -> Iterator[KeyedPart]:
@@ -196,6 +204,7 @@ def keyed_frame(frame: Frame, keys: Sequence[Wanted], columns: Sequence[Wanted],
         key_types=tuple(schema.field(wanted.column).type for wanted in keys),
         column_names=tuple(wanted.column for wanted in columns),
         dtypes=dtypes,
+        meanings=meanings if any(meanings) else (),
         begin=parts,
         likely=frame.likely,
         decodes=True,
@@ -235,15 +244,27 @@ def _cells(column: Any, start: int, wanted: Wanted, refuse_nulls: bool) -> Cells
     types = required("pyarrow", "tables").types
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()  # a null in the dictionary is a null then
+    stands = meaning_of_column(column.type) is not None
+    if stands and not column.null_count:
+        return Cells(_integers(column, wanted))
     if not column.null_count:
         return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
     if refuse_nulls:
         row = start + column.is_null().index(True).as_py()
         raise InvalidInput(f"row {row:,} of {wanted.column!r} is null, and null_policy is raise", wanted.field)
     missing = column.is_null().to_numpy(zero_copy_only=False)
+    if stands:
+        return Cells(_integers(column.fill_null(zero_of(column.type)), wanted), missing)
     if not types.is_floating(column.type):
         column = column.fill_null(False if types.is_boolean(column.type) else 0)
     return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)), missing)
+
+
+def _integers(column: Any, wanted: Wanted) -> NDArray[np.int64]:
+    try:
+        return integers_of(wanted.column, column)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), wanted.field) from None
 
 
 def keyed_arrays(

@@ -153,7 +153,7 @@ class Reading:
             if self.nulls is NullPolicy.RAISE:
                 raise NullRefused(self.column, start + column.is_null().index(True).as_py())
             tally.add(nulls=column.null_count)
-            column = column.fill_null(_zero(column.type)) if self.keeps_nulls else column.drop_null()
+            column = column.fill_null(zero_of(column.type)) if self.keeps_nulls else column.drop_null()
         if self.meaning is not None:
             return integers_of(self.column, column)
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
@@ -189,7 +189,7 @@ def meaning_of_column(kind: Any) -> Meaning | None:
     return Durations(inner.unit) if types.is_duration(inner) else None
 
 
-def _zero(kind: Any) -> Any:
+def zero_of(kind: Any) -> Any:
     """Zero as a scalar of pyarrow's type `kind`."""
     pyarrow = required("pyarrow", "tables")
     if pyarrow.types.is_decimal(kind):

@@ -53,6 +53,8 @@ def _key(keys: GroupKeys, group: int) -> str:
 
 
 def _value(column: GroupValues, group: int) -> str:
+    if column.words is not None:
+        return column.words[group] or ABSENT
     value = (column.values or ())[group]
     return ABSENT if value is None else exactly(value)
 

@@ -59,6 +59,9 @@ def reduce_rows(
 ) -> tuple[GroupTable, PartialTable]:
     """Reduce the rows of partition `number`: a table that tells how that went, and what the rows add to their groups.
     Raises a KernelError, and what `progress` raises."""
+    meaning = next((each for each in source.meanings if each is not None), None)
+    if meaning is not None:
+        raise InvalidInput(f"groups on a Dask cluster take no {meaning.name} so far; give the backend cpu", "backend")
     if plan.null_policy is NullPolicy.PROPAGATE:
         source, plan = with_columns_of_nulls(source, plan)
     asked = list(plan.aggregations)
