@@ -1,7 +1,7 @@
 """Exact aggregates of Postgres, in SQL alone: `python -m warpfold.engines.postgres | psql DATABASE` installs them.
 
-The script makes a schema `warpfold` with the aggregates `warpfold_sum`, `warpfold_mean`, `warpfold_state` and
-`warpfold_merge` and the functions `warpfold_state_sum` and `warpfold_state_mean`. It may run again. `DROP SCHEMA
+The script makes a schema `warpfold` with aggregates of sums, means, variances, norms and dot products, of their states,
+and functions of states; its first lines list them. It may run again. `DROP SCHEMA
 warpfold CASCADE` removes all of it.
 """
 
