@@ -30,6 +30,9 @@ from warpfold.kernels.keyed import (
 )
 from warpfold.kernels.state_tables import StatesOf, TableOfStates
 
+_MANY = 33
+"""How often three rows are repeated, so that few groups have many elements each and a few are left over."""
+
 
 def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
     """Reduce the rows of each group. Raises InvalidInput naming "max_groups" or "nan_policy", what reading raises, and
@@ -48,15 +51,26 @@ def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) ->
 
 
 def compile_for(source: KeyedSource, plan: GroupPlan) -> None:
-    """Have everything compiled or loaded that reductions like this one call: three rows are reduced in two parts."""
+    """Have everything compiled or loaded that reductions like this one call: rows over few exponents and over many are
+    reduced in two parts, a short one and one that has many rows of each group."""
     pyarrow = required("pyarrow", "tables")
-    columns = []
-    for dtype in source.dtypes:
-        spread = [1e-30, 1.0, 1e30] if dtype.is_float and dtype.max_exponent > 100 else [1, 1, 0]
-        columns.append(Cells(np.array(spread).astype(dtype.numpy)))
-    keys = tuple(_sample(pyarrow, kind) for kind in source.key_types)
-    parts = [KeyedPart(start, start + 3, partial(KeyedRows, start, keys, tuple(columns))) for start in (0, 3)]
-    sample = replace(source, begin=lambda: iter(parts), likely=6, decodes=False)
+    keys = [_sample(pyarrow, kind) for kind in source.key_types]
+    spreads = {dtype: [1e-30, 1.0, 1e30] for dtype in source.dtypes if dtype.is_float and dtype.max_exponent > 100}
+    for wide in (False, True) if spreads else (False,):
+        columns = [
+            np.array(spreads[dtype] if wide and dtype in spreads else [1, 1, 0]).astype(dtype.numpy)
+            for dtype in source.dtypes
+        ]
+        parts = []
+        for start, times in ((0, 1), (3, _MANY)):
+            tiled = tuple(pyarrow.concat_arrays([key] * times) for key in keys)
+            cells = tuple(Cells(np.tile(column, times)) for column in columns)
+            parts.append(KeyedPart(start, start + 3 * times, partial(KeyedRows, start, tiled, cells)))
+        _reduce_sample(source, plan, parts)
+
+
+def _reduce_sample(source: KeyedSource, plan: GroupPlan, parts: list[KeyedPart]) -> None:
+    sample = replace(source, begin=lambda: iter(parts), likely=parts[-1].stop, decodes=False)
     folds = [_Groups(sample, plan, _places(source, plan)) for _ in range(2)]
     for fold in folds:
         for part in parts:

@@ -1,14 +1,19 @@
-"""Sums by few groups, gathered apart: the same integers as Python's."""
+"""Sums by few groups, gathered apart: the same integers as Python's; and what is compiled before a reduction."""
 
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.keyed import reducing
 from warpfold.kernels.cpu.windows import keyed
 from warpfold.kernels.cpu.windows.levels import anchor_at
 from warpfold.kernels.cpu.windows.vectors import COPIES
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.ops import OPS
 
 Floats = NDArray[Any]
 LOWEST = -90
@@ -69,3 +74,23 @@ def test_arrays_that_are_shorter_than_a_turn_of_copies_are_left() -> None:
     array, ids = np.ones(3, np.float64), np.zeros(3, np.int32)
     state = added(array, ids, 2, 1, 1)
     assert state[0, -1] == 3
+
+
+def test_what_prepares_a_reduction_calls_every_way_of_adding(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("add_two", "add_four", "add_few_two", "add_few_four")
+    called: set[str] = set()
+
+    def recorded(name: str, add: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            called.add(name)
+            return add(*arguments)
+
+        return run
+
+    for name in names:
+        monkeypatch.setattr(keyed, name, recorded(name, getattr(keyed, name)))
+    key, cells = pyarrow.array([1, 2]), Cells(np.ones(2))
+    parts = [KeyedPart(0, 2, lambda: KeyedRows(0, (key,), (cells,)))]
+    source = KeyedSource(("k",), (key.type,), ("v",), (DTYPES["float64"],), lambda: iter(parts), 2)
+    reducing.compile_for(source, GroupPlan((Aggregation(OPS["sum"], 0, "sum"),)))
+    assert called == set(names)
