@@ -1,15 +1,15 @@
 // Neighbouring elements of neighbouring values: the columns of an array in C order.
 //
-// A thread has vectors that lie a period apart: so many that a period is whole rows, and each of the thread's slots has one
-// column. The columns of wide arrays have a thread each; of narrow ones many threads of a block, which put their levels
-// together as doubles in shared memory, without a rounding. A block has some of the rows. If these are not all, it stores its
-// levels, and another launch adds those up: they are an array of LEVELS rows of float64 for each part of the rows.
+// A thread reads vectors that lie a period apart. A period is a number of whole rows, so that each slot of the thread's vectors always
+// has the same column. In a wide array each column has one thread. In a narrow array many threads of a block share a column, and add up
+// their levels as doubles in shared memory, without a rounding. A block has some of the rows. If there are more rows, it stores its
+// levels, and another launch adds those up: for each part of the rows they are an array of LEVELS rows of float64.
 #pragma once
 #include "grouped_rows.cuh"
 
 constexpr int COLUMN_BITS = 17;  // of a column's rows in one block
 
-// What a thread reads at a time: 16 bytes, or one element.
+// A thread reads this at a time: 16 bytes, or one element.
 template <class T, bool VECTORS>
 struct Slots {
     static constexpr int COUNT = VECTORS ? Vector<T>::size : 1;
@@ -54,7 +54,7 @@ __device__ Extent<T> extent_of(const Column<T, FLIGHT>& column) {
 
 constexpr int NO_EXPONENT = -1 << 20;
 
-// `memory`: with TOGETHER an int for each column, then (LEVELS + 1) doubles for each slot of a period.
+// With TOGETHER, `memory` holds an int for each column, and behind these (LEVELS + 1) doubles for each slot of a period.
 template <class T, class Out, bool VECTORS, int FLIGHT, bool TOGETHER, bool PARTS>
 __device__ void sum_columns(const T* data, const ColumnsOf& of, const Results<Out>& results, double* parts, uint32* lost,
                             char* memory) {
@@ -179,7 +179,7 @@ __device__ void sum_columns(const T* data, const ColumnsOf& of, const Results<Ou
     }
 }
 
-// Columns of no more than FLIGHT rows, which a thread holds in its registers: those of one vector.
+// Columns of no more than FLIGHT rows: a thread holds the columns of one vector in its registers.
 template <class T, class Out, int FLIGHT>
 __device__ void sum_short_columns(const T* data, uint64 vectors, uint32 height, const Results<Out>& results) {
     constexpr int S = Vector<T>::size;

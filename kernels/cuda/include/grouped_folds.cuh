@@ -1,6 +1,6 @@
-// The reductions of reductions.cuh to many values: of rows and segments by some lanes of a warp each, and of columns. What a
-// reduction leaves of a value is the first KEPT of its words (outcome.cuh), or its accumulator where other parts of the value
-// are elsewhere; another launch merges those.
+// The reductions of reductions.cuh to many values. Some lanes of a warp reduce a row or a segment, and a thread or several reduce a
+// column. If all elements of a value were there, a reduction leaves the first KEPT of its words (outcome.cuh). If they were only a part,
+// it leaves its accumulator, and another launch merges the accumulators of all parts.
 #pragma once
 #include "block.cuh"
 #include "grouped_rows.cuh"
@@ -15,7 +15,7 @@ struct CountNan {
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(is_nan(x)); }
 };
 
-// Where accumulators go: to `parts`, or as words.
+// The place for what is left: accumulators go to `parts`, and finished values to words.
 template <class R, int KEPT>
 struct Folded {
     using A = typename R::Accumulator;
@@ -42,7 +42,8 @@ __device__ A fold_lanes(A a) {
     return a;
 }
 
-// What LANES lanes make of neighbouring elements, of which the first has the place `first` in its value.
+// The accumulator of this lane for its share of neighbouring elements, which LANES lanes read together. The first element has the place
+// `first` in its value.
 template <class R, int LANES, class T = typename R::Element>
 __device__ typename R::Accumulator fold_members(const T* data, uint64 count, uint64 first, bool omit_nan) {
     constexpr uint32 N = Vector<T>::size, STEP = LANES * N, FLIGHT = 4;
@@ -84,8 +85,8 @@ __device__ void fold_spans_of(const T* data, const Spans& spans, bool omit_nan, 
     if (is_one && threadIdx.x % LANES == 0) folded.put(span, span, a);
 }
 
-// A block has `rows` rows of THREADS columns, or of all if there are fewer; then several threads have rows of one column. Part
-// p of value c is number p · width + c.
+// A block reduces `rows` rows of THREADS columns. If there are fewer columns than threads, several threads share a column. Part p of
+// value c is number p · width + c.
 template <class R, int KEPT, int THREADS, class T = typename R::Element>
 __device__ void fold_columns_of(const T* data, uint32 width, uint64 height, uint64 rows, bool omit_nan,
                                 const Folded<R, KEPT>& folded) {
@@ -113,8 +114,8 @@ __device__ void fold_columns_of(const T* data, uint32 width, uint64 height, uint
     folded.put(column, (stripe * bands + band) * width + column, a);
 }
 
-// Merges the parts of each value to `groups` parts, which lie side by side, or to its words; one warp for each. Part p of value
-// v is number v · apart + p · step.
+// Each of `groups` warps merges some parts of a value, and leaves one part. These parts lie side by side; with a single warp for each
+// value, the value's words may take their place. Part p of value v is number v · apart + p · step.
 template <class R, int KEPT>
 __device__ void merge_parts_of(const typename R::Accumulator* made, uint64 values, uint64 apart, uint64 step, uint64 parts,
                                uint32 groups, const Folded<R, KEPT>& folded) {

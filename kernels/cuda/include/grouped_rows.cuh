@@ -3,7 +3,7 @@
 #include "grouped_window.cuh"
 #include "vector.cuh"
 
-// A launch has rows of `length` elements each, a multiple of what 16 bytes hold, at an address that is a multiple of 16.
+// The rows of a launch have `length` elements each. Every row begins and ends at an address that is a multiple of 16.
 template <class T>
 struct RowsOf {
     const T* data;
@@ -109,8 +109,8 @@ __device__ void sum_pairs(const float32* data, uint64 rows, const Results<float3
     // The last of an odd number of rows is another launch's.
 }
 
-// Which elements spans have: those of rows of `length` elements, each cut into `parts` parts of `part` elements; or those
-// between neighbouring `offsets`.
+// A span is what some lanes add up. With `offsets`, a span has the elements between two neighbouring offsets. Without, rows of `length`
+// elements are cut into `parts` spans of `part` elements each.
 struct Spans {
     const int64* offsets;
     uint64 count;  // of spans, parts counted
@@ -135,8 +135,8 @@ struct Spans {
 
 constexpr int SPAN_BITS = 17;  // of a span's length
 
-// Each group of LANES lanes takes a span. With VECTORS bounds are multiples of what 16 bytes hold, and lanes read as much;
-// otherwise they read single elements, a tile of as many.
+// Each group of LANES lanes takes a span. With VECTORS, spans begin and end at multiples of 16 bytes, and a lane reads 16 bytes at a
+// time. Otherwise a lane reads single elements, as many as a tile has.
 template <class T, int LANES, bool VECTORS, int FLIGHT>
 __device__ void add_span(GroupSum<T, SPAN_BITS>& sum, const T* data, uint64 begin, uint64 end) {
     using Lanes = Together<LANES>;
@@ -170,8 +170,8 @@ __device__ void add_span(GroupSum<T, SPAN_BITS>& sum, const T* data, uint64 begi
     }
 }
 
-// One span of a group of lanes, or none. PARTS: store the parts of rows as LEVELS doubles each, and what is lost in lost[row];
-// else values.
+// Adds up one span by a group of lanes, or none. With PARTS each span is a part of a row, whose LEVELS doubles are stored; lost[row] says
+// that a window did not hold some element. Otherwise the span's value is stored.
 template <class T, class Out, int LANES, bool VECTORS, int FLIGHT, bool PARTS>
 __device__ void sum_span(const T* data, const Spans& spans, uint64 span, bool is_one, const Results<Out>& results,
                          double* parts, uint32* lost) {
