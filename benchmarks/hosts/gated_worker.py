@@ -1,6 +1,7 @@
 """`python -m benchmarks.hosts.gated_worker FOLDER`: a worker of the CPU that stays in a job while its gate is closed.
 
-So a blow meets a machine in the middle of a job, however fast or slow the machines are.
+So a blow meets a machine in the middle of a job, however fast or slow the machine is. The drills of `benchmarks.hosts`
+and the tests of faults run it.
 """
 
 import json
@@ -30,7 +31,7 @@ class Gates:
 
     def wait(self, n: object) -> None:
         while (self.folder / str(n)).exists():
-            time.sleep(0.02)
+            time.sleep(0.01)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.workers.gated import Gates
+from benchmarks.hosts.gated_worker import Gates
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from uuid import UUID, uuid4
 from redis import Redis
 from sqlalchemy import Connection
 
+from benchmarks.hosts.gated_worker import Gates
 from tests.support.fleet import DISPATCHER, fleet
 from tests.support.gated_service import QUICK, away, running, until_running
 from tests.support.ledger import Ledger, succeeded_events
 from tests.support.servers import Servers, kill
-from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
 from warpfold.app.jobs import accept, presets
 from warpfold.app.jobs.presets import Child

@@ -13,12 +13,12 @@ from redis import Redis
 from sqlalchemy import Connection, func, update
 from standardwebhooks import Webhook
 
+from benchmarks.hosts.gated_worker import Gates
 from tests.support import receivers
 from tests.support.fleet import DISPATCHER, fleet
 from tests.support.gated_service import QUICK, away, running, until_running
 from tests.support.ledger import Ledger, succeeded_events
 from tests.support.servers import Servers, kill
-from tests.support.workers.gated import Gates
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.tables.webhooks import webhooks as table

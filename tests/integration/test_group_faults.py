@@ -4,12 +4,12 @@ from pathlib import Path
 
 from redis import Redis
 
+from benchmarks.hosts.gated_worker import Gates
 from tests.support.fleet import Fleet
 from tests.support.gated_service import away, running, until_running
 from tests.support.ledger import Ledger, succeeded_events
 from tests.support.servers import Servers, kill
 from tests.support.waiting import until
-from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe

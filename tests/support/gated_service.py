@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from benchmarks.hosts.gated_worker import Gates
 from tests.support.fleet import DISPATCHER, Fleet, fleet
 from tests.support.ledger import Ledger
 from tests.support.waiting import until
-from tests.support.workers.gated import Gates
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.states import Status
@@ -39,7 +39,7 @@ def gated_service(settings: Settings, log: Path) -> Iterator[tuple[Fleet, GatedJ
     gates = GatedJobs(log.parent / "gates")
     gates.close(N)
     quick = settings.model_copy(update={"lease_s": LEASE_S, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1})
-    worker = ("tests.support.workers.gated", str(gates.folder))
+    worker = ("benchmarks.hosts.gated_worker", str(gates.folder))
     with fleet(quick, log, worker=worker, dispatcher=DISPATCHER) as service:
         service.wait_until_logged("child ready")
         service.wait_until_logged('"event": "leading"')
@@ -49,7 +49,7 @@ def gated_service(settings: Settings, log: Path) -> Iterator[tuple[Fleet, GatedJ
 @contextmanager
 def running(settings: Settings, log: Path, gates: Gates) -> Iterator[tuple[Fleet, Ledger]]:
     """A worker and a dispatcher at work."""
-    worker = ("tests.support.workers.gated", str(gates.folder))
+    worker = ("benchmarks.hosts.gated_worker", str(gates.folder))
     database = BlockingDatabase(settings.database_url, application="test")
     quick = settings.model_copy(update=QUICK)
     try:
