@@ -47,6 +47,17 @@ def pytest_configure() -> None:
     gc.disable()  # until everything is collected: nothing of that is ever garbage, however often it is looked through
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Where several processes share the tests, each imports its share of their files before it collects all."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        from tests.support.sharing import import_share
+
+        folders = [session.config.rootpath / argument for argument in session.config.args]
+        import_share(folders, int(worker["workerid"].removeprefix("gw")), int(worker["workercount"]))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the tests, all list them in the order in which they are taken."""
     if hasattr(config, "workerinput"):
