@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.artefacts import Format
+from warpfold.client.beside import send_both
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
@@ -357,6 +358,9 @@ class Client(MergesTables):
             return result
 
     def _send(self, call: Call[T]) -> T:
+        if call.beside is not None:
+            both: T = send_both(self._send, call, call.beside)
+            return both
         time.sleep(call.after_s)
         patience = Patience(self._patience_s)
         while True:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.artefacts import Format
+from warpfold.client.beside import send_both_async
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
@@ -338,6 +339,9 @@ class AsyncClient(MergesTables):
         return step.result
 
     async def _send(self, call: Call[T]) -> T:
+        if call.beside is not None:
+            both: T = await send_both_async(self._send, call, call.beside)
+            return both
         await asyncio.sleep(call.after_s)
         patience = Patience(self._patience_s)
         while True:

@@ -77,7 +77,7 @@ class Call(Generic[T]):
     Statuses that are `expected` are read, all others of 300 and more are Refused. The request is sent after `after_s`
     seconds, and its answer may take `read_s`. A request that breaks off is repeated, unless it is to be sent `once`:
     then the conversation meets Interrupted. With a `landing` the body goes there, and what broke off goes on where it
-    stood.
+    stood. `beside` is a call to be sent meanwhile, a `client.beside.Beside`.
     """
 
     method: str
@@ -92,6 +92,7 @@ class Call(Generic[T]):
     once: bool = False
     after_s: float = 0.0
     read_s: float = READ_S
+    beside: Any = None
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """The request as `http` sends it. Raises ValueError for a body that JSON cannot say."""

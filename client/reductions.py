@@ -17,9 +17,10 @@ from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceArrayResult, ReduceResult
-from warpfold.client.uploads import ArrayContent
+from warpfold.client.uploads import ArrayContent, EarlyJob
 from warpfold.contract.fields import BackendName, Priority
 from warpfold.contract.json_value import hex_of
+from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.signature import delimiter_of
@@ -223,8 +224,24 @@ def submit(
     elif other is None and not is_file(data) and not fields:
         nulls, options = _nulls_of(op, options)
         data, dtype = as_kept(data, dtype, nulls), None
-    made = yield from spec(data, op, other=other, dtype=dtype, options=options, rehash=rehash, fields=fields)
+    early = _early(op, options) if key is None and other is None and not fields else None
+    made = yield from spec(
+        data, op, other=other, dtype=dtype, options=options, rehash=rehash, fields=fields, early=early
+    )
+    if early is not None and early.job is not None:
+        job = yield from jobs.get(early.job.id)
+        if job.status != "failed" or f"upload {job.spec['source']['id']}" not in (job.error or ""):
+            return job
     return (yield from jobs.submit(made, key))
+
+
+def _early(op: str, options: Options) -> EarlyJob | None:
+    """The job that reduces an array while it is sent, where that changes no bit: a strategy that is not exact may add
+    in another order."""
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if OF_FILES & chosen.keys() or chosen.get("backend") == DASK or chosen.get("strategy", AUTO) not in (AUTO, EXACT):
+        return None
+    return EarlyJob({"kind": "reduce", "op": op, **chosen})
 
 
 def submit_any(
@@ -245,9 +262,10 @@ def spec(
     dtype: str | None = None,
     rehash: bool = False,
     fields: Mapping[str, Any] = MappingProxyType({}),
+    early: EarlyJob | None = None,
 ) -> Steps[dict[str, Any]]:
-    """The spec of a reduction, whose arrays are uploaded unless they are small. Raises TypeError where an option is a
-    file's, and `data` or `other` is none."""
+    """The spec of a reduction, whose arrays are uploaded unless they are small; the `early` job of it may be handed in
+    meanwhile. Raises TypeError where an option is a file's, and `data` or `other` is none."""
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}
@@ -256,7 +274,7 @@ def spec(
             if of_files and not is_file(array):
                 raise TypeError(f"{', '.join(sorted(of_files))} are options of a file, and {field} is not a file")
             shaped = "axis" in fields
-            made[field] = (yield from source(array, dtype, rehash=rehash, shaped=shaped)) | of_files
+            made[field] = (yield from source(array, dtype, rehash=rehash, shaped=shaped, early=early)) | of_files
     return made | chosen | dict(fields)
 
 
@@ -266,7 +284,12 @@ def is_file(data: object) -> bool:
 
 
 def source(
-    data: object, dtype: str | None = None, *, rehash: bool = False, shaped: bool = False
+    data: object,
+    dtype: str | None = None,
+    *,
+    rehash: bool = False,
+    shaped: bool = False,
+    early: EarlyJob | None = None,
 ) -> Steps[dict[str, Any]]:
     """The `source` of a spec for an array or, given as a Path, for a file, uploaded unless it is small; or for what a
     URL names, which the service reads itself. With `shaped` an array keeps its shape."""
@@ -275,12 +298,13 @@ def source(
             return {"type": "array", "path": data}
         return {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
     if isinstance(data, Path):
-        kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:])
+        early = early if uploads.begins_as_npy(data) else None
+        kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:], early)
         tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
         return {"type": "dataset", "id": kept.id, **tabs}
     array = as_numpy(data, dtype)
     if array.size > MOST_VALUES:
-        kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "")
+        kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "", early)
         return {"type": "dataset", "id": kept.id}
     shape = {"shape": list(array.shape)} if shaped and array.ndim > 1 else {}
     return {"type": "values", "values": _values(array), "dtype": dtype_of(array.dtype).name, **shape}

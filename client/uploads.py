@@ -1,7 +1,7 @@
 """Conversations that send arrays: what the service has is not sent, and what was cut goes on where it stood."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,21 +11,26 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.client import jobs
 from warpfold.client.arrays import as_numpy
+from warpfold.client.beside import Beside, Timed
 from warpfold.client.catalogue import whoami
 from warpfold.client.errors import WarpfoldError
 from warpfold.client.exchange import Call, Content, Interrupted, Parameters, Steps
-from warpfold.client.models import Dataset
+from warpfold.client.models import Dataset, Job
 from warpfold.client.sent_files import Seen, SentFiles
 from warpfold.client.settings import sent_files_path
 from warpfold.contract.backoff import Backoff
 from warpfold.kernels.dtypes import dtype_of
-from warpfold.kernels.npy import head_of
+from warpfold.kernels.npy import head_of, is_npy
 
 _PIECE = 256 << 10
 """Bytes of one buffer, which stays in the cache of a core between its reading and its sending."""
 _HASHED_FIRST = 8 << 20
 """Bytes up to which an array is hashed before it is sent, and sent in one request."""
+
+_EARLY = 64 << 20
+"""Bytes from which an array may be reduced while it is sent."""
 
 _MOST_IN_VAIN = 8
 _SLOWEST = 20e6
@@ -157,6 +162,12 @@ def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Send
     return FileContent(data, rehash)
 
 
+def begins_as_npy(path: Path) -> bool:
+    """Whether a file says of itself that it is an array. Raises OSError."""
+    with path.open("rb") as file:
+        return is_npy(file.read(8))
+
+
 def digest(content: Content) -> str:
     """What the service will call it."""
     running = hashlib.sha256()
@@ -165,12 +176,26 @@ def digest(content: Content) -> str:
     return running.hexdigest()
 
 
-def upload(content: Sendable, name: str) -> Steps[Dataset]:
+@dataclass(eq=False)
+class EarlyJob:
+    """A job that reduces a large upload while it comes: `fields` of its spec besides the source, and the job, once it
+    was handed in."""
+
+    fields: Mapping[str, Any]
+    job: Job | None = None
+
+    def beside(self, upload_id: str) -> Beside:
+        """The submission."""
+        source = {"type": "upload", "id": upload_id}
+        return Beside(next(jobs.submit({**self.fields, "source": source}, None)))
+
+
+def upload(content: Sendable, name: str, early: EarlyJob | None = None) -> Steps[Dataset]:
     """Have the service keep an array; what it keeps for this user already is not sent again.
 
     The digest is remembered of a file that was sent before. Else the service computes it while the array arrives, and
     it is computed here first only where that may save the sending: of a small array, and of one for which the service
-    holds an array of the same length.
+    holds an array of the same length. An `early` job is handed in while a large array is sent; not where nothing is.
     """
     dataset_id = content.known()
     if dataset_id is None and (content.length <= _HASHED_FIRST or (yield from _is_as_long(content.length))):
@@ -182,7 +207,7 @@ def upload(content: Sendable, name: str) -> Steps[Dataset]:
             return held
     uploaded: Dataset | None = None
     if content.length > _HASHED_FIRST:
-        uploaded = yield from _in_parts(content, name)
+        uploaded = yield from _in_parts(content, name, early if content.length >= _EARLY else None)
     if uploaded is None:
         query = {"name": name or content.called or None}
         uploaded = yield Call("POST", "/v1/datasets", dataset, query, content=content, read_s=_patience_s(content))
@@ -202,7 +227,7 @@ def _is_as_long(length: int) -> Steps[bool]:
     return answer
 
 
-def _in_parts(content: Sendable, name: str) -> Steps[Dataset | None]:
+def _in_parts(content: Sendable, name: str, early: EarlyJob | None) -> Steps[Dataset | None]:
     """Send an array so that a cut loses nothing; None if the service does not take it like that."""
     path, offset = content.unfinished(), 0
     if path is not None:
@@ -219,6 +244,9 @@ def _in_parts(content: Sendable, name: str) -> Steps[Dataset | None]:
         content.keep(upload=path)
     backoff, in_vain = Backoff(0.1, 2.0, least=0.5), 0
     while in_vain < _MOST_IN_VAIN:
+        rest, beside = _Rest(content, offset), None
+        if early is not None and early.job is None:
+            beside = early.beside(path.rpartition("/")[2])
         try:
             outcome: Dataset | int | None = yield Call(
                 "PATCH",
@@ -229,7 +257,8 @@ def _in_parts(content: Sendable, name: str) -> Steps[Dataset | None]:
                     "Upload-Offset": str(offset),
                     "Upload-Complete": "?1",
                 },
-                content=_Rest(content, offset),
+                content=rest if beside is None else Timed(rest, beside, content.length),
+                beside=beside,
                 expected=(404, 409),
                 once=True,
                 after_s=backoff.next() if in_vain else 0.0,
@@ -240,6 +269,8 @@ def _in_parts(content: Sendable, name: str) -> Steps[Dataset | None]:
             outcome = yield Call("HEAD", path, _offset, expected=(404,), after_s=backoff.next())
         else:
             cut = None
+        if early is not None and beside is not None:
+            early.job = beside.outcome
         if outcome is None:
             raise WarpfoldError("the service finished this upload or has given it up: send the array again") from cut
         if not isinstance(outcome, int):

@@ -22,11 +22,18 @@ _PIECE = 1 << 20
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """A file of this machine. `begin` opens it, and raises InvalidInput or OSError. `sha256` is known of a file that is
-    named after what it holds."""
+    named after what it holds. A file that was still written when it was opened gets such a name afterwards: `becomes`
+    tells it, and raises InvalidInput."""
 
     name: str
     begin: Callable[[], BinaryIO]
     sha256: str | None = None
+    becomes: Callable[[], str] | None = None
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether others hash it."""
+        return self.sha256 is not None or self.becomes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ class Inputs:
 
     def __enter__(self) -> "Inputs":
         for at, (file, stamp) in enumerate(self._looked if self._fingerprint else ()):
-            if stamp is not None and file.sha256 is None:
+            if stamp is not None and not file.is_hashed:
                 # Half of the cores at most: the other half reduces.
                 self._threads = self._threads or ThreadPoolExecutor(max(1, usable_cores() // 2), "hash")
                 self._hashes[at] = self._threads.submit(_hashed, file, stamp, self._stop)
@@ -70,15 +77,16 @@ class Inputs:
         another than it was."""
         facts = []
         for (file, stamp), hashing in zip(self._looked, self._hashes, strict=True):
-            sha256 = file.sha256 if hashing is None else hashing.result()
+            known = file.sha256 if file.becomes is None else file.becomes()
+            sha256 = known if hashing is None else hashing.result()
             now = _stamp(file)
-            if file.sha256 is None and stamp is not None and now not in (stamp, None):
+            if not file.is_hashed and stamp is not None and now not in (stamp, None):
                 raise _changed(file)
             facts.append(
                 FileFacts(
-                    file.name,
+                    file.name if file.becomes is None or known is None else known,
                     None if stamp is None else stamp[2],
-                    None if stamp is None or file.sha256 is not None else stamp[3] / 1e9,
+                    None if stamp is None or file.is_hashed else stamp[3] / 1e9,
                     sha256,
                 )
             )

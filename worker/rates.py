@@ -85,6 +85,8 @@ class SlotRates:
         """Take in the time of a job that ended well."""
         if self._latest is None or self._told is None or not isinstance(spec, ReduceSpec):
             return
+        if any(source.upload_id is not None for _, source in spec.sources()):
+            return  # the job waited for its sender
         speed = _speed(spec, result)
         name = {"host": "read_gb_per_s", "made": "generate_gb_per_s"}.get(spec.work().lies)
         if speed is None or name is None:

@@ -233,7 +233,7 @@ def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Sett
     folders = settings.folders()
     for number, spec in piece.unchecked():
         try:
-            checked = _checked(spec, options, settings)
+            checked = _checked(spec, options, settings, origin.owner)
         except ApiError as error:
             problems = error.errors or (FieldProblem(field="", message=str(error.detail)),)
             raise Invalid.at([piece.problem(number, problem) for problem in problems]) from None
@@ -263,13 +263,14 @@ def too_many_jobs() -> Invalid:
     return Invalid.of("specs", f"the jobs and the jobs of their presets are more than {MAX_JOBS}")
 
 
-def _checked(spec: Any, options: BatchOptions, settings: Settings) -> JobSpec:
+def _checked(spec: Any, options: BatchOptions, settings: Settings, owner: Principal) -> JobSpec:
     if not isinstance(spec, dict):
         raise Invalid.of("", "Input should be an object")
     accept.check_lengths(spec, settings.max_values)
     try:
         checked: JobSpec = job_spec.validate_python(options.onto(spec))
         accept.check(checked, settings)
+        accept.check_uploads(checked, settings, owner)
     except ValidationError as error:
         raise spec_problem(error) from None
     except InvalidInput as error:

@@ -13,22 +13,29 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import IO
 
 from pydantic import BaseModel, ValidationError
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_WRITER, _BOOT = 16, 36
-_NUMBERS = 20 + 1 + 20
-_STATE = _NUMBERS + 1 + _WRITER + 1 + _BOOT + 1
+from warpfold.contract import upload_notes
+from warpfold.contract.upload_notes import (
+    BOOT_BYTES,
+    NUMBERS_BYTES,
+    STATE_BYTES,
+    WRITER_BYTES,
+    NoteState,
+    finished_mark,
+    is_finished_mark,
+)
+
 _ID = re.compile(r"[0-9a-f]{32}")
 _TAKE_OVER_S = 10.0
 _LOOK_EVERY_S = 0.02
 _BEING_MADE_S = 60.0
+_MARKED_S = 3600.0
+"""How long a mark of a finished upload stays for jobs that wait."""
 
 
 class Busy(Exception):
@@ -45,24 +52,6 @@ class Facts(BaseModel):
     lives_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """How many bytes have come and how many of them are surely on the disk, who writes, in which run of the machine."""
-
-    offset: int = 0
-    flushed: int = 0
-    writer: str = ""
-    boot: str = ""
-
-    def line(self) -> bytes:
-        return f"{self.offset:020d} {self.flushed:020d} {self.writer:{_WRITER}} {self.boot:{_BOOT}}\n".encode()
-
-    @classmethod
-    def of(cls, line: bytes) -> "_State":
-        text = line.decode("ascii")
-        return cls(int(text[:20]), int(text[21:41]), text[42:58].strip(), text[59:].strip())
-
-
 class PartialUpload:
     """One unfinished upload of a user. Raises OSError."""
 
@@ -77,13 +66,13 @@ class PartialUpload:
         self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._note.touch(mode=0o600)
-        self._note.write_bytes(_State(boot=_boot()).line() + facts.model_dump_json().encode())
+        self._note.write_bytes(NoteState(boot=upload_notes.boot()).line() + facts.model_dump_json().encode())
         self.path.touch(mode=0o600)
 
     def facts(self) -> Facts | None:
         """The note about an upload; None if there is no such upload, or no longer."""
         try:
-            facts = Facts.model_validate_json(self._note.read_bytes()[_STATE:])
+            facts = Facts.model_validate_json(self._note.read_bytes()[STATE_BYTES:])
             return facts if self.path.exists() and age_s(self.path) < facts.lives_s else None
         except (FileNotFoundError, ValidationError):
             return None
@@ -91,7 +80,7 @@ class PartialUpload:
     def offset(self) -> int:
         """How many bytes have come and need not be sent again."""
         with self._note.open("rb") as note:
-            return _valid_offset(_state(note))
+            return NoteState.of(note.fileno()).valid_offset
 
     def expires_at(self, facts: Facts) -> datetime:
         """When it will be removed if nothing is added."""
@@ -101,18 +90,31 @@ class PartialUpload:
     def writing(self) -> Iterator["Writing"]:
         """Take over as the writer of the upload for the time of the block. Raises Busy, and FileNotFoundError if the
         upload was removed."""
-        me = secrets.token_hex(_WRITER // 2)
+        me = secrets.token_hex(WRITER_BYTES // 2)
         with self._note.open("r+b", buffering=0) as note, self.path.open("r+b", buffering=0) as file:
-            os.pwrite(note.fileno(), me.encode(), _NUMBERS + 1)
+            os.pwrite(note.fileno(), me.encode(), NUMBERS_BYTES + 1)
             _lock(file)
             if os.fstat(file.fileno()).st_nlink == 0:
                 raise FileNotFoundError
-            offset = _valid_offset(_state(note))
+            offset = NoteState.of(note.fileno()).valid_offset
             writing = Writing(file, note, me, offset)
             writing.note(offset, flushed=False)
-            os.pwrite(note.fileno(), f"{_boot():{_BOOT}}".encode(), _NUMBERS + 1 + _WRITER + 1)
+            boot = f"{upload_notes.boot():{BOOT_BYTES}}".encode()
+            os.pwrite(note.fileno(), boot, NUMBERS_BYTES + 1 + WRITER_BYTES + 1)
             os.utime(file.fileno())
             yield writing
+
+    def finish(self, dataset_id: str) -> None:
+        """Forget it, and leave a mark for the jobs that read it while it came: it is this dataset now."""
+        mark = finished_mark(self._note)
+        new = mark.with_name(f"{mark.name}.new")
+        new.write_text(dataset_id)
+        new.replace(mark)
+        self.remove()
+
+    def finished(self) -> bool:
+        """Whether it became a dataset, not long ago."""
+        return finished_mark(self._note).exists()
 
     def remove(self) -> None:
         """Forget it. Doing it again changes nothing."""
@@ -128,18 +130,18 @@ class Writing:
         self.offset = offset
         self._note = note
         self._me = me
-        self._flushed = _state(note).flushed
+        self._flushed = NoteState.of(note.fileno()).flushed
 
     def is_wanted(self) -> bool:
         """Whether no later request wants to write the upload. Where one does, the sender of this request has gone, even
         if its connection still seems open."""
-        return _state(self._note).writer == self._me
+        return NoteState.of(self._note.fileno()).writer == self._me
 
     def note(self, offset: int, *, flushed: bool) -> None:
         """Note that the file has all bytes up to `offset`, `flushed` to the disk or not."""
         self._flushed = offset if flushed else min(self._flushed, offset)
         # The writer's name stays as it is: the next one may have written its own by now.
-        os.pwrite(self._note.fileno(), _State(offset, self._flushed).line()[:_NUMBERS], 0)
+        os.pwrite(self._note.fileno(), NoteState(offset, self._flushed).line()[:NUMBERS_BYTES], 0)
         if flushed:
             os.fdatasync(self._note.fileno())
         self.offset = offset
@@ -170,29 +172,15 @@ class PartialUploads:
         return {path.name for path in self._notes.glob("*") if _ID.fullmatch(path.name.partition("-")[2])}
 
     def remove_expired(self) -> None:
-        """Remove those whose time is over, and notes without a file."""
+        """Remove those whose time is over, notes without a file, and old marks."""
         for name in self.names():
             owner, _, upload_id = name.partition("-")
             upload = self.get(int(owner), upload_id)
             if upload.facts() is None and age_s(self._notes / name) > _BEING_MADE_S:
                 upload.remove()
-
-
-def _state(note: IO[bytes]) -> _State:
-    return _State.of(os.pread(note.fileno(), _STATE, 0))
-
-
-def _valid_offset(state: _State) -> int:
-    return state.offset if state.boot == _boot() else state.flushed
-
-
-@cache
-def _boot() -> str:
-    """The name of this run of this machine: its page cache lasts as long."""
-    try:
-        return _BOOT_ID.read_text().strip()[:_BOOT]
-    except OSError:  # no Linux: only what was flushed survives this process
-        return secrets.token_hex(_BOOT // 2)
+        for path in self._notes.glob("*"):
+            if is_finished_mark(path) and age_s(path) > _MARKED_S:
+                path.unlink(missing_ok=True)
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -150,7 +150,7 @@ async def _take(
     finally:
         await run_in_threadpool(intake.close)
     kept = await context.database.run(keep, store, part.upload.path, contents, _holder(context, user, facts))
-    await run_in_threadpool(part.upload.remove)
+    await run_in_threadpool(part.upload.finish, contents.id)
     return kept
 
 

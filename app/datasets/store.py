@@ -16,6 +16,7 @@ from typing import IO
 
 from warpfold.app.datasets.partial import PartialUploads, age_s
 from warpfold.contract.folders import dataset_file
+from warpfold.contract.upload_notes import incoming_folder, note_folder
 
 _SUFFIX = ".npy"
 _LONG_S = 3600.0
@@ -36,8 +37,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._incoming = folder / "incoming"
-        self.partial = PartialUploads(folder / "partial", self._incoming)
+        self._incoming = incoming_folder(folder)
+        self.partial = PartialUploads(note_folder(folder), self._incoming)
 
     def path(self, dataset_id: str) -> Path:
         """Where the array lies, if it is there."""

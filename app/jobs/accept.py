@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.config import Settings
 from warpfold.app.datasets import repository as dataset_rows
+from warpfold.app.datasets.store import Store
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import direct, store, tags
@@ -113,6 +114,15 @@ def children_of(spec: JobSpec, parent: Job, owner: Principal) -> tuple[Job, ...]
 def datasets_of(spec: JobSpec) -> Mapping[str, str]:
     """The uploaded arrays that a job needs, by their ids, and the field that names each."""
     return {source.dataset_id: f"{field}.id" for field, source in spec.sources() if source.dataset_id is not None}
+
+
+def check_uploads(spec: JobSpec, settings: Settings, owner: Principal) -> None:
+    """Refuse uploads that are not the owner's, or not there. Raises InvalidInput that names the field."""
+    for field, source in spec.sources():
+        if (upload_id := source.upload_id) is not None:
+            upload = Store(settings.datasets_dir()).partial.get(owner.id, upload_id)
+            if upload.facts() is None and not upload.finished():
+                raise InvalidInput("is no upload of yours that is on its way: name the dataset", f"{field}.id")
 
 
 def reads_files(spec: Spec) -> bool:

@@ -58,6 +58,7 @@ async def submit(
     """Accept a job, as `job_id` if it is given, or find the one that was accepted with the same key: that has another
     id. The outcome is told with `secret`. Touches nothing but Postgres."""
     accept.check(spec, context.settings)
+    accept.check_uploads(spec, context.settings, user)
     with context.tracing.span("submit", kind=spec.kind) as span:
         facts = spec, user, current_request_id(), span.traceparent, job_id
         if accept.reads_files(spec):  # whose sizes may have to come from a disk

@@ -13,10 +13,18 @@ from warpfold.contract.sources.generate import GenerateSource
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.table import TableSource
+from warpfold.contract.sources.upload import UploadSource
 from warpfold.contract.sources.values import ValuesSource
 
 Source = Annotated[
-    ValuesSource | GenerateSource | PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource,
+    ValuesSource
+    | GenerateSource
+    | PathSource
+    | DatasetSource
+    | UploadSource
+    | ArrayFileSource
+    | TableSource
+    | FilesSource,
     Field(discriminator="type"),
 ]
 """The union of all sources."""

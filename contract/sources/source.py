@@ -57,6 +57,11 @@ class SourceSpec(Frozen, ABC):
         return None
 
     @property
+    def upload_id(self) -> str | None:
+        """The upload that is reduced while it comes; None if none is."""
+        return None
+
+    @property
     def generator_seed(self) -> int | None:
         """The seed that the elements are made of; None of elements that are given."""
         return None

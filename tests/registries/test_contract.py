@@ -43,6 +43,7 @@ A_SOURCE: dict[str, dict[str, Any]] = {
     "generate": {"distribution": "normal", "n": 2000},
     "path": {"path": "a.npy"},
     "dataset": {"id": "0" * 64},
+    "upload": {"id": "0" * 32},
     "array": {"path": "a.h5", "array": "g/x", "select": [0, {"stop": 10}]},
     "table": {"path": "a.parquet", "column": "x", "filter": {"op": "==", "column": "y", "value": 1}},
     "files": {"glob": "run-*/*.npy"},

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,6 +17,7 @@ from tests.support.api import Api, running_api
 from tests.support.waiting import until
 from warpfold.app.datasets.partial import Facts, PartialUploads
 from warpfold.app.datasets.store import Store
+from warpfold.contract.upload_notes import is_finished_mark
 
 MIB = 1 << 20
 PREFIX = "/v1/uploads"
@@ -77,7 +79,9 @@ def offset(http: httpx.Client, path: str) -> int:
 
 
 def files(api: Api) -> list[Path]:
-    return [path for path in api.settings.datasets_dir().rglob("*") if path.is_file()]
+    """All files but the marks of finished uploads."""
+    every = api.settings.datasets_dir().rglob("*")
+    return [path for path in every if path.is_file() and not is_finished_mark(path)]
 
 
 @pytest.mark.parametrize("body", [SMALL, LARGE], ids=["through the loop", "by a thread"])
@@ -136,7 +140,7 @@ def test_a_later_request_takes_over_from_one_that_waits(uploads: Api, http: http
             wire.sendall(head.encode() + body[:10_000])
             half = MIB + 10_000
             wire.sendall(body[10_000:half]) if len(body) > half else None
-            [note] = (uploads.settings.datasets_dir() / "partial").iterdir()
+            [note] = (each for each in files(uploads) if each.parent.name == "partial")
             until(lambda: note.read_bytes()[42:58].strip())  # noqa: B023, PLW0108 (called within the round)
             # Whoever asks from where the upload stood before is told where it stands now.
             answer = append(http, path, 0, body, complete=True)
@@ -227,9 +231,25 @@ def test_after_another_start_of_the_machine_only_what_was_flushed_counts(
         writing.note(1000, flushed=True)
         writing.note(3000, flushed=False)
     assert upload.offset() == 3000
-    monkeypatch.setattr("warpfold.app.datasets.partial._boot", lambda: "another")
+    monkeypatch.setattr("warpfold.contract.upload_notes.boot", lambda: "another")
     assert upload.offset() == 1000
     with upload.writing() as writing:
         assert writing.offset == 1000
         writing.note(1500, flushed=False)
     assert upload.offset() == 1500
+
+
+def test_only_its_sender_has_an_upload_reduced(uploads: Api, http: httpx.Client) -> None:
+    path = http.post("/v1/uploads", headers={"Upload-Length": str(len(LARGE))}).headers["Location"]
+    spec: dict[str, Any] = {"kind": "reduce", "source": {"type": "upload", "id": path.rpartition("/")[2]}}
+    unknown = {"kind": "reduce", "source": {"type": "upload", "id": "0" * 32}}
+    for client, named in ((uploads.client("bob"), spec), (http, unknown)):
+        for route, body in (("/v1/jobs", named), ("/v1/batches", {"specs": [named]})):
+            refused = client.post(route, json=body)
+            assert refused.status_code == 422
+            assert "no upload of yours" in refused.json()["errors"][0]["message"]
+            assert refused.json()["errors"][0]["field"].endswith("source.id")
+    accepted = http.post("/v1/jobs", json=spec)
+    assert accepted.status_code == 202
+    assert append(http, path, 0, LARGE, complete=True).status_code == 201
+    assert http.post("/v1/jobs", json=spec).status_code == 202, "its mark is there for a while"

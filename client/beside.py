@@ -1,0 +1,116 @@
+"""A request that is sent while the body of another is on its way: the job that reduces an upload while it comes."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from warpfold.client.errors import WarpfoldError
+from warpfold.client.exchange import Call, Content
+
+_REDUCED_A_S = 2e9
+"""Bytes a second that a busy service reduces of what it has, about: the job begins so long before the upload ends.
+An idle service reduces more, and the slot then waits for a part of this time."""
+
+_START_S = 0.1
+_LOOK_EVERY_S = 0.01
+
+
+@dataclass(eq=False)
+class Beside:
+    """A second call, which is sent once it is due, or never. Any thread may say so. `outcome` is what it answered; a
+    call that failed has none."""
+
+    call: Call[Any]
+    outcome: Any = None
+    _due: threading.Event = field(default_factory=threading.Event)
+    _over: bool = False
+
+    def due(self) -> None:
+        """Let the call be sent."""
+        self._due.set()
+
+    def over(self) -> None:
+        """Let it not be sent any more."""
+        self._over = True
+        self._due.set()
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of the two was said."""
+        return self._due.is_set()
+
+    def wait(self) -> bool:
+        """Wait for either; whether the call is to be sent."""
+        self._due.wait()
+        return not self._over
+
+    @property
+    def wanted(self) -> bool:
+        return self.decided and not self._over
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A content of which `beside` is due shortly before its end: as long before as a service needs to reduce the
+    `whole` of so many bytes."""
+
+    content: Content
+    beside: Beside
+    whole: int
+
+    @property
+    def length(self) -> int:
+        return self.content.length
+
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
+        began, sent, lead_s = time.monotonic(), 0, self.whole / _REDUCED_A_S + _START_S
+        for piece in self.content.pieces(start):
+            size = len(piece)
+            yield piece
+            sent += size
+            left_s = (self.length - start - sent) * (time.monotonic() - began) / sent
+            if left_s <= lead_s and not self.beside.decided:
+                self.beside.due()
+
+
+def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside) -> Any:
+    """The answer to `call`, which is sent without what is beside it; a thread sends that."""
+
+    def work() -> None:
+        if beside.wait():
+            with suppress(WarpfoldError):
+                beside.outcome = send(beside.call)
+
+    thread = threading.Thread(target=work, name="beside", daemon=True)
+    thread.start()
+    try:
+        return send(replace(call, beside=None))
+    finally:
+        beside.over()
+        thread.join()
+
+
+async def send_both_async(send: Callable[[Call[Any]], Awaitable[Any]], call: Call[Any], beside: Beside) -> Any:
+    """The same for asyncio."""
+
+    async def work() -> None:
+        while not beside.decided:  # noqa: ASYNC110 (another thread decides)
+            await asyncio.sleep(_LOOK_EVERY_S)
+        if beside.wanted:
+            with suppress(WarpfoldError):
+                beside.outcome = await send(beside.call)
+
+    task = asyncio.create_task(work())
+    try:
+        answer = await send(replace(call, beside=None))
+    except BaseException:
+        task.cancel()
+        raise
+    finally:
+        beside.over()
+    await task
+    return answer
