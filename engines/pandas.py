@@ -6,6 +6,7 @@ An import adds the accessor `exact` to Series and DataFrames.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from warpfold.engines import numbered
+from warpfold.engines.multiplied import multiply_groups
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import Cells, GroupColumn
-from warpfold.kernels.ops import INTEGER
+from warpfold.kernels.ops import INTEGER, Terms
 
 Data = Any
 """A Series, a DataFrame, or what `groupby` of these gives."""
@@ -65,14 +67,57 @@ def sum_squares(x: Data, *, skipna: bool = True) -> Any:
     return _reduced(x, "sum_squares", skipna)
 
 
+def dot(x: Data, y: Any) -> Any:
+    """Σ x y of two Series of one length, correctly rounded; or `x` is groups of a DataFrame, and `y` names two of its
+    columns, whose products are added up in each group. Rows where either is missing are left out; of none it is 0."""
+    made, of = _multiplied(x, y)
+    if isinstance(x, pd.Series):
+        return (
+            _integer(made.values.tolist()[0])
+            if made.dtype == INTEGER
+            else DTYPES[made.dtype].numpy.type(made.values[0])
+        )
+    return _shaped(of, lambda _: None, lambda *_: _array(made, made.missing))
+
+
+def products(x: Data, y: Any) -> Any:
+    """The bytes of the exact states of the products that `dot` adds up, in its shape."""
+    made, of = _multiplied(x, y)
+    listed = _listed(made.states[0])
+    return listed[0] if isinstance(x, pd.Series) else _shaped(of, lambda _: None, lambda *_: listed)
+
+
+def _multiplied(x: Data, y: Any) -> tuple[GroupColumn, Data]:
+    """The sums of products, and the groups of the first of both columns."""
+    if isinstance(x, pd.Series):
+        if not isinstance(y, pd.Series) or len(x) != len(y):
+            raise InvalidInput("a dot product needs two Series of one length", "y")
+        numbers: Index = np.zeros(len(x), np.int64)
+        return multiply_groups(_cells(x, skipna=True), _cells(y, skipna=True), numbers, 1), x
+    if not isinstance(x, pd.api.typing.DataFrameGroupBy) or isinstance(y, str) or len(y) != 2:
+        raise TypeError("a dot product is of two Series, or of groups of a DataFrame and the names of two columns")
+    left, right = (_cells(x.obj[name], skipna=True) for name in y)
+    sizes = x.size()
+    counts = (sizes["size"] if isinstance(sizes, pd.DataFrame) else sizes).to_numpy()
+    return multiply_groups(left, right, _numbers(x, counts), counts.size), x[y[0]]
+
+
 def state(x: Data) -> Any:
     """The bytes of the exact states of the elements that are not missing, in the shape that `sum` has."""
+    return _states(x, "sum", Terms.VALUES)
 
+
+def squares(x: Data) -> Any:
+    """The bytes of the exact states of the squares of the elements, as `state`."""
+    return _states(x, "sum_squares", Terms.PRODUCTS)
+
+
+def _states(x: Data, op: str, terms: Terms) -> Any:
     def of_column(column: Any) -> bytes:
-        return numbered.state_of(_cells(column, skipna=True)).to_bytes()
+        return numbered.state_of(_cells(column, skipna=True), terms).to_bytes()
 
     def of_groups(column: Any, numbers: Index, groups: int) -> list[bytes]:
-        made = numbered.reduce_groups(_cells(column, skipna=True), numbers, groups, "sum", states=True)
+        made = numbered.reduce_groups(_cells(column, skipna=True), numbers, groups, op, states=True)
         return _listed(made.states[0])
 
     return _shaped(x, of_column, of_groups)
@@ -103,11 +148,30 @@ def state_mean(states: "pd.Series[Any]") -> "pd.Series[Any]":
     return _values(states, mean=True)
 
 
+def state_norm2(states: "pd.Series[Any]") -> "pd.Series[Any]":
+    """√ of the sum of each state of squares, rounded once to a float64."""
+    return _of_states(numbered.roots_of_states, states)
+
+
+def state_var(states: "pd.Series[Any]", squares: "pd.Series[Any]", *, ddof: int = 1) -> "pd.Series[Any]":
+    """The variance of the elements of each state, of which `squares` has the states of the squares, rounded once."""
+    return _of_states(partial(numbered.spreads_of_states, ddof=ddof), states, squares)
+
+
+def state_std(states: "pd.Series[Any]", squares: "pd.Series[Any]", *, ddof: int = 1) -> "pd.Series[Any]":
+    """The root of `state_var`, rounded once."""
+    return _of_states(partial(numbered.spreads_of_states, ddof=ddof, root=True), states, squares)
+
+
 def _values(states: Any, *, mean: bool) -> Any:
+    return _of_states(partial(numbered.values_of_states, mean=mean), states)
+
+
+def _of_states(function: Callable[..., Any], *columns: Any) -> Any:
     import pyarrow
 
-    column = pyarrow.array(states, pyarrow.large_binary(), from_pandas=True)
-    values, missing = numbered.values_of_states(column, mean=mean)
+    states = columns[0]
+    values, missing = function(*(pyarrow.array(each, pyarrow.large_binary(), from_pandas=True) for each in columns))
     return pd.Series(np.where(missing, np.nan, values), index=states.index, name=states.name)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow
 
 from warpfold.engines import numbered
+from warpfold.engines.multiplied import multiply_groups
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
@@ -28,10 +29,10 @@ class ExactExpr:
     def __init__(self, expr: pl.Expr) -> None:
         self._expr = expr
 
-    def sum(self) -> pl.Expr:
-        """Σ x, correctly rounded to the dtype of `x`; of no elements 0. Sums of integers are Int64 or UInt64; one that
-        does not fit raises InvalidInput when it is computed."""
-        return self._reduced("sum")
+    def sum(self, min_count: int = 0) -> pl.Expr:
+        """Σ x, correctly rounded to the dtype of `x`; of no elements 0, of fewer than `min_count` null. Sums of
+        integers are Int64 or UInt64; one that does not fit raises InvalidInput when it is computed."""
+        return self._reduced("sum", min_count=min_count)
 
     def mean(self) -> pl.Expr:
         """Σ x / n, rounded once; null where there are no elements."""
@@ -57,9 +58,21 @@ class ExactExpr:
         """Σ x², correctly rounded."""
         return self._reduced("sum_squares")
 
+    def dot(self, other: pl.Expr | str) -> pl.Expr:
+        """Σ x y, correctly rounded, of the rows where neither is null; of no rows 0."""
+        return ExactExpr(self._beside(other))._of_lists(_multiplied, None)
+
     def state(self) -> pl.Expr:
         """The bytes of the exact state of the elements."""
-        return self._of_lists(_states, pl.Binary)
+        return self._of_lists(lambda lists: _states(lists, "sum"), pl.Binary)
+
+    def squares(self) -> pl.Expr:
+        """The bytes of the exact state of the squares of the elements."""
+        return self._of_lists(lambda lists: _states(lists, "sum_squares"), pl.Binary)
+
+    def products(self, other: pl.Expr | str) -> pl.Expr:
+        """The bytes of the exact state of the products with those of another column."""
+        return ExactExpr(self._beside(other))._of_lists(_states_of_products, pl.Binary)
 
     def merge(self) -> pl.Expr:
         """The bytes of the merged states of a column of states."""
@@ -73,12 +86,42 @@ class ExactExpr:
         """The sum ÷ the count of each state of a column of states, rounded once to a Float64; null of no elements."""
         return self._expr.map_batches(lambda states: _values(states, mean=True), pl.Float64, is_elementwise=True)
 
-    def _reduced(self, op: str, ddof: int = 0) -> pl.Expr:
-        return self._of_lists(lambda lists: _reduced(lists, op, ddof), None)
+    def state_norm2(self) -> pl.Expr:
+        """√ of the sum of each state of squares, rounded once to a Float64."""
+        return self._expr.map_batches(_roots, pl.Float64, is_elementwise=True)
+
+    def state_var(self, squares: pl.Expr | str, ddof: int = 1) -> pl.Expr:
+        """The variance of the elements of each state, of which `squares` has the states of the squares, rounded once to
+        a Float64; null where n ≤ ddof."""
+        return self._spread(squares, ddof, root=False)
+
+    def state_std(self, squares: pl.Expr | str, ddof: int = 1) -> pl.Expr:
+        """The root of `state_var`, rounded once."""
+        return self._spread(squares, ddof, root=True)
+
+    def _spread(self, squares: pl.Expr | str, ddof: int, *, root: bool) -> pl.Expr:
+        def spread(pairs: pl.Series) -> pl.Series:
+            sums, others = (pairs.struct.field(name).to_arrow() for name in ("left", "right"))
+            values, missing = numbered.spreads_of_states(sums, others, ddof=ddof, root=root)
+            return pl.Series(pairs.name, pyarrow.array(values, mask=missing))
+
+        return self._beside(squares).map_batches(spread, pl.Float64, is_elementwise=True)
+
+    def _beside(self, other: pl.Expr | str) -> pl.Expr:
+        """Both columns as one of pairs, which has the name of this one."""
+        right = pl.col(other) if isinstance(other, str) else other
+        return pl.struct(self._expr.alias("left"), right.alias("right")).alias(self._expr.meta.output_name())
+
+    def _reduced(self, op: str, ddof: int = 0, min_count: int = 0) -> pl.Expr:
+        return self._of_lists(lambda lists: _reduced(lists, op, ddof, min_count), None)
 
     def _of_lists(self, of_lists: Callable[[pl.Series], pl.Series], dtype: Any) -> pl.Expr:
         # Polars asks for the dtype by a call with made-up lists where it is not named.
         return self._expr.implode().map_batches(of_lists, dtype, is_elementwise=True)
+
+
+_OTHERS = ("dot", "state", "squares", "products", "merge")
+"""What a Series has beside the ops of one column; arguments of dot and products are expressions or Series."""
 
 
 @pl.api.register_series_namespace("exact")
@@ -89,23 +132,24 @@ class ExactSeries:
         self._series = series
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in (*numbered.OPS, "state", "merge"):
-            raise AttributeError(f"a Series has no exact.{name}; known: {', '.join(numbered.OPS)}, state, merge")
+        if name not in (*numbered.OPS, *_OTHERS):
+            raise AttributeError(f"a Series has no exact.{name}; known: {', '.join((*numbered.OPS, *_OTHERS))}")
 
         def reduced(*arguments: Any) -> Any:
+            arguments = tuple(pl.lit(each) if isinstance(each, pl.Series) else each for each in arguments)
             expr = getattr(ExactExpr(pl.col("x")), name)(*arguments)
             return self._series.alias("x").to_frame().select(expr).item()
 
         return reduced
 
 
-def _reduced(lists: pl.Series, op: str, ddof: int) -> pl.Series:
+def _reduced(lists: pl.Series, op: str, ddof: int, min_count: int) -> pl.Series:
     values, offsets = _rows(lists)
     cells = numbered.cells_of(values, lists.name)
     if len(lists) == 1:  # the loops of single sums are faster
-        value = numbered.reduce_all(cells, op, ddof=ddof)
+        value = numbered.reduce_all(cells, op, ddof=ddof, min_count=min_count)
         return _series(lists.name, [value], numbered.result_of(cells, op), values.type)
-    made = numbered.reduce_lists(cells, offsets, op, ddof=ddof)
+    made = numbered.reduce_lists(cells, offsets, op, ddof=ddof, min_count=min_count)
     return _series(lists.name, _listed(made), made.dtype, values.type)
 
 
@@ -130,10 +174,31 @@ def _unsigned(elements: Any) -> bool:
     return bool(pyarrow.types.is_unsigned_integer(elements) or pyarrow.types.is_boolean(elements))
 
 
-def _states(lists: pl.Series) -> pl.Series:
+def _states(lists: pl.Series, op: str) -> pl.Series:
     values, offsets = _rows(lists)
-    made = numbered.reduce_lists(numbered.cells_of(values, lists.name), offsets, "sum", states=True)
+    made = numbered.reduce_lists(numbered.cells_of(values, lists.name), offsets, op, states=True)
     return _binary(lists.name, made.states[0])
+
+
+def _products(lists: pl.Series) -> GroupColumn:
+    """Σ x y of each list of pairs."""
+    pairs, offsets = _rows(lists)
+    left, right = (numbered.cells_of(column, lists.name) for column in pairs.flatten())
+    return multiply_groups(left, right, np.repeat(np.arange(len(lists)), np.diff(offsets)), len(lists))
+
+
+def _multiplied(lists: pl.Series) -> pl.Series:
+    made = _products(lists)
+    return _series(lists.name, _listed(made), made.dtype, lists.to_arrow().type.value_type.field(0).type)
+
+
+def _states_of_products(lists: pl.Series) -> pl.Series:
+    return _binary(lists.name, _products(lists).states[0])
+
+
+def _roots(states: pl.Series) -> pl.Series:
+    values, missing = numbered.roots_of_states(states.to_arrow())
+    return pl.Series(states.name, pyarrow.array(values, mask=missing))
 
 
 def _merged(lists: pl.Series) -> pl.Series:

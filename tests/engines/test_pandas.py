@@ -7,7 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.support.hard_sums import COLUMNS, by_rows, random_columns, same, true_mean, true_sum
+from tests.support.hard_sums import (
+    COLUMNS,
+    Column,
+    by_rows,
+    pairs_by_key,
+    present,
+    random_columns,
+    same,
+    true_mean,
+    true_moments,
+    true_sum,
+)
 from warpfold.engines import pandas as exact
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
@@ -123,3 +134,30 @@ def test_columns_that_hold_no_numbers_and_sums_that_do_not_fit_are_refused() -> 
         exact.sum(pd.Series([2**63 - 1] * 4).groupby([0, 0, 0, 0]))
     with pytest.raises(TypeError, match="groups of these"):
         exact.sum([1.0])
+
+
+def test_dot_products_and_states_of_squares_are_those_of_rationals() -> None:
+    columns: list[Column] = [column for column in random_columns(23, 12) if present(column)]
+    keys, elements = by_rows(columns)
+    others = [*elements[7:], *elements[:7]]
+    frame = pd.DataFrame({"k": keys, "x": pd.Series(elements, dtype=float), "y": pd.Series(others, dtype=float)})
+    groups = frame.groupby("k")
+    dots, states, squares = exact.dot(groups, ("x", "y")), exact.state(groups.x), exact.squares(groups.x)
+    values = pd.DataFrame(
+        {
+            "dot": dots,
+            "products": exact.state_sum(exact.products(groups, ("x", "y"))),
+            "norm": exact.state_norm2(squares),
+            "var": exact.state_var(states, squares),
+            "std": exact.state_std(states, squares, ddof=0),
+        }
+    )
+    for number, (column, other) in enumerate(pairs_by_key(keys, elements, others)):
+        _, var, std, _, _, norm, _, dot = true_moments(column, other)
+        wanted = [dot or 0.0, dot or 0.0, norm, np.nan if var is None else var, std]
+        assert all(map(same, values.loc[number], wanted)), column
+    whole = true_moments(elements, others)[-1]
+    assert same(float(exact.dot(frame.x, frame.y)), whole)
+    assert exact.state_sum(pd.Series([exact.products(frame.x, frame.y)])).tolist() == [whole]
+    with pytest.raises(InvalidInput, match="one length"):
+        exact.dot(frame.x, frame.y[:3])

@@ -1,11 +1,21 @@
 """The namespace `exact` of Polars has the values of rationals, eager and lazy, in every context."""
 
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 
-from tests.support.hard_sums import COLUMNS, by_rows, present, random_columns, same, true_mean, true_sum
+from tests.support.hard_sums import (
+    COLUMNS,
+    by_rows,
+    pairs_by_key,
+    present,
+    random_columns,
+    same,
+    true_mean,
+    true_moments,
+    true_sum,
+)
 from warpfold.engines import polars  # noqa: F401 - registers the namespace
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
@@ -86,3 +96,29 @@ def test_sums_that_do_not_fit_columns_of_words_and_damaged_states_are_refused() 
         pl.DataFrame({"x": ["a"]}).select(X.exact.sum())
     with pytest.raises(InvalidInput, match="magic"):
         pl.DataFrame({"x": [b"no state"]}).select(X.exact.merge())
+
+
+def test_dot_products_and_states_of_squares_are_those_of_rationals() -> None:
+    others: list[float | None] = [*ELEMENTS[7:], *ELEMENTS[:7]]
+    frame: Any = FRAME.with_columns(pl.Series("y", others, dtype=pl.Float64))
+    made = frame.group_by("k").agg(
+        X.exact.dot("y").alias("dot"), X.exact.products("y").alias("p"), X.exact.squares().alias("q"),
+        X.exact.state().alias("s"), X.exact.sum(min_count=3).alias("sum"),
+    )  # fmt: skip
+    pairs = pairs_by_key(KEYS, ELEMENTS, others)
+    p, q, s = (cast(Any, pl.col(name)).exact for name in "pqs")
+    values = made.select(
+        "k", "dot", "sum", p.state_sum(), q.state_norm2(),
+        s.state_var("q"), s.state_std(pl.col("q"), 0).alias("std"),
+    )  # fmt: skip
+    for number, dot, least, products, norm, var, std in values.iter_rows():
+        column, other = pairs[number]
+        _, wanted_var, wanted_std, _, _, wanted_norm, _, wanted_dot = true_moments(column, other)
+        assert same(dot, wanted_dot or 0.0)
+        assert same(products, wanted_dot or 0.0)
+        assert same(norm, wanted_norm or 0.0)
+        assert same(var, wanted_var)
+        assert same(std, wanted_std)
+        assert same(least, true_sum(column) if len(present(column)) >= 3 else None)
+    x: Any = pl.Series([2, 3, None])
+    assert x.exact.dot(pl.Series([2**40, 1, 5])) == 2**41 + 3
