@@ -80,7 +80,7 @@ def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, fl
     if meaning is None:
         return array_at(file, head, selected)
     integers = array_at(file, replace(head, dtype=integers_of(head.dtype)), selected)
-    missing = Missing((_NAT,), "", conventions.nulls)
+    missing = Missing((_NAT,), "the array", conventions.nulls)
     return _times(integers, meaning, missing, shape_of(integers))
 
 
