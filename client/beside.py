@@ -16,6 +16,9 @@ _REDUCED_A_S = 2e9
 An idle service reduces more, and the slot then waits for a part of this time."""
 
 _START_S = 0.1
+_BURST = 16 << 20
+"""Bytes that buffers on the way may take at once: the rate is that of what follows, once that is as much again."""
+
 _LOOK_EVERY_S = 0.01
 
 
@@ -67,14 +70,17 @@ class Timed:
         return self.content.length
 
     def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
-        began, sent, lead_s = time.monotonic(), 0, self.whole / _REDUCED_A_S + _START_S
+        began, at, sent, lead_s = time.monotonic(), 0, 0, self.whole / _REDUCED_A_S + _START_S
         for piece in self.content.pieces(start):
             size = len(piece)
             yield piece
             sent += size
-            left_s = (self.length - start - sent) * (time.monotonic() - began) / sent
-            if left_s <= lead_s and not self.beside.decided:
-                self.beside.due()
+            if not at and sent >= _BURST:
+                began, at = time.monotonic(), sent
+            elif at and sent >= 2 * _BURST and not self.beside.decided:
+                left_s = (self.length - start - sent) * (time.monotonic() - began) / (sent - at)
+                if left_s <= lead_s:
+                    self.beside.due()
 
 
 def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.support.service import Service
 from warpfold.client import beside, uploads
 from warpfold.client.api import Client
 from warpfold.client.async_api import AsyncClient
+from warpfold.client.exchange import Call
 from warpfold.client.models import ReduceResult
 
 MIB = 1 << 20
@@ -23,6 +25,7 @@ def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of some mebibytes are large, and their jobs begin at once."""
     monkeypatch.setattr(uploads, "_EARLY", 4 * MIB)
     monkeypatch.setattr(beside, "_START_S", 1e9)
+    monkeypatch.setattr(beside, "_BURST", MIB)
 
 
 def array(seed: int, count: int = 3 * MIB) -> np.ndarray[Any, Any]:
@@ -100,3 +103,30 @@ def test_a_strategy_that_may_add_in_another_order_waits_for_the_dataset(client: 
     job = client.submit_reduce(path, "sum", strategy="numpy")
     assert job.spec["source"]["type"] == "dataset"
     client.delete_dataset(digest(path))
+
+
+class Slow:
+    """A content whose first 8 MiB go into buffers at once, and the rest at 10 MiB a second of a clock."""
+
+    length = 100 * MIB
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def monotonic(self) -> float:
+        return max(0, self.sent - 8 * MIB) / (10 * MIB)
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        while self.sent < self.length:
+            yield bytes(MIB)
+            self.sent += MIB
+
+
+def test_a_slow_line_holds_a_slot_at_its_end_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    content, call = Slow(), beside.Beside(Call("GET", "/", lambda answer: answer))
+    monkeypatch.setattr(beside, "_BURST", 16 * MIB)
+    monkeypatch.setattr(beside, "_START_S", 0.5)
+    monkeypatch.setattr(beside, "time", content)
+    begun = [content.sent for _ in beside.Timed(content, call, content.length).pieces() if call.decided]
+    assert call.wanted
+    assert begun[0] >= 93 * MIB
