@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from hypothesis import settings as hypothesis_settings
 from redis import Redis
 
 from tests.support.api import Api, running_api
@@ -30,6 +31,10 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 from warpfold.worker.queue import connect
 from warpfold.worker.stop import Stop
+
+# Before any file of tests is imported: the same examples every time, and no deadline, as a first example may compile.
+hypothesis_settings.register_profile("warpfold", deadline=None, derandomize=True, database=None)
+hypothesis_settings.load_profile("warpfold")
 
 
 def pytest_configure() -> None:
