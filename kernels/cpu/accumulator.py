@@ -1,6 +1,5 @@
-"""Exact accumulators of the CPU: they take arrays and return an `ExactState`. Each serves one thread.
-
-The compiled sums read each float of up to 32 bits as the pattern of a float32; its `Layout` says how.
+"""Exact accumulators of the CPU. They take arrays and return an `ExactState`, and each serves one thread. The compiled
+sums read each float of up to 32 bits as the pattern of a float32, as its `Layout` says.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ class Accumulator(Protocol):
     """Adds the elements of arrays of one dtype: their values, magnitudes or squares."""
 
     def add(self, array: NDArray[Any]) -> Flags:
-        """Add the elements of `array`, shape (n,), native byte order; the flags of these elements alone."""
+        """Add the elements of `array`, shape (n,), native byte order. Returns the flags of these elements alone."""
         ...
 
     def state(self) -> ExactState:
@@ -141,7 +140,7 @@ class Layout:
     fields. Its value is 2**−`scale` times the element's, because exponents of float16 have another bias.
     """
 
-    shift: int | None  # None costs nothing once compiled
+    shift: int | None  # None in place of a shift of 0, so that the compiled code has no shift
     keep: int
     fraction: int
     scale: int

@@ -1,7 +1,6 @@
-"""`python -m warpfold.kernels.cpu.ahead` compiles all that exact reductions on a CPU call, into Numba's cache.
-
-The worker of a CPU slot runs that process in the background, with the lowest priority, so that a first job loads in
-milliseconds what takes up to seconds to compile.
+"""`python -m warpfold.kernels.cpu.ahead` compiles all functions that exact reductions on a CPU call, into Numba's
+cache. The worker of a CPU slot runs this process in the background, with the lowest priority: a function takes up to
+seconds to compile, and milliseconds to load from the cache.
 """
 
 import os
@@ -32,7 +31,7 @@ def compile_all(backend: Backend) -> int:
             if isinstance(backend, GroupsBackend) and isinstance(source, ArraySource):
                 backend.reduce_groups(source, (1,), AlongAxes((0,)), op, strategy=EXACT, other=other)
             done += 1
-        except InvalidInput:  # no exact strategy, or parameters without which there is no such array
+        except InvalidInput:  # the op has no exact strategy for this dtype, or the distribution needs parameters
             continue
     return done
 
@@ -57,7 +56,7 @@ def main() -> int:
     from warpfold.kernels.lifeline import end_with
 
     end_with(int(sys.argv[1]))
-    os.nice(_LOWEST)  # before anything is imported that compiles
+    os.nice(_LOWEST)  # before any import that compiles
     compile_all(CpuBackend())
     return 0
 

@@ -34,8 +34,8 @@ from warpfold.kernels.strategy import AUTO, EXACT
 class CpuBackend:
     """All cores of this machine.
 
-    Opening it compiles the commonest path (normals, sums of float32 and float64) or loads it from Numba's cache. That
-    takes seconds the first time, and well under a second later.
+    Opening it compiles the commonest path (normals, sums of float32 and float64) or loads it from Numba's cache.
+    Compiling takes seconds the first time; loading takes well under a second.
     """
 
     def __init__(self, cache_size: int | None = None) -> None:
@@ -141,9 +141,8 @@ class CpuBackend:
         return merge_tables(tables, plan, progress)
 
     def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
-        """Have everything compiled or loaded that this reduction calls, unless a reduction like it was prepared before.
-
-        A single element is reduced, which compiles for the same types of arguments as all elements would.
+        """Compile or load every function that this reduction calls, unless a reduction like it was prepared before. To
+        do so, a single element is reduced: it has the same types of arguments as all elements.
         """
         key = (strategy, op.name, *(_reader(source) for source in (taken.source, taken.other) if source is not None))
         if key in self._preparation.ready or taken.source.count == 0:
@@ -154,17 +153,18 @@ class CpuBackend:
         self._preparation.ready.add(key)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the CPU holds nothing that has to be released."""
 
 
 def _reader(source: Elements) -> Hashable:
-    """What decides which compiled functions read `source`."""
+    """The properties of `source` that decide which compiled functions read it."""
     made = generator_of(source)
     return (source.dtype, *(() if made is None else (made[0].distribution, *sorted(made[0].parameters))))
 
 
 def _first(source: Elements) -> Source:
-    """The first element of `source`, read as all of it will be; a one for a source that can be read but once."""
+    """The first element of `source`, read as the whole source will be; the number 1 for a source that can be read only
+    once."""
     if isinstance(source, SequentialSource):
         return ArraySource(np.ones(1, dtype=source.dtype.numpy))
     return ArraySource(source.read(0, 1))

@@ -18,8 +18,9 @@ _USED = Path("/sys/fs/cgroup/memory.current")
 
 
 def available_bytes() -> int:
-    """Memory that can be had without swapping: the machine's, or what is left of this container's limit if less."""
-    import psutil  # of the server's installation; the catalogue of strategies is also read without it
+    """The bytes of memory that are free without swapping: those of the machine, or those below this container's limit
+    if these are fewer."""
+    import psutil  # a package of the server's installation; the catalogue of strategies is also read without it
 
     free = int(psutil.virtual_memory().available)
     try:
@@ -42,9 +43,9 @@ def cache_bytes() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep up to 128 MiB that were freed, and take arrays of up to 32 MiB from them. Dask sets its
-    workers to give everything back at once: then each piece of a source costs page faults, which take as long as making
-    its elements. Does nothing where the C library is another than glibc's."""
+    """Make the C library keep up to 128 MiB of freed memory, and take arrays of up to 32 MiB from it. Dask sets its
+    workers to give freed memory back at once. Then each piece of a source costs page faults, which take as long as
+    making its elements. Does nothing where the C library is another than glibc's."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 1 << 25)
@@ -52,7 +53,7 @@ def keep_freed_memory() -> None:
 
 
 def texts(paths: Iterable[Path]) -> Iterator[str]:
-    """What the files say that may be read. Not every file may be in a container."""
+    """The texts of those files that can be read: a container may lack some, or forbid reading them."""
     for path in paths:
         try:
             yield path.read_text().strip()

@@ -17,7 +17,8 @@ class PairAccumulator(Protocol):
     """Adds x[i] · y[i] of arrays of two dtypes."""
 
     def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
-        """Add the products of `x` and `y`, both of shape (n,), native byte order; the flags of these alone."""
+        """Add the products of `x` and `y`, both of shape (n,), native byte order. Returns the flags of these products
+        alone."""
         ...
 
     def state(self) -> ExactState:
@@ -32,8 +33,8 @@ def pair_accumulator(x: DType, y: DType) -> PairAccumulator:
 
 
 class _FloatPairs:
-    """The compiled windows of `kernels.cpu.windows` for pairs of floats of up to 32 bits, or of float64, to which the
-    narrower of two is widened."""
+    """The compiled windows of `kernels.cpu.windows` for pairs of floats of up to 32 bits, or for pairs of float64. The
+    narrower array of a pair is widened to float64."""
 
     def __init__(self, x: DType, y: DType) -> None:
         from warpfold.kernels.cpu import windows
@@ -63,8 +64,8 @@ class _FloatPairs:
         left, right = (self._readable(array, dtype) for array, dtype in zip((x, y), self._dtypes, strict=True))
         codes = 0
         for at in range(0, left.size, self._most):
-            here = slice(at, at + self._most)
-            codes |= self._add(left[here], right[here], *self._layouts, self._origin, self._limbs, *self._space)
+            block = slice(at, at + self._most)
+            codes |= self._add(left[block], right[block], *self._layouts, self._origin, self._limbs, *self._space)
         self._flags |= Flags(codes)
         self._count += left.size
         return Flags(codes)
@@ -93,8 +94,8 @@ class _IntegerPairs:
     def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
         left, right = _words(x), _words(y)
         for at in range(0, left.size, self._integers.MAX_ELEMENTS):
-            here = slice(at, at + self._integers.MAX_ELEMENTS)
-            partial = self._integers.add_products(left[here], right[here], *self._signed)
+            block = slice(at, at + self._integers.MAX_ELEMENTS)
+            partial = self._integers.add_products(left[block], right[block], *self._signed)
             self._total += sum(int(part) << (32 * place) for place, part in enumerate(partial))
         self._count += left.size
         return Flags.NOT_NEGATIVE_ZERO if left.size else Flags.NONE

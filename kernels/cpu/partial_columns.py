@@ -1,8 +1,6 @@
-"""Columns of partial results: what the rows or elements of a partition add to each of many values, and what several
-partitions add to them together.
-
-What an op adds up is an exact state for each value, so that partitions in any order give the bits of the whole. Ops
-that select or count elements never round.
+"""Columns of partial results: what the rows or elements of one partition, or of several, contribute to each of many
+values. An op that adds has an exact state for each value, so that partitions in any order give the bits of the whole.
+Ops that select or count elements never round.
 """
 
 from collections.abc import Sequence
@@ -26,11 +24,10 @@ from warpfold.kernels.state_tables import StatesOf, terms_of
 
 @dataclass(frozen=True, slots=True)
 class PartialColumn:
-    """What a partition adds to values of an op, a row each: how many elements entered (`counts`, shape (rows,)), and
-    the exact states of an op that adds, two of a variance.
-
-    Of other ops `values` are those over these elements, and anything where there are none: floats as float64, integers
-    as any integers or as Python's. Of argmin and argmax they are places, and `elements` is what is there.
+    """The partial results of an op, a row for each value: how many elements entered (`counts`, shape (rows,)), and the
+    exact states of an op that adds (a variance has two). For other ops `values` are the values of these elements,
+    arbitrary where there are no elements: floats as float64, integers as any integer dtype or as Python's integers. For
+    argmin and argmax `values` are places, and `elements` are the elements at these places.
     """
 
     counts: Index
@@ -40,7 +37,7 @@ class PartialColumn:
 
     @property
     def nbytes(self) -> int:
-        """About what the column takes on its way."""
+        """About how many bytes the column takes in a message."""
         arrays = [array for array in (self.counts, self.values, self.elements) if array is not None]
         return sum(array.nbytes for array in arrays) + sum(column.nbytes for column in self.states)
 
@@ -80,7 +77,7 @@ class MergedColumn:
         self._values = held
 
     def partial(self, rows: int) -> PartialColumn:
-        """The first `rows` rows, as those of a single partition."""
+        """The first `rows` rows, as the column of a single partition."""
         if self._sums:
             return PartialColumn(self._sums[0].counts(rows).copy(), tuple(sums.encoded(rows) for sums in self._sums))
         counts, values = grown(self._counts, rows)[:rows], _held(self._values, rows)
@@ -91,7 +88,7 @@ class MergedColumn:
         self, asked: Aggregation, dtypes: Sequence[DType], rows: int, min_count: int = 0, label: str | None = None
     ) -> GroupColumn:
         """The values of the first `rows` rows, each rounded once, and the states of an op that adds; `dtypes` are those
-        of the elements, and `label` is the column that they come from. Raises InvalidInput."""
+        of the elements, and `label` is the name of the column that they come from. Raises InvalidInput."""
         op = asked.op
         if self._sums:
             names, result = tuple(dtype.name for dtype in dtypes), result_dtype(op, *dtypes)
@@ -104,8 +101,8 @@ class MergedColumn:
 
 
 def values_array(values: Sequence[Any] | NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Values of a reduction as an array; anything stands where there is none. `dtype` is the name of a dtype, or
-    "integer"."""
+    """Values of a reduction as an array, which has an arbitrary value where there is none. `dtype` is the name of a
+    dtype, or "integer"."""
     if isinstance(values, np.ndarray):
         return values
     if dtype in DTYPES and DTYPES[dtype].is_float:
@@ -119,8 +116,8 @@ def _held(values: NDArray[Any] | None, rows: int) -> NDArray[Any]:
 
 
 def _alike(held: NDArray[Any] | None, values: NDArray[Any], rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What is held, for so many rows, and new values as arrays of one dtype: integers that need different ones become
-    Python's."""
+    """The old values, enlarged to this number of rows, and the new values, as arrays of one dtype. Integers of two
+    dtypes that no dtype holds become Python's integers."""
     if held is None:
         held = np.zeros(0, values.dtype)
     if held.dtype != values.dtype and values.size:
@@ -129,7 +126,7 @@ def _alike(held: NDArray[Any] | None, values: NDArray[Any], rows: int) -> tuple[
 
 
 def _of_two(op: Op, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """The values of two partitions as one."""
+    """The merged values of two partitions."""
     if op.name == "count_nonzero":
         return np.asarray(left + right)
     if op.extreme is None:
@@ -145,8 +142,7 @@ def _of_two(op: Op, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 def _nearer(
     op: Op, elements: NDArray[Any], places: NDArray[Any], others: NDArray[Any], theirs: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Whether each element is the one to be found rather than the other one: a NaN first, then by value, then by
-    place."""
+    """Whether each element wins against the other element: a NaN wins first, then the value decides, then the place."""
     better = elements < others if op.extreme is Extreme.LEAST else elements > others
     equal = elements == others
     if elements.dtype.kind == "f":

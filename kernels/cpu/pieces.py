@@ -1,4 +1,4 @@
-"""Pieces: how one source, or two of one length, are cut into pieces that threads read."""
+"""Cuts one source, or two of one length, into pieces that threads read."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,7 +50,8 @@ class Piece(Generic[P_co]):
     read: Callable[[], P_co]
 
     def parts(self) -> Iterator[tuple[int, int, P_co]]:
-        """The elements at once or in parts: of each the index of its first element, that behind its last, and these."""
+        """The elements of the piece, at once or in parts. Each part is the index of its first element, the index behind
+        its last element, and its elements."""
         yield self.start, self.stop, self.read()
 
 
@@ -62,7 +63,7 @@ class _ReadPiece(Piece[P_co]):
 
     def parts(self) -> Iterator[tuple[int, int, P_co]]:
         yield self.start, self.stop, self.read()
-        for source in self.sources:  # the piece is folded by now
+        for source in self.sources:  # the caller has folded the piece by now
             forget_read(source, self.start, self.stop)
 
 
@@ -71,7 +72,7 @@ class Pieces(Protocol[P_co]):
 
     @property
     def likely(self) -> int:
-        """How many elements there are; of what comes in order, how many there may be."""
+        """How many elements there are. For a source that is read in order it is an upper bound."""
         ...
 
     @property
@@ -81,7 +82,7 @@ class Pieces(Protocol[P_co]):
 
     @property
     def ahead_s(self) -> float | None:
-        """For how long threads of the sources decoded ahead, each at the same time; None where pieces are read by
+        """For how long the threads of the sources decoded ahead, all at the same time; None where pieces are read by
         position."""
         ...
 
@@ -152,8 +153,8 @@ class TwoSources:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """One source or two, of which one at least comes in order. A piece is decoded by the thread that asks for it, while
-    the other threads fold the pieces before."""
+    """One source or two, of which at least one is read in order. The thread that asks for a piece decodes it, while the
+    other threads fold the pieces before."""
 
     sources: tuple[Elements, ...]
 
@@ -187,7 +188,8 @@ class InOrder:
 
 @dataclass(frozen=True, slots=True)
 class InSections:
-    """A source whose sections threads decode at once. Each folds what it has decoded, while that is in its cache."""
+    """A source whose sections are decoded by several threads at once. Each thread folds the elements that it has
+    decoded while they are in its cache."""
 
     source: SequentialSource
 
@@ -209,7 +211,7 @@ class InSections:
     def begin(self) -> Iterator[Piece[NDArray[Any]]]:
         assert self.source.sections is not None
         for number, section in enumerate(self.source.sections()):
-            # Of errors the one of the first section is told, and the number of a section sorts as its start does.
+            # Of several errors the one of the first section is raised; numbers of sections sort as their starts do.
             start = number if section.start is None else section.start
             yield _SectionPiece(start, start + (section.count or 1), _unread, section, self.source.tally)
 
@@ -231,7 +233,7 @@ def _unread() -> NDArray[Any]:
 
 
 def pieces_of(*sources: Elements, by_index: bool = True) -> Pieces[Any]:
-    """One source, or two side by side, as it is best to read them; `by_index` if whoever folds them has use for the
+    """One source, or two side by side, in the order in which they are best read; `by_index` if the fold needs the
     indices of elements."""
     match sources:
         case (SequentialSource(sections=sections, count=count) as source,) if sections is not None:

@@ -1,4 +1,5 @@
-"""Columns of exact states on a CPU: limbs become bytes, and bytes of any number of columns are added to limbs."""
+"""Columns of exact states on a CPU: limbs are encoded as bytes, and the bytes of any number of columns are added to
+limbs."""
 
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ _RESOLVED_AFTER = 1 << 29
 
 def encoded(terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index, counts: Index) -> StateColumn:
     """The states of sums of `counts` terms: Σ limbs[i, k] · 2**(exponent + 32 k), resolved, with the flags of their
-    terms. Of no terms the sum is to be 0."""
+    terms. Where `counts` is 0, the sum must be 0."""
     from warpfold.kernels.cpu.windows import encoding
 
     room = encoding.HEAD + 4 * (limbs.shape[1] + 3)
@@ -47,17 +48,17 @@ class MergedStates:
         from warpfold.kernels.cpu.windows import encoding, nearest
 
         self._encoding, self._nearest = encoding, nearest
-        # A sum of no more digits is one that any number of terms may have.
+        # Any number of terms may have a sum of at most so many digits.
         self._plain_digits = (LARGEST[self.terms].bit_length() - 1) // 32
         self._low = self._added = 0
-        self._placed = False  # until a sum other than 0 comes
+        self._placed = False  # no digits until a sum other than 0 is added
         self._limbs = np.zeros((0, 0), np.int64)
         self._counts: Index = np.zeros(0, np.int64)
         self._flags: Index = np.zeros(0, np.int64)
 
     def add(self, states: StateColumn, ids: Index, groups: int) -> None:
-        """Add state i to group ids[i], of which there are `groups`. Raises StateError with the number of the state that
-        is none, or holds other terms; OutOfMemory."""
+        """Add state i to group ids[i], of which there are `groups`. Raises StateError with the number of the bytes that
+        are no state, or of the state that holds other terms; OutOfMemory."""
         doubtful = np.zeros(len(states), np.bool_)
         code = CODES[self.terms]
         low, end, doubts = self._encoding.look(states.data, states.offsets, code, self._plain_digits, doubtful)
@@ -73,7 +74,7 @@ class MergedStates:
             raise StateError("count", f"with state {row} a group has more terms than 2**63")
 
     def _checked(self, states: StateColumn, row: int) -> tuple[int, int]:
-        """The first digit of a state, and behind its last."""
+        """The index of the first digit of a state, and the index behind its last digit."""
         try:
             state = ExactState.from_bytes(states[row])
             if state.terms is not self.terms:
@@ -84,7 +85,7 @@ class MergedStates:
         return (next(at for at, digit in enumerate(state.limbs) if digit), digits) if digits else (1 << 16, 0)
 
     def _hold(self, low: int, end: int, groups: int) -> None:
-        """Have room for `groups` and for digits low … end − 1, and for what they carry."""
+        """Make room for `groups`, for digits low … end − 1, and for their carries."""
         count, width = self._limbs.shape
         first, stop = self._low, self._low + max(width, 1)
         if end:
@@ -100,7 +101,7 @@ class MergedStates:
             place = self._low - first
             limbs[:count, place : place + width] = self._limbs
         self._limbs, self._low = limbs, first
-        self._resolve()  # what was the last digit, with the sign, has others above it now
+        self._resolve()  # the former last digit, which has the sign, has digits above it now
         self._counts, self._flags = (
             np.concatenate([array, np.zeros(rows - count, np.int64)]) for array in (self._counts, self._flags)
         )

@@ -1,4 +1,4 @@
-"""What every strategy on a CPU can do."""
+"""The interface of every strategy on a CPU."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

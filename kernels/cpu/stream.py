@@ -17,7 +17,7 @@ P = TypeVar("P")
 
 
 class Folding(Protocol):
-    """What a stream asks of a fold, to one value or to many."""
+    """The methods that a stream calls on a fold, which may be to one value or to many."""
 
     def add(self, start: int, part: Any, /) -> None: ...
 
@@ -38,10 +38,9 @@ class Streamed(Generic[F]):
 
 
 def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
-    """Fold all of `pieces`; `make` gives an empty fold for each thread.
-
-    Progress is reported from the calling thread, at the end always; what it raises stops the work. An error of a piece
-    stops it too; of several the one of the first piece is raised, whatever the number of threads.
+    """Fold all of `pieces`; `make` gives an empty fold for each thread. The calling thread reports progress, and always
+    at the end; an error of `progress` stops the work. An error in a piece stops the work, too. Of several such errors
+    the one of the first piece is raised, whatever the number of threads.
     """
     began = time.perf_counter()
     threads = pieces.threads()
@@ -67,7 +66,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
 
 
 def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:
-    """Pieces that are read at once are read by all threads; one piece after another is decoded by one."""
+    """Pieces that can be read at once are read by all threads. Pieces that come in order are decoded by one thread."""
     reduce_s = shared.kernel_s / threads
     if isinstance(pieces, InSections):
         return Stages(decode_s=shared.load_s / threads, reduce_s=reduce_s)
@@ -78,8 +77,9 @@ def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:
 
 @dataclass
 class _Shared:
-    """What the threads of one stream have in common. `turn` is held by the thread that asks for the next piece. After
-    `stop` no piece is begun: those in hand may hold an error that comes before. After `given_up` none goes on."""
+    """The state that the threads of one stream share. The thread that asks for the next piece holds `turn`. After
+    `stop` no piece is begun, but begun pieces go on, because an earlier one may hold an error, too. After `given_up` no
+    piece goes on."""
 
     coming: Iterator[Piece[Any]]
     likely: int
@@ -135,14 +135,14 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
                 if progress is not None:
                     shared.report(progress)
         finally:
-            shared.stop.set()  # where progress raised: leaving the pool waits for the parts in hand
+            shared.stop.set()  # `progress` raised an error, and leaving the pool waits for the parts in hand
             shared.given_up.set()
     for job in running:
         job.result()
 
 
 def _work(shared: _Shared, fold: Folding, progress: Progress | None) -> None:
-    """Fold pieces until there are no more; the lowest pieces are taken first."""
+    """Fold pieces until none is left. The lowest pieces are taken first."""
     while (piece := shared.next()) is not None:
         parts, began = piece.parts(), time.perf_counter()
         try:

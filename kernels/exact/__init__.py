@@ -1,4 +1,5 @@
-"""Exact reductions: the accumulator, its bytes, and its one rounding. Python integers and NumPy, nothing compiled."""
+"""Exact reductions: the accumulator, its bytes, and its one rounding. The code uses Python integers and NumPy, and
+nothing is compiled."""
 
 from warpfold.kernels.exact.encoding import ORIGIN, Flags, StateError
 from warpfold.kernels.exact.finish import deviation, integer, mean, root, total, value_of, variance

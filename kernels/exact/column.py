@@ -1,4 +1,4 @@
-"""Exact states in a column: the canonical bytes of many, one behind another."""
+"""Exact states in a column: the canonical bytes of many states, one behind another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class StateColumn:
 
     @classmethod
     def beside(cls, parts: "Sequence[StateColumn]") -> "StateColumn":
-        """The states of all parts, one part's after another's."""
+        """The states of all parts, part after part."""
         starts = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
         offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
         return cls(

@@ -29,7 +29,7 @@ MAX_DIGITS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 68, Terms.PROD
 
 
 class Flags(IntFlag):
-    """What the sum of the finite terms does not say about the other terms."""
+    """Facts about the terms that the sum of the finite terms does not record."""
 
     NONE = 0
     NAN = 1
@@ -74,7 +74,7 @@ def digits_needed(units: int) -> int:
 
 
 def encode(state: Fields) -> bytes:
-    """The canonical bytes of `state`: a header of 24 bytes and 4 bytes a digit."""
+    """The canonical bytes of `state`: a header of 24 bytes, and 4 bytes for each digit."""
     digits = digits_needed(state.units)
     first = ((state.units & -state.units).bit_length() - 1) // DIGIT_BITS if state.units else 0
     stored = digits - first if digits else 0
@@ -84,10 +84,9 @@ def encode(state: Fields) -> bytes:
 
 
 def decode(data: bytes) -> Fields:
-    """What `encode` turned into `data`.
-
-    Raises StateError naming magic, version, length, terms, flags, reserved or limbs. `ExactState.from_bytes` checks
-    whether the fields fit each other and whether `data` are their canonical bytes.
+    """The fields that `encode` turned into `data`. Raises StateError naming magic, version, length, terms, flags,
+    reserved or limbs. `ExactState.from_bytes` checks whether the fields fit each other and whether `data` are their
+    canonical bytes.
     """
     if data[:4] != MAGIC:
         raise StateError("magic", f"an exact state begins with {MAGIC!r}")

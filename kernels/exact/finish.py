@@ -69,7 +69,7 @@ def variance(values: ExactState, squares: ExactState, ddof: int, dtype: DType) -
 
 
 def deviation(values: ExactState, squares: ExactState, ddof: int, dtype: DType) -> float:
-    """√ of `variance`, rounded once."""
+    """The square root of `variance`, rounded once."""
     spread = _spread(values, squares, ddof)
     return math.nan if spread is None else round_sqrt(*spread, dtype)
 

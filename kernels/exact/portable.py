@@ -42,8 +42,8 @@ def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
 
 
 def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
-    """The fields of the state of the products of two arrays of one shape, element by element; both are of floats or
-    neither is."""
+    """The fields of the state of the products of two arrays of one shape, element by element; either both hold floats,
+    or neither does."""
     _check_unmasked(left, right)
     kinds = dtype_of(left.dtype), dtype_of(right.dtype)
     if kinds[0].is_float != kinds[1].is_float or left.shape != right.shape:
@@ -75,7 +75,8 @@ def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
 
 
 def _check_unmasked(*arrays: NDArray[Any]) -> None:
-    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):  # what the mask hides would be added
+    # NumPy would add the elements that the mask hides.
+    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):
         raise InvalidInput("a masked array is ambiguous: pass its `.compressed()` elements or its `.filled(value)`")
 
 

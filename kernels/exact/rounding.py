@@ -33,7 +33,7 @@ def round_sqrt(numerator: int, denominator: int, exponent: int, dtype: DType) ->
         return 0.0
     top = (numerator.bit_length() - denominator.bit_length() + exponent) // 2
     unit = _unit(top, dtype)
-    # ⌊√⌊x⌋⌋ = ⌊√x⌋, so flooring the quotient first loses nothing but whether it was exact.
+    # ⌊√⌊x⌋⌋ = ⌊√x⌋, so flooring the quotient first loses only the information whether it was exact.
     dividend, divisor = _scaled(numerator, denominator, exponent - 2 * unit)
     radicand, remainder = divmod(dividend, divisor)
     root = math.isqrt(radicand)
@@ -51,7 +51,7 @@ def _scaled(numerator: int, denominator: int, shift: int) -> tuple[int, int]:
 
 def _round(floor: int, inexact: bool, unit: int, dtype: DType) -> float:
     """(`floor` + a fraction, which is 0 unless `inexact`) · 2**`unit`, rounded."""
-    # What is kept has `precision` bits or counts the subnormals' unit; at least _GUARD bits are dropped.
+    # The kept part has `precision` bits, or counts units of the smallest subnormal. At least _GUARD bits are dropped.
     drop = max(floor.bit_length() - dtype.precision, dtype.min_exponent - unit)
     kept = floor >> drop
     rest = floor & ((1 << drop) - 1)

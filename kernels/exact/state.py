@@ -52,7 +52,7 @@ class ExactState:
             raise StateError("count", f"{self.count} is not in 0 … 2**64 − 1")
         if abs(self.units) > self.count * LARGEST[self.terms]:
             raise StateError("limbs", f"{self.count} finite terms cannot have so large a sum")
-        flags = int(self.flags)  # integers, because operations on flags take a microsecond each
+        flags = int(self.flags)  # as integers, because an operation on enum flags takes a microsecond
         if flags & ~15 or (flags and not self.count):
             raise StateError("flags", f"{self.count} terms cannot have {flags}")
         if not flags & _NOT_NEGATIVE_ZERO and (self.units or flags):
@@ -109,7 +109,8 @@ class ExactState:
         return ExactState(self.terms, self.units + other.units, self.count + other.count, self.flags | other.flags)
 
     def negate(self) -> "ExactState":
-        """The state of the negated terms. Zeros lose their sign: a state does not hold whether all were +0."""
+        """The state of the negated terms. Zeros lose their sign, because a state does not record whether all of them
+        were +0."""
         swapped = Flags.NONE
         if self.flags & Flags.POS_INF:
             swapped |= Flags.NEG_INF
@@ -132,8 +133,8 @@ class ExactState:
         return self.merge(_checked(portable.values(array, magnitudes=magnitudes)))
 
     def add_products(self, left: NDArray[Any], right: NDArray[Any]) -> "ExactState":
-        """This state of products with the products left[i] · right[i] added. Both arrays have one shape; their dtypes
-        may differ if both are floats or neither is."""
+        """This state of products with the products left[i] · right[i] added. Both arrays have one shape. Their dtypes
+        may differ if both are floats, or neither is."""
         return self.merge(_checked(portable.products(left, right)))
 
     def special(self) -> float | None:
@@ -156,13 +157,13 @@ class ExactState:
         return round_ratio(self.units, divisor, ORIGIN[self.terms], dtype)
 
     def to_bytes(self) -> bytes:
-        """The canonical bytes, version 1 (`kernels.exact.encoding`)."""
+        """The canonical bytes of the state, version 1 (`kernels.exact.encoding`)."""
         return encoding.encode(Fields(self.terms, self.units, self.count, self.flags))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ExactState":
-        """The state of canonical bytes; StateError naming the part that is wrong: a damaged state never becomes a wrong
-        sum."""
+        """The state of canonical bytes. Raises StateError naming the part that is wrong, so that a damaged state never
+        becomes a wrong sum."""
         state = _checked(encoding.decode(data))
         if state.to_bytes() != data:
             raise StateError("limbs", "the digits are not trimmed: a low zero digit or a redundant sign digit")
@@ -170,5 +171,5 @@ class ExactState:
 
 
 def _checked(fields: Fields) -> ExactState:
-    """The state of these fields; StateError where they do not fit each other."""
+    """The state with these fields. Raises StateError where they do not fit each other."""
     return ExactState(fields.terms, fields.units, fields.count, fields.flags)

@@ -1,4 +1,4 @@
-"""Arrays in files, whatever their format: the first bytes of a file tell it."""
+"""Arrays in files of any format. The first bytes of a file tell its format."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,11 +39,11 @@ def open_array_file(
     conventions: Conventions | None = None,
     float8: str | None = None,
 ) -> Elements:
-    """The selected elements of an array in `file`: of the one called `name`, or of the only one. With `float8` its
+    """The selected elements of an array in `file`: of the array called `name`, or of the only array. With `float8` its
     bytes are floats of that format.
 
-    `file` must stay open while elements are read. Raises InvalidInput, whose field is "array", "select", "stored" or
-    "float8" where one of these is at fault, and Unavailable where a package is not installed.
+    `file` must stay open while elements are read. Raises InvalidInput, which names the field "array", "select",
+    "stored" or "float8" where that field is at fault, and Unavailable where a package is not installed.
     """
     match format_of(file):
         case Format.NPZ:
@@ -85,14 +85,14 @@ def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, fl
 
 
 def as_float8(elements: Elements, float8: str | None) -> Elements:
-    """The elements, whose bytes are floats of the format `float8` where one is named. Raises InvalidInput."""
+    """The elements. Where `float8` names a format, their bytes are floats of that format. Raises InvalidInput."""
     wide = None if float8 is None else check_format(elements.dtype.numpy, float8)
     return elements if wide is None else widened(elements, wide)
 
 
 def _complex(file: BinaryIO, head: Head, parts: "np.dtype[Any]", ranges: tuple[Range, ...]) -> SequentialSource:
-    """The selected complex numbers. The file is read as one of their parts, which have an axis of their own: behind all
-    others or, in Fortran order, before them."""
+    """The selected complex numbers. The file is read as an array of real and imaginary parts. These have an axis of
+    their own, which is the last axis or, in Fortran order, the first."""
     name, selected = str(head.dtype.newbyteorder("=")), hyperslab(ranges, head.shape)
     if not head.fortran_order or len(head.shape) == 1:
         split = replace(head, shape=(*head.shape, 2), dtype=parts, fortran_order=False)
@@ -104,7 +104,8 @@ def _complex(file: BinaryIO, head: Head, parts: "np.dtype[Any]", ranges: tuple[R
 
 
 def _times(integers: Elements, meaning: Meaning, missing: Missing, shape: tuple[int, ...] | None) -> SequentialSource:
-    """The times that `integers` stand for: read by position by several threads, or as they come."""
+    """The times that `integers` stand for. Several threads read them by position where the source allows that; else
+    they are read in order."""
     tally, known, source = Tally(), not missing.leaves_out, integers
 
     def read(start: int, stop: int) -> Iterator[NDArray[Any]]:

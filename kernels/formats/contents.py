@@ -1,4 +1,5 @@
-"""What is in a file, as far as its head, its footer or its first block tell: names, dtypes, lengths, nulls."""
+"""Lists what is in a file: names, dtypes, lengths and nulls, as far as its head, its footer or its first block tells
+them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ from warpfold.kernels.times import times_of_dtype
 class Content:
     """An array or a column. `reduced_as` is the dtype that a job gives its elements, None where no job can reduce it.
     `chunks` is the shape of a chunk (in a Parquet file, the rows of the largest row group), and `nbytes` its size in
-    the file. A fact is None where the format does not have it, or only reading the whole file would tell it."""
+    the file. A field is None where the format does not record it, or where only reading the whole file would tell
+    it."""
 
     name: str
     dtype: str
@@ -45,7 +47,7 @@ class Content:
         chunks: tuple[int, ...] | None = None,
         nbytes: int | None = None,
     ) -> "Content":
-        """An array of the shape `shape`; one without axes is a single value, which is not reduced."""
+        """An array of the shape `shape`. An array without axes is a single value, and no job reduces it."""
         try:
             reduced_as = dtype_of(dtype).name if shape else None
         except InvalidInput:
@@ -61,7 +63,7 @@ class Content:
         chunks: tuple[int, ...] | None = None,
         nbytes: int | None = None,
     ) -> "Content":
-        """A column of a table with so many rows; `field` is that of pyarrow's schema."""
+        """A column of a table with this number of rows; `field` is the column's field in pyarrow's schema."""
         try:
             meaning = meaning_of_column(field.type)
             reduced_as = dtype_of_column(field.name, field.type).name if meaning is None else meaning.kind

@@ -24,8 +24,9 @@ _PACKED = {"scale_factor": 1, "add_offset": 0}
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The values that stand for a missing element. The object is false where NaN is the only one: a reduction has a
-    policy of its own for NaN. Of `truths` pieces are read as truth values: whether each element is a null."""
+    """The values that stand for a missing element. The object is false where NaN is the only such value, because a
+    reduction has a policy of its own for NaN. With `truths`, pieces are read as truth values, which say whether each
+    element is a null."""
 
     values: tuple[Any, ...]
     path: str
@@ -37,12 +38,13 @@ class Missing:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether elements may be left out, so that only reading tells how many there are."""
+        """Whether elements may be left out, so that only reading tells how many elements enter."""
         return bool(self.values) and self.policy is NullPolicy.OMIT
 
     def taken(self, piece: NDArray[Any], start: int, tally: Tally) -> NDArray[Any]:
-        """The elements that are values, of a piece that begins at the index `start`, or all with zeros for nulls where
-        these keep their places; `tally` counts the nulls. Raises NullRefused where a null is refused."""
+        """The elements of a piece that are values; or, where nulls keep their places, all elements with zeros for the
+        nulls. The piece begins at the index `start`, and `tally` counts the nulls. Raises NullRefused where a null is
+        refused."""
         if not self.values:
             return piece
         nulls = np.isin(piece, np.array(self.values, piece.dtype))
@@ -57,26 +59,26 @@ class Missing:
         return piece[~nulls] if self.policy is NullPolicy.OMIT else np.where(nulls, piece.dtype.type(0), piece)
 
     def with_nulls(self, opened: "Callable[[Missing], SequentialSource]") -> Callable[[], SequentialSource] | None:
-        """What reads whether each element is a null, by way of `opened`; None where nulls are not kept."""
+        """The source of truth values that say whether each element is a null, which `opened` opens; None where nulls
+        are not kept."""
         kept = bool(self.values) and self.policy is NullPolicy.PROPAGATE and not self.truths
         return partial(opened, replace(self, truths=True)) if kept else None
 
     def dtype(self, stored: "np.dtype[Any]") -> DType:
-        """The dtype of what `taken` gives of elements that are stored like this. Raises InvalidInput."""
+        """The dtype of the elements that `taken` returns for elements of this stored dtype. Raises InvalidInput."""
         return DTYPES["bool"] if self.truths else dtype_of(stored)
 
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """What a request wants of the attributes: `stored` ignores them, and `nulls` says what becomes of a missing
-    value."""
+    """How a request treats the attributes: `stored` ignores them, and `nulls` is the policy for missing values."""
 
     stored: bool = False
     nulls: NullPolicy = NullPolicy.OMIT
 
     def missing(self, path: str, attributes: Mapping[str, Any], dtype: "np.dtype[Any]") -> Missing:
-        """The values of the array at `path` that stand for none. Raises InvalidInput naming "stored" where elements are
-        packed: their values are other numbers, rounded to a float that the file does not name."""
+        """The values that stand for a missing element in the array at `path`. Raises InvalidInput naming "stored" where
+        elements are packed: their values are scaled numbers, rounded to a float format that the file does not name."""
         if self.stored:
             return Missing((), path, self.nulls)
         for name, neutral in _PACKED.items():

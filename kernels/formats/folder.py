@@ -1,4 +1,4 @@
-"""Files that are read by their names: those of a folder, in which no link is followed, or those of an archive."""
+"""Files that are read by their names. They lie in a folder, in which no link is followed, or in an archive."""
 
 import os
 import stat
@@ -10,8 +10,8 @@ from warpfold.kernels.errors import InvalidInput
 
 
 def open_within(folder: int, parts: Sequence[str]) -> int:
-    """A descriptor of what lies at `parts` below the folder that is open as `folder`. Raises OSError, ELOOP for a link:
-    whoever put one there since we looked gets an error."""
+    """A descriptor of the file or folder at `parts` below the folder that is open as `folder`. Raises OSError; for a
+    link it is ELOOP, so that nobody can put a link there after the path was checked."""
     opened = os.dup(folder)
     try:
         for part in parts[:-1]:
@@ -33,9 +33,8 @@ class Tree(Protocol):
 
     def read(self, name: str, start: int, stop: int | None, most: int) -> bytes | None:
         """Bytes start … stop − 1 of the file, to its end for None; a negative start counts from the end. None if there
-        is no such file. Several threads may read at once.
-
-        Raises OSError, and InvalidInput where these are more than `most`, or where the file is no regular one."""
+        is no such file. Several threads may read at once. Raises OSError, and InvalidInput where the bytes are more
+        than `most`, or where the file is not a regular file."""
         ...
 
     def folders(self, name: str = "") -> Iterator[str]:
@@ -44,7 +43,7 @@ class Tree(Protocol):
 
 
 class Folder(Tree):
-    """A folder that is open as long as this object lives; it closes `descriptor` then."""
+    """A folder that stays open as long as this object lives. The object closes `descriptor` at its end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

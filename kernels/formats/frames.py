@@ -1,4 +1,4 @@
-"""Tables of which several columns are read at once, and arrays that stand side by side as one: rows for groups."""
+"""Rows for groups: tables of which several columns are read at once, and arrays that stand side by side as columns."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -25,9 +25,9 @@ from warpfold.kernels.source import part_of
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns of a table, of a schema of pyarrow. `make` begins to read the named ones, in record batches and in order;
-    `likely` is how many rows there may be. Of a table in row groups `groups` says how many rows each has, before a
-    filter takes some, and `make_groups` begins to read groups start … stop − 1."""
+    """Columns of a table with a schema of pyarrow. `make` begins to read the named columns, in record batches and in
+    order; `likely` is an upper bound of the number of rows. For a table in row groups, `groups` says how many rows each
+    group has before the filter, and `make_groups` begins to read the groups start … stop − 1."""
 
     schema: Any
     make: Callable[[Sequence[str]], Iterator[Any]]
@@ -41,12 +41,12 @@ class Frame:
 
         def make(columns: Sequence[str]) -> Iterator[Any]:
             assert self.make_groups is not None, "asked only of a table in row groups"
-            return self.make_groups(columns, start, stop)  # and holds this frame, whose file is open as long
+            return self.make_groups(columns, start, stop)  # `make` holds this frame, so its file stays open
 
         return replace(self, make=make, likely=sum(self.groups[start:stop]), groups=(), make_groups=None)
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
-        """The same columns, which are read within a context of their own, which may tell faults in other words."""
+        """The same columns, read within the context that `within` makes. The context may give errors other words."""
         begin, begin_groups = self.make, self.make_groups
 
         def make(columns: Sequence[str]) -> Iterator[Any]:
@@ -63,7 +63,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A column of a table, what it is called in the result, and the field of the request that names it."""
+    """A column of a table, its name in the result, and the field of the request that names it."""
 
     column: str
     name: str
@@ -72,7 +72,7 @@ class Wanted:
 
 def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
     """The columns of the table in `file`, which must stay open while they are read, of the rows that fulfil a
-    condition. Raises InvalidInput, whose field is "filter" where that is at fault, and Unavailable."""
+    condition. Raises InvalidInput, which names the field "filter" where the filter is at fault, and Unavailable."""
     pyarrow = required("pyarrow", "tables")
     kind = format_of(file)
     errors = (pyarrow.ArrowException, OSError, ValueError)
@@ -151,7 +151,7 @@ def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimit
 
 
 def _told(batches: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    """The same batches; what pyarrow raises while they are read is InvalidInput."""
+    """The same batches. An error that pyarrow raises while it reads them becomes InvalidInput."""
 
     def told(columns: Sequence[str], *groups: int) -> Iterator[Any]:
         pyarrow = required("pyarrow", "tables")
@@ -173,9 +173,9 @@ def frame_of(table: Any) -> Frame:
 def keyed_frame(
     frame: Frame, keys: Sequence[Wanted], columns: Sequence[Wanted], *, refuse_nulls: bool, meant: bool = False
 ) -> KeyedSource:
-    """Rows of a table by some of its columns. With `meant` these may be decimals, instants and durations, whose
-    integers are read: whoever reduces the rows has to heed their meanings. Raises InvalidInput with the field that
-    names a column which is not there, or is neither a key nor numbers."""
+    """Rows of a table by some of its columns. With `meant` the columns may be decimals, instants and durations, of
+    which the integers are read: the caller that reduces the rows has to heed their meanings. Raises InvalidInput with
+    the field that names a column which does not exist, or which holds neither keys nor numbers."""
     schema = frame.schema
     for wanted in (*keys, *columns):
         chosen_name(wanted.column, schema.names, "a column", wanted.field)
@@ -243,7 +243,7 @@ def _rows_of(
 def _cells(column: Any, start: int, wanted: Wanted, refuse_nulls: bool) -> Cells:
     types = required("pyarrow", "tables").types
     if types.is_dictionary(column.type):
-        column = column.dictionary_decode()  # a null in the dictionary is a null then
+        column = column.dictionary_decode()  # decoding makes a null in the dictionary a null of the column
     stands = meaning_of_column(column.type) is not None
     if stands and not column.null_count:
         return Cells(_integers(column, wanted))
@@ -272,9 +272,9 @@ def keyed_arrays(
     columns: Sequence[tuple[str, Elements, str]],
     between: tuple[int, int] | None = None,
 ) -> KeyedSource:
-    """Rows of arrays that stand side by side, or a range of them: each array with its name and the field of the request
-    that has it; keys are elements, or an array of pyarrow. Raises InvalidInput with the field of an array of another
-    length, or of keys that are none."""
+    """Rows of arrays that stand side by side, or a range of these rows. Each array comes with its name and the field of
+    the request that names it. Keys are elements, or an array of pyarrow. Raises InvalidInput with the field of an array
+    of another length, or of elements that cannot be keys."""
     pyarrow = required("pyarrow", "tables")
     for _, array, where in (*keys, *columns):
         refuse_meaning(array, "a group-by", where)
@@ -344,7 +344,7 @@ def _length(array: Any) -> int:
 
 
 def _type_of(dtype: DType) -> Any:
-    """pyarrow's type for keys of `dtype`. pyarrow has no bfloat16: float32 stands for it, for keys of either are
-    refused."""
+    """pyarrow's type for keys of `dtype`. pyarrow has no bfloat16. float32 stands for it, which is safe because keys of
+    either dtype are refused."""
     pyarrow = required("pyarrow", "tables")
     return pyarrow.from_numpy_dtype(dtype.numpy if dtype.native else DTYPES["float32"].numpy)

@@ -1,8 +1,8 @@
 """Datasets of HDF5 files. The variables of NetCDF-4 files are such datasets.
 
 A dataset that lies in the file as it is in memory is read like a .npy file. Others are decoded by the HDF5 library,
-block after block. What would read another file (external links, external storage, virtual datasets) is refused: a file
-that anybody may have written must not name files of the server.
+block after block. External links, external storage and virtual datasets are refused, because they read other files: a
+file that anybody may have written must not name files of the server.
 """
 
 from collections.abc import Callable, Iterator
@@ -94,7 +94,7 @@ def opened(file: BinaryIO) -> Iterator[Any]:
     """The tree of groups and datasets in `file`."""
     h5py = required("h5py", "arrays")
     with damaged("is not a whole HDF5 file", Exception):
-        # By its descriptor: a path could lead to another file by now.
+        # The file is opened by its descriptor, because its path could lead to another file by now.
         of_file = again(file) if is_remote(file) else f"/dev/fd/{file.fileno()}"
         tree = h5py.File(of_file, "r", rdcc_nbytes=_CHUNK_CACHE_BYTES, locking=None if is_remote(file) else False)
     with tree:
@@ -120,7 +120,7 @@ def datasets(tree: Any, wanted: str | None = None) -> list[str]:
 
 
 def _found(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
-    """What lies at `path`; every link on the way is looked at before it is followed."""
+    """The object at `path`. Every link on the way is checked before it is followed."""
     h5py = required("h5py", "arrays")
     node = tree
     for part in path.split("/"):
@@ -142,7 +142,8 @@ def _found(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
 
 
 def _head(dataset: Any, path: str) -> Head:
-    """Shape and dtype of a dataset of numbers, which reads nothing but its own file. Raises InvalidInput."""
+    """Shape and dtype of a dataset of numbers. Raises InvalidInput for a dataset that holds no numbers, or that reads
+    another file."""
     if dataset.is_virtual or dataset.external:
         raise InvalidInput(f"holds {path!r} with its elements in other files, which are not read", "array")
     dtype, shape = dataset.dtype, dataset.shape
@@ -156,8 +157,8 @@ def _head(dataset: Any, path: str) -> Head:
 
 
 def _check_chunk(dataset: Any, path: str, nbytes: int) -> None:
-    """Raise InvalidInput where the library would hold more of a chunk at a time than is decoded here. A chunk that
-    nothing was done to is read in part."""
+    """Raise InvalidInput where the library would have to hold a chunk that is larger than the limit for decoding. A
+    chunk without filters has no limit, because it is read in parts."""
     if nbytes > MOST_CHUNK_BYTES and dataset.id.get_create_plist().get_nfilters():
         raise InvalidInput(
             f"holds {path!r} in chunks of {nbytes:,} bytes, and at most {MOST_CHUNK_BYTES:,} are decoded at a time"
@@ -165,7 +166,7 @@ def _check_chunk(dataset: Any, path: str, nbytes: int) -> None:
 
 
 def _offset(dataset: Any, dtype: "np.dtype[Any]") -> int | None:
-    """Where the elements begin in the file, if they lie there one behind another as they are in memory."""
+    """The offset of the elements in the file, if they lie there contiguously and as they are in memory; else None."""
     h5py = required("h5py", "arrays")
     layout = dataset.id.get_create_plist().get_layout()
     same = dataset.id.get_type() == h5py.h5t.py_create(dtype, logical=True)

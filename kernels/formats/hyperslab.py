@@ -17,10 +17,9 @@ class Range:
 
 
 def hyperslab(ranges: Sequence[Range], shape: Sequence[int]) -> tuple[slice, ...]:
-    """What `ranges` select of an array of `shape`, a slice for each axis with 0 ≤ start ≤ stop; axes without a range
-    are whole.
-
-    Raises InvalidInput naming "select" where an index lies outside of its axis: Python would leave such indices out.
+    """The part of an array of `shape` that `ranges` select: a slice for each axis with 0 ≤ start ≤ stop. Axes without a
+    range are whole. Raises InvalidInput naming "select" where an index lies outside of its axis, where Python would
+    leave such indices out without an error.
     """
     if len(ranges) > len(shape):
         raise InvalidInput(f"has {len(shape)} axes, and select names {len(ranges)}", "select")

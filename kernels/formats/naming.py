@@ -11,8 +11,8 @@ _MOST_LETTERS = 300
 
 
 def chosen_name(wanted: str | None, names: Sequence[str], what: str, field: str = "array") -> str:
-    """`wanted`, or the only one of `names`. Raises InvalidInput naming `field`, whose message lists what there is, the
-    names that are most like `wanted` first; `what` is "an array" or "a column"."""
+    """`wanted`, or the only name in `names`. Raises InvalidInput naming `field`. Its message lists `names`, and those
+    that are most like `wanted` come first; `what` is "an array" or "a column"."""
     noun = what.rsplit(maxsplit=1)[-1]
     if wanted is not None and wanted in names:
         return wanted
@@ -30,7 +30,8 @@ def chosen_name(wanted: str | None, names: Sequence[str], what: str, field: str 
 
 @contextmanager
 def damaged(why: str, *errors: type[Exception]) -> Iterator[None]:
-    """Tell any of `errors`, which a library raises of a file's contents, as InvalidInput; `why` begins the message."""
+    """Turn any of `errors`, which a library raises for a file's contents, into InvalidInput; `why` begins the
+    message."""
     try:
         yield
     except InvalidInput:

@@ -1,5 +1,5 @@
-"""Members of .npz archives: those that are stored are read like a .npy file, at their place in the archive, and those
-that are compressed in order."""
+"""Members of .npz archives. A stored member is read like a .npy file, at its place in the archive; a compressed member
+is read in order."""
 
 import struct
 import zipfile
@@ -33,7 +33,8 @@ _SUFFIX = ".npy"
 
 
 class _Bounded:
-    """A file that refuses to read more at once than a directory may be long: an archive may claim any length."""
+    """A file that refuses to read more bytes at once than a directory may have, because an archive may claim a
+    directory of any length."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -48,9 +49,9 @@ class _Bounded:
 
 
 def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> Elements:
-    """The selected elements of one array of an archive. `file` may be closed afterwards, but for its descriptor.
-
-    Raises InvalidInput naming "array" where there is no such member, or where several are there and none is named.
+    """The selected elements of one array of an archive. `file` may be closed afterwards, but its descriptor must stay
+    open. Raises InvalidInput naming "array" where the archive has no such member, or where it has several members and
+    none is named.
     """
     with damaged("is not a whole .npz archive", *_FAULTS):
         archive = archive_in(file)
@@ -72,8 +73,8 @@ def archive_in(file: BinaryIO) -> zipfile.ZipFile:
 
 
 def heads(file: BinaryIO) -> Iterator[tuple[str, Head | None, int]]:
-    """The arrays of an archive with their heads (None of one that is not of numbers), and the bytes that they take in
-    it. Raises InvalidInput."""
+    """The arrays of an archive with their heads (None for an array that does not hold numbers), and the bytes that they
+    take in the archive. Raises InvalidInput."""
     with damaged("is not a whole .npz archive", *_FAULTS):
         archive = archive_in(file)
         for name in members(archive):
@@ -130,9 +131,9 @@ def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selecte
                 parts = _rows(packed, head, selected, row)
             for part in parts:
                 whole_part = ArraySource(part)
-                for at in range(0, part.size, _BLOCK_BYTES):  # in another order each element is copied
+                for at in range(0, part.size, _BLOCK_BYTES):  # another order of the elements needs a copy of each
                     yield whole_part.read(at, min(at + _BLOCK_BYTES, part.size))
-            while packed.read(_BLOCK_BYTES):  # to its end, where its checksum is
+            while packed.read(_BLOCK_BYTES):  # read to the end of the member, because its checksum is there
                 pass
 
     return SequentialSource(dtype, pieces, prod(shape), shape=shape)
@@ -158,7 +159,7 @@ def _rows(packed: Any, head: Head, selected: tuple[slice, ...], row: int) -> Ite
 
 
 def read_whole(packed: Any, nbytes: int) -> NDArray[np.uint8]:
-    """The next `nbytes` of a member, read a part at a time. Raises InvalidInput where it ends before."""
+    """The next `nbytes` of a member, read a part at a time. Raises InvalidInput where the member ends before."""
     out = np.empty(nbytes, np.uint8)
     view, filled = out.data, 0
     while filled < nbytes:

@@ -27,7 +27,7 @@ _BUFFER_BYTES = 1 << 22
 
 def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
     """The elements of a column. Row groups whose statistics exclude all their rows are not read. Raises InvalidInput,
-    and what pyarrow raises of a damaged file."""
+    and the errors that pyarrow raises for a damaged file."""
     dataset = required("pyarrow.dataset", "tables")
     check_footer(file)
     fragment = dataset.ParquetFileFormat().make_fragment(random_access(file))
@@ -53,13 +53,13 @@ def _source(file: BinaryIO, metadata: Any, groups: Sequence[int], reading: Readi
 
 
 class _Table:
-    """The row groups `groups` of a file, which threads read one or several at a time."""
+    """The row groups `groups` of a file. A thread reads one row group at a time, or several small ones."""
 
     def __init__(self, file: BinaryIO, metadata: Any, reading: Reading, groups: Sequence[int]) -> None:
         self._file, self._metadata, self._reading = file, metadata, reading
         self._own = local()
         at = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
-        columns = [at[name] for name in reading.columns if name in at]  # what is nested lies at other paths
+        columns = [at[name] for name in reading.columns if name in at]  # nested columns have other paths
         self._groups = [
             _Group.of(metadata.row_group(group), group, at.get(reading.column), columns) for group in groups
         ]
@@ -69,12 +69,13 @@ class _Table:
         known = reading.rows is None and None not in nulls
         self.rows = sum(group.rows for group in self._groups)
         self.count = self.rows - sum(null or 0 for null in nulls) if known else None
-        # All of a column in a row group is in memory at once, unless it is read a part at a time.
+        # A row group that is read whole has all of its column in memory at once, so a large one is read a part at a
+        # time.
         large = max((group.nbytes for group in self._groups), default=0) * usable_cores() > AHEAD_BYTES
         self._buffer_bytes = _BUFFER_BYTES if large else 0
 
     def sections(self, tally: Tally) -> Iterator[Section]:
-        """Small row groups that lie one behind another are one section."""
+        """The sections of the file. Neighbouring small row groups make one section."""
         start: int | None = None if self.count is None else 0
         run: list[_Group] = []
         for group in self._groups:
@@ -107,8 +108,8 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A row group: its number, its rows, how many of them give no element, None where that is not known, and the bytes
-    of the columns that are read."""
+    """A row group: its number, its number of rows, how many of them give no element (None where that is not known), and
+    the bytes of the columns that are read."""
 
     number: int
     rows: int

@@ -1,4 +1,5 @@
-"""Which rows of a table are reduced: conditions on columns, each value typed exactly as its column is.
+"""Conditions on columns that select the rows of a table. Each value in a condition is converted exactly to the type of
+its column.
 
 As in SQL, a condition on a null is neither true nor false, and a row stays only if its condition is true.
 """
@@ -34,7 +35,7 @@ _COMPARED: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A column beside a value; `op` is one of ==, !=, <, <=, >, >=."""
+    """A comparison of a column with a value; `op` is one of ==, !=, <, <=, >, >=."""
 
     column: str
     op: str
@@ -86,7 +87,7 @@ def columns_of(condition: Condition) -> set[str]:
 
 def expression(condition: Condition, schema: Any) -> Any:
     """The condition as an expression of pyarrow, on rows of `schema`. Raises InvalidInput naming "filter" where a
-    column is not there, or where its type does not hold a value."""
+    column does not exist, or where its type does not hold a value."""
     compute = required("pyarrow.compute", "tables")
     match condition:
         case Joined(all=every, of=parts):
@@ -106,7 +107,7 @@ def expression(condition: Condition, schema: Any) -> Any:
         field = field.cast(kind)
     values = condition.values if isinstance(condition, IsIn) else (condition.value,)
     if pyarrow.types.is_floating(kind) and any(_needs_float64(value, kind) for value in values):
-        kind = pyarrow.float64()  # holds the column's values, too, so that the comparison is exact
+        kind = pyarrow.float64()  # this type holds the column's values, too, so that the comparison is exact
         field = field.cast(kind)
     scalars = [_scalar(name, kind, value) for value in values]
     if isinstance(condition, IsIn):
@@ -123,7 +124,7 @@ def _needs_float64(value: Value, kind: Any) -> bool:
 
 
 def _scalar(name: str, kind: Any, value: Value) -> Any:
-    """`value` as `kind` has it. Raises InvalidInput where that is another value, or none."""
+    """`value` converted to the type `kind`. Raises InvalidInput where `kind` does not hold exactly this value."""
     pyarrow = required("pyarrow", "tables")
     types = pyarrow.types
     refusal = InvalidInput(f"holds column {name!r} as {kind}, which does not hold {_shown(value)}", _FIELD)

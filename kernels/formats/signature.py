@@ -23,7 +23,7 @@ class Format(Enum):
 
     @property
     def tabular(self) -> bool:
-        """Whether it holds a table; what is packed holds text."""
+        """Whether a file of this format holds a table. A compressed file holds text."""
         return self not in (Format.NPY, Format.NPZ, Format.HDF5, Format.NETCDF3)
 
 
@@ -47,7 +47,7 @@ _PACKED = (".gz", ".zst", ".zstd")
 
 
 def delimiter_of(name: str) -> str:
-    """What stands between the columns of a text file that is called `name`: a tab in .tsv and .tab, or else a comma."""
+    """The delimiter between the columns of a text file that is called `name`: a tab in .tsv and .tab, else a comma."""
     return "\t" if _unpacked(name).endswith((".tsv", ".tab")) else ","
 
 
@@ -64,12 +64,13 @@ def _unpacked(name: str) -> str:
 
 
 def format_of(file: BinaryIO) -> Format | None:
-    """The format that `file` begins like, None if it is none of those known; the file is left at its beginning."""
+    """The format that the first bytes of `file` name, None if they name no known format. The file is left at its
+    beginning."""
     file.seek(0)
     first = file.read(16)
     known = next((kind for signature, kind in _SIGNATURES if first.startswith(signature)), None)
     at = 512
-    while known is None and at <= _MOST_USER_BLOCK:  # HDF5 may begin behind a block of its user's own
+    while known is None and at <= _MOST_USER_BLOCK:  # HDF5 may begin behind a block that belongs to the application
         file.seek(at)
         known = Format.HDF5 if file.read(len(_HDF5)) == _HDF5 else None
         at *= 2

@@ -1,6 +1,6 @@
 """Columns of tables: Parquet, Arrow (IPC files, Feather version 2, and streams), CSV and TSV.
 
-The named column and those of the row filter are read, batch after batch. A column of an Arrow file that lies there as
+The named column and the columns of the row filter are read, batch after batch. A column that lies in an Arrow file as
 it is in memory is read at its place.
 """
 
@@ -34,8 +34,8 @@ _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnWanted:
-    """What to read of a table. `dtype` and `delimiter` are for text: how the column is read, None to infer it, and what
-    stands between columns, None for a file that is no text."""
+    """What to read of a table. `dtype` and `delimiter` are for text. `dtype` is the dtype that the column is read as,
+    None to infer it; `delimiter` stands between columns, and is None for a file that is not text."""
 
     column: str | None = None
     rows: Condition | None = None
@@ -47,8 +47,8 @@ class ColumnWanted:
 def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     """The elements of a column. `file` must stay open while they are read in order.
 
-    Raises InvalidInput, whose field is "column", "filter" or "dtype" where one of these is at fault, and Unavailable
-    where pyarrow is not installed.
+    Raises InvalidInput, which names the field "column", "filter" or "dtype" where that field is at fault, and
+    Unavailable where pyarrow is not installed.
     """
     pyarrow = required("pyarrow", "tables")
     kind = format_of(file)
@@ -77,7 +77,8 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A column as it is found in a table of `schema`: its name, its dtype, which columns to read for it, and the
-    expression that rows must fulfil. Of `truths` the elements are read as truth values: whether each is a null."""
+    expression that rows must fulfil. With `truths`, the elements are read as truth values, which say whether each
+    element is a null."""
 
     column: str
     dtype: DType
@@ -103,19 +104,19 @@ class Reading:
 
     @property
     def keeps_nulls(self) -> bool:
-        """Whether nulls stand in their places, so that a part has as many elements as rows."""
+        """Whether nulls keep their places, so that a part has as many elements as rows."""
         return self.nulls is NullPolicy.PROPAGATE
 
     def of_nulls(self) -> "Reading":
-        """The same column, read as whether each element is a null."""
+        """The same column, read as truth values that say whether each element is a null."""
         return replace(self, dtype=DTYPES["bool"], meaning=None, truths=True)
 
     def indices(self, schema: Any) -> list[int]:
-        """Where the columns are in `schema`."""
+        """The indices of the columns in `schema`."""
         return [schema.get_field_index(column) for column in self.columns]
 
     def source(self, batches: Callable[[], Iterator[Any]], likely: int) -> SequentialSource:
-        """The elements of what the function `batches` begins to read: record batches with the columns."""
+        """The elements of the record batches with the columns, which the function `batches` begins to read."""
         tally = Tally()
         return SequentialSource(
             self.dtype,
@@ -128,12 +129,13 @@ class Reading:
         )
 
     def with_nulls(self, opened: "Callable[[Reading], SequentialSource]") -> Callable[[], SequentialSource] | None:
-        """What reads whether each element is a null, by way of `opened`; None where nulls are not kept."""
+        """The source of truth values that say whether each element is a null, which `opened` opens; None where nulls
+        are not kept."""
         return partial(opened, self.of_nulls()) if self.keeps_nulls and not self.truths else None
 
     def elements(self, batches: Iterator[Any], start: int, tally: Tally) -> Iterator[NDArray[Any]]:
-        """The column's values in record batches of which the first row that is reduced has the index `start`; `tally`
-        counts the nulls. Raises NullRefused where a null is refused, and InvalidInput where the file is damaged."""
+        """The column's values in record batches. The first row that is reduced has the index `start`; `tally` counts
+        the nulls. Raises NullRefused where a null is refused, and InvalidInput where the file is damaged."""
         pyarrow = required("pyarrow", "tables")
         with damaged("is damaged", pyarrow.ArrowException, OSError, ValueError):
             for batch in batches:
@@ -145,7 +147,7 @@ class Reading:
         pyarrow = required("pyarrow", "tables")
         column = batch.column(self.column)
         if pyarrow.types.is_dictionary(column.type):
-            column = column.dictionary_decode()  # a null in the dictionary is a null then
+            column = column.dictionary_decode()  # decoding makes a null in the dictionary a null of the column
         if self.truths:
             truths: NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
             return truths
@@ -161,7 +163,7 @@ class Reading:
 
 
 def dtype_of_column(name: str, kind: Any) -> DType:
-    """The dtype of a column of pyarrow's type `kind`. Raises InvalidInput where its values are no numbers that are
+    """The dtype of a column of pyarrow's type `kind`. Raises InvalidInput where its values are not numbers that can be
     reduced as they are."""
     pyarrow = required("pyarrow", "tables")
     inner = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
@@ -176,8 +178,8 @@ def dtype_of_column(name: str, kind: Any) -> DType:
 
 
 def meaning_of_column(kind: Any) -> Meaning | None:
-    """What the integers of a column of pyarrow's type `kind` stand for; None of a type whose values are numbers, or are
-    not reduced."""
+    """The meaning of the integers of a column of pyarrow's type `kind`; None for a type whose values are numbers, or
+    cannot be reduced."""
     types = required("pyarrow", "tables").types
     inner = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_decimal(inner):
@@ -216,7 +218,8 @@ def integers_of(name: str, column: Any) -> NDArray[np.int64]:
 
 
 def random_access(file: BinaryIO) -> Any:
-    """`file` as pyarrow reads it: by its descriptor, for a path could lead to another file by now."""
+    """`file` as pyarrow reads it. It is opened by its descriptor, because its path could lead to another file by
+    now."""
     if is_remote(file):
         return required("pyarrow", "tables").PythonFile(again(file), mode="r")
     return required("pyarrow", "tables").OSFile(f"/dev/fd/{file.fileno()}")
@@ -246,7 +249,7 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
 
 
 def _bit_width(kind: Any) -> int:
-    """Bits of an element, 0 where they differ."""
+    """The bits of an element, 0 where elements differ in their bits."""
     try:
         return int(kind.bit_width)
     except ValueError:
@@ -262,9 +265,8 @@ def _projected(open_ipc: Any, source: Any, reading: Reading) -> Any:
 
 def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
     """The column at its place in the file, if all of it lies there as it is in memory: not compressed, without nulls,
-    and no truth values, which take a bit each.
-
-    The file is mapped, and nothing of a batch is read but its head: the arrays that pyarrow makes tell where they are.
+    and no truth values, which take a bit each. The file is mapped, and only the head of each batch is read: the arrays
+    that pyarrow makes tell their addresses in the map.
     """
     pyarrow, ipc = required("pyarrow", "tables"), required("pyarrow.ipc", "tables")
     if reading.dtype is DTYPES["bool"] or reading.meaning is not None:

@@ -1,12 +1,12 @@
 """Columns of CSV and TSV files, which may be compressed by gzip or zstd.
 
 Blocks of lines are parsed apart, each by one thread, which also reads the block where the file is on this machine and
-is not compressed. Blocks end where lines end, without a look at quotes: as pyarrow does it, too, unless it is told that
-values hold line ends.
+is not compressed. Blocks end where lines end, even between quotes: pyarrow cuts text in the same way unless an option
+says that values hold line ends.
 
-Text has no dtypes. The first block of a column tells its dtype, or the request names it; a later value that the dtype
-does not hold is an error and never changes the dtype. An integer is a number without a point and without an exponent,
-and no integer is rounded: pyarrow would read one beyond int64 as the nearest float64.
+Text has no dtypes. The dtype of a column is inferred from its first block, or the request names it; a later value that
+the dtype does not hold is an error and never changes the dtype. An integer is a number without a point and without an
+exponent, and no integer is rounded: pyarrow would read one beyond int64 as the nearest float64.
 """
 
 import re
@@ -136,7 +136,7 @@ def _type_of(name: str, inferred: Any, chosen: str | None) -> Any:
 class TextFile:
     """A file of text, to be read from its beginning as often as needed. `names` are those of its columns.
 
-    Opening it raises what pyarrow raises of the text, and InvalidInput where a line is too long."""
+    Opening the file raises the errors that pyarrow raises for the text, and InvalidInput where a line is too long."""
 
     def __init__(self, file: BinaryIO, packed: Format | None, delimiter: str) -> None:
         csv = required("pyarrow.csv", "tables")
@@ -147,26 +147,26 @@ class TextFile:
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
-        # An empty line of a single column is a null; of several columns it is none of the table's rows.
+        # In a table of a single column an empty line is a null. In a table of several columns it is not a row.
         self._lines_are_rows = len(self.names) == 1
         self._parsing = csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=not self._lines_are_rows)
 
     def schema(self, columns: Sequence[str] | None = None) -> Any:
-        """The schema of pyarrow that the first block tells of the named columns, or of all. Raises what pyarrow raises
-        of the text, and InvalidInput where a line is too long."""
+        """The schema of pyarrow that is inferred from the first block, for the named columns or for all. Raises the
+        errors that pyarrow raises for the text, and InvalidInput where a line is too long."""
         pyarrow, text = required("pyarrow", "tables"), self._beginning(_FIRST_BYTES, lines=2)
         if columns is not None and (short := _end_of_lines(bytes(text[:_INFERRED_BYTES]))):
-            with suppress(pyarrow.ArrowInvalid):  # the whole text says it better
+            with suppress(pyarrow.ArrowInvalid):  # reading the whole text gives a better message
                 schema = self._schema_in(text[:short], columns, at_once=True)
                 if all(map(pyarrow.types.is_floating, schema.types)):
-                    return schema  # no number further down makes a float another dtype, as it does an integer
+                    return schema  # later numbers turn no floats into another dtype
         try:
             return self._schema_in(text, columns, at_once=False)
-        except pyarrow.ArrowInvalid:  # a line is longer than a part, or wrong: one thread can tell which row is wrong
+        except pyarrow.ArrowInvalid:  # of a wrong line a single thread can tell the row
             return self._schema_in(text, columns, at_once=True)
 
     def _beginning(self, most: int, lines: int = 1) -> memoryview:
-        """The first lines of the text: `most` bytes at most, and more only where so few lines are longer."""
+        """The first lines of the text: `most` bytes at most, or more where the first lines alone are longer."""
         for length in (most, _FIRST_BYTES):
             text: bytes = self._stream().read(length)
             if len(text) < length:
@@ -177,7 +177,7 @@ class TextFile:
         raise _line_too_long()
 
     def _schema_in(self, text: memoryview, columns: Sequence[str] | None, *, at_once: bool) -> Any:
-        """The schema of the columns, None for all, as `text` tells it, parsed at once or by several threads."""
+        """The schema of the columns (None for all) that is inferred from `text`, which one thread or several parse."""
         pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
         part = len(text) + 1 if at_once else _INFERRED_BYTES
         reading = csv.ReadOptions(use_threads=part < len(text), block_size=part)
@@ -192,7 +192,8 @@ class TextFile:
 
     @staticmethod
     def _converting(types: dict[str, Any]) -> Any:
-        """How the columns that `types` names are converted, all where it names none; a type of None is inferred."""
+        """How the columns that `types` names are converted, or all columns where it names none. A type of None is
+        inferred."""
         return required("pyarrow.csv", "tables").ConvertOptions(
             include_columns=list(types),
             column_types={name: kind for name, kind in types.items() if kind is not None},
@@ -222,7 +223,7 @@ class TextFile:
             yield _in_memory(rest)
 
     def _block(self, file: FileBytes, at: int) -> memoryview:
-        """The lines that begin at the byte `at` or up to a block's length behind it."""
+        """The lines that begin at the byte `at` or behind it, within the length of a block."""
         start = self._line_from(file, at)
         stop = self._line_from(file, at + self.block_bytes)
         memory: bytearray | None = getattr(self._own, "memory", None)
@@ -246,14 +247,14 @@ class TextFile:
             is_last = at - 1 + len(text) == self._size
             if is_last or near > _FIRST_BYTES:
                 end = text.find(b"\r") + 1
-                if end and (end < len(text) or is_last):  # behind a \r at the end of what was read may come its \n
+                if end and (end < len(text) or is_last):  # behind a last \r a \n may follow, unread
                     return at - 1 + end
                 if is_last:
                     return self._size
         raise _line_too_long()
 
     def _parsed(self, number: int, block: memoryview, types: dict[str, Any]) -> Any:
-        """The columns that `types` names, of the block with this number: a table."""
+        """The columns that `types` names in the block with this number, as a table."""
         pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
         names = self.names if number else None
         reading = csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names)
@@ -263,7 +264,7 @@ class TextFile:
             raise pyarrow.ArrowInvalid(self._by_rows_of_the_file(str(error), number)) from None
 
     def batches(self, types: dict[str, Any]) -> Iterator[Any]:
-        """Record batches of the columns that `types` names, of the whole file in order; threads parse the next blocks
+        """Record batches of the columns that `types` names, of the whole file in order. Threads parse the next blocks
         meanwhile. Raises as `exact`."""
         threads = usable_cores()
         with ThreadPoolExecutor(threads, "decode") as pool:
@@ -284,10 +285,8 @@ class TextFile:
 
     def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an
-        integer, and what pyarrow raises of the text.
-
-        Only a float beyond the integers that its format holds can have rounded one: the text is looked at again only
-        where a block has such a float."""
+        integer, and the errors that pyarrow raises for the text. Only a float above the integers that its format holds
+        exactly can be a rounded integer. So the text is looked at again only where a block has such a float."""
         lines = block()
         if not lines:
             return
@@ -304,14 +303,14 @@ class TextFile:
         yield from table.to_batches()
 
     def _by_rows_of_the_file(self, error: str, number: int) -> str:
-        """An error of the block with this number, which counts the rows of that, with the row of the file."""
+        """An error in the block with this number, with the row of the file in place of the row of the block."""
         before = sum(bytes(block()).count(b"\n") for block in islice(self.blocks(), number))
         return _ROW.sub(lambda match: f"Row #{int(match[1]) + before:,}", error)
 
 
 def _even_blocks(size: int, threads: int) -> int:
-    """The bytes of a block where each thread parses as many blocks: with one block more than that, all other threads
-    would wait for it in the end."""
+    """The bytes of a block, chosen so that all threads parse the same number of blocks. With one block more, all other
+    threads would wait for it at the end."""
     rounds = max(1, -(-size // (threads * _BLOCK_BYTES)))
     return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
 
@@ -325,7 +324,8 @@ def _end_of_lines(text: bytes, stop: int | None = None) -> int:
     stop = len(text) if stop is None else stop
     if stop <= 0:
         return 0
-    return text.rfind(b"\n", 0, stop) + 1 or text.rfind(b"\r", 0, stop - 1) + 1  # behind a last \r may come its \n
+    # Behind a last \r a \n may follow, unread.
+    return text.rfind(b"\n", 0, stop) + 1 or text.rfind(b"\r", 0, stop - 1) + 1
 
 
 def _line_too_long() -> InvalidInput:
@@ -333,15 +333,15 @@ def _line_too_long() -> InvalidInput:
 
 
 def _beyond(column: Any, precision: int) -> NDArray[np.intp]:
-    """The rows of finite floats beyond the integers that a significand of `precision` bits holds."""
+    """The rows of finite floats above the integers that a significand of `precision` bits holds exactly."""
     values, bound = column.to_numpy(), 2.0**precision
-    if values.size and -bound < values.min() and values.max() < bound:  # not true where there is a NaN
+    if values.size and -bound < values.min() and values.max() < bound:  # false where the maximum is a NaN
         return np.empty(0, np.intp)
     return np.flatnonzero(np.isfinite(values) & (np.abs(values) >= bound))
 
 
 def _check(name: str, words: Any, values: NDArray[Any], rows: NDArray[np.intp]) -> None:
-    """Raise InvalidInput if one of `rows` was an integer, and is another number as a float."""
+    """Raise InvalidInput if the text of one of `rows` is an integer that a float changed."""
     for row in rows:
         word = words[int(row)].as_py().strip()
         if _INTEGER.fullmatch(word) and int(word) != int(values[row]):

@@ -1,8 +1,8 @@
 """Arrays of Zarr hierarchies, versions 2 and 3, in folders and in zip archives.
 
 zarr-python decodes them: each thread asks for blocks of its own, and decodes their chunks itself. zarr-python reads
-through a store of ours, which follows no link and bounds what is read at a time. Only known codecs are taken: numcodecs
-has one that runs what a chunk says (pickle).
+through a store of this module, which follows no link and bounds the bytes that are read at a time. Only known codecs
+are taken, because a codec of numcodecs (pickle) runs code that a chunk contains.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     chunk_bytes = prod(chunk) * dtype.itemsize
     beside = min(zarr.config.get("async.concurrency"), _chunks_of_a_block(shape, chunk, most)) * chunk_bytes
     at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (most * dtype.itemsize + beside)))
-    # zarr's setting is that of the whole process: it is changed where one block is read at a time, and never else.
+    # zarr's setting holds for the whole process, so it is changed only where one block is read at a time.
     few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)} if beside > MOST_DECODED_BYTES else {}
     own = _OwnLoop()
 
@@ -90,7 +90,8 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
         def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
             with damaged(f"holds {path!r} that cannot be decoded", Exception):
                 with at_once, zarr.config.set(few) if few else nullcontext():
-                    # Of a place, chunks are asked for beside one another; files are read where they are decoded.
+                    # Chunks from a place are requested at the same time. Files are read by the thread that decodes
+                    # them.
                     part = array[block] if isinstance(folder, RemoteTree) else own.read(array, block)
                 yield missing.taken(ArraySource(part).read(0, part.size), start, tally)
 
@@ -129,7 +130,7 @@ class _OwnLoop(local):
             asyncio.get_running_loop()
         except RuntimeError:
             pass
-        else:  # a thread has one loop at a time: that of a notebook, for instance
+        else:  # the thread may have a running loop already, as in a notebook, and no thread can run two
             return array[block]
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -151,14 +152,14 @@ class _AtOnce(ThreadPoolExecutor):
 
 
 def _block_elements(shape: Sequence[int], chunk: Sequence[int], itemsize: int) -> int:
-    """How many elements a block has at most: as many as lie in the chunks beside one another where these are few, so
-    that no chunk is decoded for more than one block."""
+    """How many elements a block has at most: those of a whole row of neighbouring chunks where these are few, so that
+    no chunk is decoded for more than one block."""
     beside = chunk[0] * prod(shape[1:])
     return max(BLOCK_BYTES // itemsize, beside if 2 * beside * itemsize <= MOST_DECODED_BYTES else 1)
 
 
 def _chunks_of_a_block(shape: Sequence[int], chunk: Sequence[int], most: int) -> int:
-    """How many chunks a block of at most so many elements touches, about."""
+    """About how many chunks a block of at most this many elements touches."""
     row = prod(shape[1:]) or 1
     return -(-most // (chunk[0] * row)) * prod(-(-n // c) for n, c in zip(shape[1:], chunk[1:], strict=True))
 
@@ -206,7 +207,7 @@ def _metadata(folder: Tree, name: str) -> dict[str, Any]:
 
 
 def _check_codecs(folder: Tree, path: str) -> None:
-    """Raise InvalidInput where an array is encoded by a codec that is not known to do nothing but decode."""
+    """Raise InvalidInput where an array is encoded by a codec that may do more than decode."""
     second = _metadata(folder, f"{path}/.zarray")
     third = _metadata(folder, f"{path}/zarr.json")
     used = [*(second.get("filters") or ()), *filter(None, [second.get("compressor")]), *(third.get("codecs") or ())]
@@ -225,7 +226,8 @@ def _names_of(codecs: Iterable[Any]) -> Iterator[str]:
 
 
 def _attributes(array: Any) -> dict[str, Any]:
-    """The attributes; of version 2, in which xarray keeps `_FillValue` as the fill value, with that."""
+    """The attributes. For version 2 they include `_FillValue`, which xarray keeps there as the fill value of the
+    array."""
     attributes = dict(array.attrs)
     fill = array.fill_value
     if array.metadata.zarr_format == 2 and "_ARRAY_DIMENSIONS" in attributes and fill is not None:

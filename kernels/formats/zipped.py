@@ -1,4 +1,5 @@
-"""A Zarr hierarchy in a zip archive, as an upload has to be: files by their names, as those of a folder."""
+"""A Zarr hierarchy in a zip archive, which is the form of an upload. Its files are read by their names, as the files of
+a folder are."""
 
 import stat
 import zipfile
@@ -43,7 +44,7 @@ class ZippedTree(Tree):
         begin = max(0, size + start) if start < 0 else start
         length = max(0, min(size, size if stop is None else stop) - begin)
         packed = info.compress_type != zipfile.ZIP_STORED
-        if (size if packed else length) > most:  # what is packed is unpacked from its beginning
+        if (size if packed else length) > most:  # a compressed member can only be read from its beginning
             raise InvalidInput(f"holds {name!r} with {length:,} bytes, and at most {most:,} are read at a time")
         with self._archive.open(info) as member:
             member.seek(begin)

@@ -67,7 +67,7 @@ class PlaceFold:
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
-        self._best: tuple[bool, float, int] | None = None  # sorts NaN first, then by value, then by index
+        self._best: tuple[bool, float, int] | None = None  # the key sorts NaN first, then by value, then by index
         self.count = 0
 
     def add(self, start: int, part: NDArray[Any]) -> None:

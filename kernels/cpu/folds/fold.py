@@ -1,4 +1,4 @@
-"""What every fold can do: read an array piece by piece, in any order, and merge with others."""
+"""The interface of every fold: it reads an array piece by piece, in any order, and merges with other folds."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
@@ -13,11 +13,11 @@ P_contra = TypeVar("P_contra", contravariant=True)
 
 
 class Fold(Protocol[P_contra]):
-    """A reduction under way. One serves one thread; the order of pieces and merges does not change its value."""
+    """A reduction under way. A fold serves one thread. The order of pieces and merges does not change its value."""
 
     @property
     def count(self) -> int:
-        """How many elements entered: all that were added, without the NaNs where the policy is OMIT."""
+        """How many elements were added, without the NaNs where the policy is OMIT."""
         ...
 
     def add(self, start: int, part: P_contra) -> None:
@@ -28,11 +28,12 @@ class Fold(Protocol[P_contra]):
         ...
 
     def merge(self, other: Self) -> None:
-        """Take in all that `other`, a fold of the same op, dtype and policy, took in."""
+        """Take in all elements that `other` took in, a fold of the same op, dtype and policy."""
         ...
 
     def value(self) -> Value:
-        """The value over the elements so far, at least one; InvalidInput where it has none."""
+        """The value of the elements so far, of which there is at least one. Raises InvalidInput where they have no
+        value."""
         ...
 
     def state(self) -> ExactState | None:

@@ -1,4 +1,5 @@
-"""Ops whose value is an integer of its own: how many elements are not zero, and the product of integers."""
+"""Ops whose value is an integer without an exact state: the number of elements that are not zero, and the product of
+integers."""
 
 import math
 from collections.abc import Mapping
@@ -63,7 +64,8 @@ _PIECE = 256
 
 
 class ProductFold:
-    """A Python integer. The fold gives it up once it is too large, unless an element is zero."""
+    """The product as a Python integer. The fold stops multiplying once the product is too large, unless an element is
+    zero."""
 
     def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
         assert not dtype.is_float, "float products round"

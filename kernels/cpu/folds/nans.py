@@ -20,8 +20,8 @@ def is_nan(part: NDArray[Any], dtype: DType) -> NDArray[np.bool_]:
 
 
 def refuse_nan(start: int, part: NDArray[Any], dtype: DType, what: str = "element") -> None:
-    """Raise InvalidInput naming the index of the first NaN of `part`, whose first element has index `start`; `what` is
-    what to call an element."""
+    """Raise InvalidInput naming the index of the first NaN of `part`, whose first element has index `start`; the
+    message calls an element `what`."""
     nans = is_nan(part, dtype)
     if nans.any():
         raise InvalidInput(f"{what} {start + int(nans.argmax())} is NaN, and nan_policy is raise", "nan_policy")
@@ -32,7 +32,7 @@ def widened(part: NDArray[Any], dtype: DType) -> NDArray[Any]:
     if not dtype.is_float or dtype.itemsize >= 4:
         return part
     width = 8 * dtype.itemsize
-    if dtype.max_exponent == DTYPES["float32"].max_exponent:  # its bits are the first ones of a float32
+    if dtype.max_exponent == DTYPES["float32"].max_exponent:  # its 16 bits are the upper half of a float32
         return (part.view(f"uint{width}").astype(np.uint32) << (32 - width)).view(np.float32)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return part.astype(np.float32)

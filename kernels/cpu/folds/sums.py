@@ -50,7 +50,8 @@ class SumFold:
         return value_of(self._op, self.state(), self._op.result_dtype(self._dtype))
 
     def state(self) -> ExactState:
-        if self._whole is None:  # it is asked for several times, and to make it takes longer than few elements do
+        # The state is asked for several times, and making it takes longer than adding a few elements.
+        if self._whole is None:
             own = self._accumulator.state()
             self._whole = own if self._merged is None else self._merged.merge(own)
         return self._whole
@@ -111,8 +112,8 @@ Pair = tuple[NDArray[Any], NDArray[Any]]
 
 
 class DotFold:
-    """An exact accumulator of products and the states merged into it. OMIT leaves out pairs in which either is NaN; a
-    product ∞ · 0 is NaN and stays."""
+    """An exact accumulator of products and the states merged into it. OMIT leaves out pairs in which either element is
+    NaN. The product ∞ · 0 is NaN and stays."""
 
     def __init__(self, op: Op, x: DType, y: DType, nan_policy: NanPolicy) -> None:
         self._op = op

@@ -1,1 +1,1 @@
-"""Reductions to many values: along axes, and by segments. `reducing` runs them, in the folds of the other files."""
+"""Reductions to many values: along axes, and by segments. `reducing` runs them; the other modules are its folds."""

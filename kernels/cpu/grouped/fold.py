@@ -1,4 +1,5 @@
-"""What every fold to many values can do, and what it is given: the elements of a part, and what they belong to."""
+"""The interface of every fold to many values, and of its input: the elements of a part, and the values that they belong
+to."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +19,13 @@ Arrays = tuple[NDArray[Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupedPart:
-    """Elements, and what they belong to."""
+    """Elements, and the values of the result that they belong to."""
 
     arrays: Arrays
     groups: Sequence[Rows | Columns]
 
     def rows(self) -> Iterator[tuple[Rows, Arrays]]:
-        """All elements as rows; columns are turned."""
+        """The part with all elements as rows; columns are transposed."""
         for group in self.groups:
             if isinstance(group, Rows):
                 yield group, self.arrays
@@ -41,7 +42,7 @@ class GroupFold(Protocol):
         ...
 
     def merge(self, other: Self) -> None:
-        """Take in all that `other`, a fold of the same reduction, took in."""
+        """Take in all elements that `other` took in, a fold of the same reduction."""
         ...
 
     def values(self, counts: Index) -> list[Value | None]:
@@ -50,14 +51,14 @@ class GroupFold(Protocol):
 
 
 def present(values: Sequence[Value], counts: Index) -> list[Value | None]:
-    """The values that were found, None where no elements entered one."""
+    """The values, with None for a value that no elements entered."""
     if counts.all():
         return list(values)
     return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
 
 
 class Omitted:
-    """NaNs that are left out: how many of each value, and what stands in their place."""
+    """NaNs that are left out: their number for each value, and the number that replaces them."""
 
     def __init__(self, outputs: int, dtypes: Sequence[DType]) -> None:
         self.counts: Index = np.zeros(outputs, np.int64)

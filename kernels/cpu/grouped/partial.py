@@ -1,7 +1,6 @@
-"""Partial results of sums to many values: what each part of an array has added up, before anything is rounded.
-
-Partial results of the parts of an array are merged in any order and rounded once. They give the bits of the whole
-array, however it was cut.
+"""Partial results of sums to many values: the exact sums of each part of an array, before any rounding. The partial
+results of all parts are merged in any order and rounded once. They give the bits of the whole array, however it was
+cut.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +58,7 @@ class Digits:
         low, high = 0, limbs.shape[0] - 1
         while low < high and not limbs[low].any():
             low += 1
-        # The upper digits of a small negative number say no more than its sign does.
+        # The upper digits of a small negative number only repeat its sign.
         sign = limbs[high] >> 63
         if (limbs[high] == sign).all():
             while high > low and (limbs[high - 1] == (sign & _MASK)).all():
@@ -84,11 +83,11 @@ class Digits:
         return self.exponent + _DIGIT_BITS * int(self.digits.shape[0])
 
     def whole(self, dtype: "np.dtype[Any]") -> NDArray[Any] | None:
-        """The sums of integers as int64 or uint64, whichever `dtype` is; None where one of them may not fit."""
+        """The sums of integers in `dtype`, which is int64 or uint64; None where a sum may not fit."""
         place, rows = self.exponent // _DIGIT_BITS, list(self.digits)
         if self.exponent % _DIGIT_BITS or not 0 <= place < 2:
             return None
-        while len(rows) > 2 - place:  # what is above 64 bits may be nothing but the sign
+        while len(rows) > 2 - place:  # the digits above 64 bits may hold nothing but the sign
             sign = rows.pop()
             if not ((sign == 0) | (sign == -1)).all():
                 return None
@@ -109,7 +108,7 @@ class Digits:
 
 
 def _together(parts: Sequence[Digits]) -> tuple[int, int]:
-    """The lowest exponent, and how many limbs from it on have room for all parts and what is carried."""
+    """The lowest exponent, and how many limbs from that exponent on have room for all parts and the carries."""
     low = min(part.exponent for part in parts)
     return low, (max(part.end for part in parts) - low) // _DIGIT_BITS + 1
 
@@ -155,8 +154,8 @@ class PartialResults:
     def of(
         array: NDArray[Any], axes: tuple[int, ...], op: str, *, other: NDArray[Any] | None = None
     ) -> "PartialResults":
-        """What `array` adds up along `axes`, which stay with length 1. Raises InvalidInput for an op that adds nothing
-        up, or that needs another array."""
+        """The partial results of `array` along `axes`, which stay in the shape with length 1. Raises InvalidInput for
+        an op that adds nothing up, or that needs another array."""
         row = op_named(op)
         if not row.adds:
             raise InvalidInput(f"{op} adds nothing up and has no partial results", "op")
@@ -179,7 +178,8 @@ class PartialResults:
 
     @staticmethod
     def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
-        """All of `parts`, in any order. Raises InvalidInput where they are not parts of one reduction."""
+        """The merged partial results of `parts`, which may come in any order. Raises InvalidInput where they are not
+        parts of one reduction."""
         first = parts[0]
         for part in parts[1:]:
             if (part.op, part.result, part.shape) != (first.op, first.result, first.shape):
@@ -244,7 +244,7 @@ def _states(arrays: Sequence[NDArray[Any]], op: Op) -> list[ExactState]:
         pairs = pair_accumulator(*dtypes)
         pairs.add(*(_flat(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)))
         return [pairs.state()]
-    # The order of the elements is of no account: an array that is contiguous in any order is not copied.
+    # The order of the elements does not matter, so an array that is contiguous in any order is not copied.
     flat = _flat(arrays[0].T if arrays[0].flags.f_contiguous else arrays[0], dtypes[0])
     kinds = (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
     sums = [accumulator(dtypes[0], terms, magnitudes=op.magnitudes) for terms in kinds]
@@ -269,7 +269,7 @@ def _integer_sums(array: NDArray[Any], axes: tuple[int, ...]) -> Digits:
     else:
         low = (array & array.dtype.type(_MASK)).sum(axes, dtype=np.int64)
         limbs = [low, (array >> array.dtype.type(_DIGIT_BITS)).sum(axes, dtype=np.int64)]
-    # A digit above them takes what they carry.
+    # One more digit above them takes the carries.
     parts = np.stack([limb.reshape(-1) for limb in limbs] + [np.zeros(limbs[0].size, np.int64)] * 2)
     return Digits.of_limbs(Terms.VALUES, 0, parts, np.full(parts.shape[1], int(Flags.NOT_NEGATIVE_ZERO)))
 
@@ -322,7 +322,7 @@ def _slab(arrays: tuple[NDArray[Any], ...], along: AlongAxes, op: Op) -> list[Di
 def _windows(
     op: Op, dtypes: Sequence[DType], arrays: Sequence[NDArray[Any]], outputs: int
 ) -> list[tuple[int, int] | None]:
-    """The limbs that the sums of these elements need: few, where their exponents are close to each other."""
+    """The limbs that the sums of these elements need. They are few where the exponents are close to each other."""
     if arrays[0].size >= outputs * _LONG:
         return [None] * (2 if op.terms is Terms.MOMENTS else 1)
     low, high = zip(*map(_bounds, dtypes, arrays), strict=True)

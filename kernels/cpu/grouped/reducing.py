@@ -35,7 +35,7 @@ NUMPY = "numpy"
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """Operands that are reduced to many values: `source` is read as an array of `shape`, and so is the other one."""
+    """Operands that are reduced to many values: `source` and the other source are read as arrays of `shape`."""
 
     operands: Operands
     shape: tuple[int, ...]
@@ -50,8 +50,8 @@ class Grouped:
 def reduce_groups(
     asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None, *, states: bool = False
 ) -> GroupedReduction:
-    """Reduce exactly; with `states` the exact state of every value is given, too. Floats are not multiplied so;
-    `multiply_groups` does that.
+    """Reduce exactly; with `states` the result has the exact state of every value, too. The product of floats has no
+    exact fold; `multiply_groups` computes it.
 
     Raises InvalidInput naming "axis", "segments.offsets.…" or "source", and for a NaN where the policy is RAISE;
     OutOfMemory where the states of all values do not fit.
@@ -114,7 +114,8 @@ def _kernel(walk: Walk, op: Op, dtypes: Sequence[DType]) -> str:
 
 
 def _as_read(asked: Grouped, op: Op) -> tuple[tuple[Any, ...], bool]:
-    """The sources as they are best read, and whether that is by axes in reverse: in Fortran order as they lie."""
+    """The sources in the order in which they are best read, and whether their axes are reversed: arrays in Fortran
+    order are read as they lie in memory."""
     taken = asked.operands
     count = prod(asked.shape)
     sources = [taken.source] if taken.other is None else list(taken.both)
@@ -157,11 +158,11 @@ class _Pieces:
     def _size(self) -> int:
         if not all(isinstance(source, ArraySource) for source in self.sources):
             return MADE_PIECE
-        if isinstance(self.walk, AxisWalk) and not self.walk.in_rows:  # so that a column's limbs are met seldom
+        if isinstance(self.walk, AxisWalk) and not self.walk.in_rows:  # tall pieces touch a column's limbs less often
             return max(ARRAY_PIECE, min(self.walk.run * _TALL, _LARGEST_PIECE))
         if (
             isinstance(self.walk, AxisWalk) and self.walk.run < _SHORT_ROW
-        ):  # so that what rows belong to stays in a cache
+        ):  # small pieces keep the indices of values in a cache
             return max(1, ARRAY_PIECE // 8)
         return ARRAY_PIECE
 
@@ -192,7 +193,7 @@ class _Pieces:
 
 
 class _Taking:
-    """A fold that deals with NaNs before they are folded."""
+    """A fold that refuses or replaces NaNs before another fold takes the elements."""
 
     def __init__(
         self,
@@ -260,7 +261,7 @@ def _fold(
     *,
     keep: bool = False,
 ) -> Any:
-    """An empty fold of `op`; with `keep` one that can give the states of its values."""
+    """An empty fold of `op`. With `keep` the fold can give the states of its values."""
     dtypes = asked.dtypes
     if op.adds and dtypes[0].is_float:
         return FloatSums(op, dtypes, asked.operands.ddof, rounded, keep=keep)
@@ -319,7 +320,7 @@ def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Pro
 
 
 def compile_for(asked: Grouped, op: Op, *, states: bool = False) -> None:
-    """Have everything compiled or loaded that reductions like this one call: an element is reduced in every way."""
+    """Compile or load every function that reductions like this one call, by reducing an element in every layout."""
     ones = [np.ones(2, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
     zeros, edges = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     layouts: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]

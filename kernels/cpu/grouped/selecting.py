@@ -1,9 +1,9 @@
 """Ops of many values that select or test elements: extremes and their places, and what is counted.
 
 Elements are compared by keys: integers of their width that sort as the elements do. A float's key is its pattern, whose
-lower bits are turned over where the sign is set, so that keys sort −∞ … −0, +0 … ∞. For the largest element the key is
-turned over as a whole: only the least key is looked for. A NaN has the least key of all or, where NaNs are left out,
-the largest. A key is a value of the op again once this is undone.
+lower bits are turned over where the sign is set, so that keys sort −∞ … −0, +0 … ∞. For the largest element all bits of
+the key are turned over, so that all ops look for the least key. A NaN has the least key of all or, where NaNs are left
+out, the largest. Undoing these steps turns a key into a value of the op again.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Keys:
         self.none = most
 
     def numbers(self) -> tuple[int, int, int]:
-        """What every key is turned over by, the key of a NaN, and the key of no element."""
+        """The mask by which every key is turned over, the key of a NaN, and the key that stands for no element."""
         return int(self._flip), int(self._of_nan), int(self.none)
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:

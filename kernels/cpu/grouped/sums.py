@@ -1,6 +1,6 @@
 """Sums and means, norms, variances and dot products to many values: exact states of all of them, each rounded once.
 
-A row that has all elements of its value is rounded where it is added, and needs no state.
+A row that holds all elements of its value is rounded as soon as it is added, and needs no state.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ class FloatSums:
         windows: Sequence[tuple[int, int] | None] | None = None,
         keep: bool = False,
     ) -> None:
-        """With `windows`, one for each kind of terms, no row is rounded where it is added: other parts of its value are
-        elsewhere. A window is the exponent of the first limb and how many limbs there are, None is all of them. With
-        `keep` no row is rounded so either, because its state is asked for."""
+        """With `windows`, one for each kind of terms, no row is rounded as soon as it is added, because other parts of
+        its value are elsewhere. A window is the exponent of the first limb and the number of limbs; None stands for all
+        limbs. With `keep` no row is rounded early either, because its state is wanted."""
         self._op = op
         self._ddof = ddof
         self._result = result_dtype(op, *dtypes)
@@ -86,8 +86,8 @@ class FloatSums:
         return [limbs.resolved() for limbs in self._limbs]
 
     def states(self, counts: Index) -> list[StateColumn]:
-        """The states of all values, for each kind of terms; `counts` are the numbers of elements. They are asked for
-        before the values, whose rounding spoils the sums."""
+        """The states of all values, for each kind of terms; `counts` are the numbers of elements. Call this before
+        asking for the values, because rounding them spoils the sums."""
         return [encoded(*limbs, counts) for limbs in self.limbs()]
 
     def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
@@ -115,7 +115,8 @@ class FloatSums:
 
 
 def _places(outputs: Index) -> Index | slice:
-    """The same places, as a slice where they are neighbours: one of many values costs less so."""
+    """The same places, as a slice where they are neighbours: a slice of many values costs less than an array of
+    indices."""
     first, last = int(outputs[0]), int(outputs[-1]) + 1
     return slice(first, last) if last - first == outputs.size and (np.diff(outputs) == 1).all() else outputs
 
@@ -148,7 +149,7 @@ class LimbSums:
         origin, limbs = window or (ORIGIN[terms], levels.LIMBS)
         adjusted = origin
         self._shape = outputs, limbs
-        self._limbs = np.zeros((0, limbs), np.int64)  # until something is added
+        self._limbs = np.zeros((0, limbs), np.int64)  # no limbs until an element is added
         self._flags = np.zeros(outputs, np.int64)
         self.used = np.zeros(outputs, np.bool_)
         self.touched = False
@@ -207,7 +208,8 @@ class LimbSums:
             call(words[0], rows.bounds, rows.outputs, self._read, self._squares, *common, *self._space)
 
     def add_columns(self, group: Columns, flat: NDArray[Any]) -> bool:
-        """Add the columns of one block without turning them, if that can be done: of values and magnitudes."""
+        """Add the columns of one block without transposing them, and return whether that was possible. It is possible
+        for values and magnitudes."""
         if self._squares:
             return False
         first = int(group.outputs[0])

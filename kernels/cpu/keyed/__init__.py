@@ -1,1 +1,2 @@
-"""Reductions by key on a CPU: `keys` numbers the groups, `reducing` adds columns to them by the folds of the others."""
+"""Reductions by key on a CPU. `keys` numbers the groups, and `reducing` adds columns to the groups by the folds of the
+other modules."""

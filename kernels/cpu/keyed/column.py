@@ -1,4 +1,4 @@
-"""One column of values under way: the folds that its ops need, each of them once, and the values they come to."""
+"""A column that is being reduced: each fold that its ops need, once, and the values that the folds give."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -49,7 +49,8 @@ class ColumnFold:
         self._absent = Counts()
 
     def add(self, start: int, cells: Cells, ids: Numbers, groups: int) -> None:
-        """Take in the elements of rows from `start` on. Raises InvalidInput where one is NaN and none may be."""
+        """Take in the elements of rows from `start` on. Raises InvalidInput where an element is NaN and the policy is
+        RAISE."""
         missing = cells.missing
         if self._nan_policy is not NanPolicy.PROPAGATE:
             nans = is_nan(cells.elements, self._dtype)
@@ -68,7 +69,7 @@ class ColumnFold:
             fold.add(start, cells.elements, ids, groups)
 
     def merge(self, other: "ColumnFold", ids: Numbers, groups: int) -> None:
-        """Take in all that `other` took in, whose group g is ids[g] here."""
+        """Take in all elements that `other` took in. Group g of `other` is group ids[g] of this column."""
         for name, fold in self._folds.items():
             fold.merge(other._folds[name], ids, groups)
         self._absent.merge(other._absent, ids, groups)
@@ -83,7 +84,7 @@ class ColumnFold:
         return self.counts(groups) + self._absent.counts(groups)
 
     def column(self, asked: Aggregation, groups: int, min_count: int, *, keep: bool = False) -> GroupColumn:
-        """The values of groups 1 … `groups`; with `keep` with their exact states."""
+        """The values of groups 1 … `groups`; with `keep`, their exact states, too."""
         op, counts = asked.op, self.counts(groups).copy()
         missing = counts < needed_count(asked, min_count)
         values = self._values(asked, op.result_dtype(self._dtype), groups, np.where(missing, 0, counts))
@@ -146,5 +147,5 @@ def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin]) ->
 
 
 def ops_by_fold(ops: Iterator[Op]) -> dict[str, Op]:
-    """For each fold that these ops need, one of the ops that need it."""
+    """Each fold that these ops need, with an op that needs it."""
     return {name: op for op in ops for name in fold_names(op)}

@@ -1,7 +1,6 @@
-"""Numbers of keys: equal keys of one column, or of several, get one number, from 1 on in the order of their coming.
-
-Keys come as arrays of pyarrow. A table of numbers serves one thread; the keys of another thread
-are numbered again in it.
+"""Numbers of keys. Equal keys of one column, or of several, get the same number. Numbers count from 1 on, in the order
+in which keys appear. Keys come as arrays of pyarrow. Each thread has a table of numbers of its own; where two tables
+are merged, the keys of one are numbered again in the other.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,8 @@ _SMALL_TABLE = 1 << 16
 
 
 class _Integers:
-    """The numbers of int64 keys: looked up in a table over their range while that is narrow, then by hash."""
+    """The numbers of int64 keys. They are looked up in a table over the range of the keys while the range is narrow,
+    and by hash afterwards."""
 
     def __init__(self) -> None:
         from warpfold.kernels.cpu.keyed import loops
@@ -72,7 +72,7 @@ class _Integers:
         return ids
 
     def _covers(self, least: int, most: int) -> bool:
-        """Whether the table has a place for keys from `least` to `most`, once it has grown."""
+        """Make the table grow for keys from `least` to `most`, and return whether it has a place for them."""
         assert self._table is not None, "asked only of a table"
         if self._least <= least and most < self._least + self._table.size:
             return True
@@ -81,7 +81,7 @@ class _Integers:
         width = most - least + 1
         if width > min(_MOST_TABLE, max(_SMALL_TABLE, _TABLE_ROWS * self._rows)):
             return False
-        if self.count:  # so that it does not grow with every part
+        if self.count:  # with room to spare, so that the table does not grow with every part
             room = min(width, _MOST_TABLE - width)
             least, width = (least - room, width + room) if least < self._least else (least, width + room)
             least = max(least, -(1 << 63))
@@ -150,8 +150,8 @@ class _Whole:
 
 
 class _Words:
-    """A column of strings, or of a dictionary. Its keys are numbered as they come in dictionaries; what a dictionary
-    holds and no row has gets no number."""
+    """A column of strings, or of a dictionary. Its keys are numbered in the order of the dictionaries. An entry of a
+    dictionary that no row uses gets no number."""
 
     def __init__(self, kind: Any, *, keep_nulls: bool) -> None:
         pyarrow = required("pyarrow", "tables")
@@ -212,7 +212,7 @@ class _Words:
 
 
 class KeyTable:
-    """The numbers of keys of columns of these types of pyarrow, which `frames.check_key` has judged."""
+    """The numbers of keys of columns of these types of pyarrow. `frames.check_key` has accepted the types."""
 
     def __init__(self, kinds: Sequence[Any], *, keep_nulls: bool) -> None:
         from warpfold.kernels.cpu.keyed import loops
@@ -261,7 +261,7 @@ def sorted_order(keys: Sequence[Any]) -> NDArray[np.int64]:
     last."""
     pyarrow, compute = required("pyarrow", "tables"), required("pyarrow.compute", "tables")
     if len(keys) == 1 and pyarrow.types.is_integer(keys[0].type) and not keys[0].null_count:
-        return np.argsort(keys[0].to_numpy())  # no two keys are equal
+        return np.argsort(keys[0].to_numpy())  # no two keys are equal, so that the sort need not be stable
     names = [str(number) for number in range(len(keys))]
     sorted_by = [(name, "ascending") for name in names]
     order = compute.sort_indices(pyarrow.Table.from_arrays(list(keys), names), sorted_by)

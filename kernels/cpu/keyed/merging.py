@@ -27,7 +27,7 @@ from warpfold.kernels.state_tables import StatesOf, TableOfStates, terms_of
 
 def merge_tables(tables: Sequence[StatesTable], plan: MergePlan, progress: Progress | None) -> GroupTable:
     """Add up the states of equal keys. Raises InvalidInput with the field of the table that is at fault or
-    "max_groups", what reading raises, and OutOfMemory."""
+    "max_groups", the errors of reading, and OutOfMemory."""
     began = time.perf_counter()
     for table in tables[1:]:
         table.check_like(tables[0])
@@ -94,7 +94,7 @@ class _Merging:
         return numbers
 
     def _place(self, table: StatesTable, keys: Sequence[Any], rows: int) -> Index:
-        """Where the values with these indices stand in the array."""
+        """The places of the values with these indices in the array."""
         assert self._shape is not None, "the values are an array"
         if any(key.null_count for key in keys):
             raise InvalidInput("has a null for an index", table.field)
@@ -157,7 +157,7 @@ class _Merging:
 
 
 def _as_first(key: Any, kind: Any) -> Any:
-    """A column of keys of the type that the first table has: strings may come as another type of strings."""
+    """A column of keys in the type of the first table, because strings may come as another type of strings."""
     types = required("pyarrow", "tables").types
     if key.type.equals(kind):
         return key
@@ -187,7 +187,7 @@ def column_of_states(each: StatesOf, sums: Sequence[MergedStates], groups: int, 
 
 
 def _finished(each: StatesOf, sums: Sequence[MergedStates], groups: int, counts: Index) -> NDArray[Any]:
-    """The values of groups that have elements; anything where `counts` has 0."""
+    """The values of groups. A group for which `counts` has 0 gets an arbitrary value."""
     from warpfold.kernels.cpu.windows import nearest
 
     op = OPS[each.op]

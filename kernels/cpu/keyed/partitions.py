@@ -1,5 +1,5 @@
-"""Partitions of rows that are reduced by key: what the rows of one add to each group, and the table that all make
-together. Sums come as exact states and are rounded once, so that any partitions give the bits of the whole table."""
+"""Partitions of rows that are reduced by key: the partial result of each partition, and the table that all partitions
+make together. Sums are exact states and are rounded once, so that any partitions give the bits of the whole table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +26,8 @@ _ROW_BITS = 46
 
 @dataclass(frozen=True, slots=True)
 class PartialTable:
-    """What the rows of a partition, or of several, add to groups: the keys of each group, the place of its first row
-    among all rows, how many rows it has, and a column for each aggregation. `dtypes` are those of the elements,
+    """The partial result of the rows of one partition, or of several: the keys of each group, the place of its first
+    row among all rows, its number of rows, and a column for each aggregation. `dtypes` are those of the elements,
     `labels` the names of their columns, and `dropped` says how many rows had a null key."""
 
     key_names: tuple[str, ...]
@@ -41,13 +41,13 @@ class PartialTable:
 
     @property
     def nbytes(self) -> int:
-        """About what it takes on its way."""
+        """About how many bytes the table takes in a message."""
         arrays = (self.firsts, self.sizes, *self.keys, *self.columns)
         return sum(int(array.nbytes) for array in arrays)
 
     @staticmethod
     def merged(parts: "Sequence[PartialTable]", plan: GroupPlan) -> "PartialTable":
-        """All of `parts` together. Raises InvalidInput, StateError and OutOfMemory."""
+        """The merged partial results of `parts`. Raises InvalidInput, StateError and OutOfMemory."""
         merging = MergedTable(plan)
         for part in parts:
             merging.add(part)
@@ -57,15 +57,15 @@ class PartialTable:
 def reduce_rows(
     backend: KeyedBackend, source: KeyedSource, plan: GroupPlan, number: int, progress: Progress | None = None
 ) -> tuple[GroupTable, PartialTable]:
-    """Reduce the rows of partition `number`: a table that tells how that went, and what the rows add to their groups.
-    Raises a KernelError, and what `progress` raises."""
+    """Reduce the rows of partition `number`; returns a table that describes the reduction, and the partial result.
+    Raises a KernelError, and the errors of `progress`."""
     meaning = next((each for each in source.meanings if each is not None), None)
     if meaning is not None:
         raise InvalidInput(f"groups on a Dask cluster take no {meaning.name} so far; give the backend cpu", "backend")
     if plan.null_policy is NullPolicy.PROPAGATE:
         source, plan = with_columns_of_nulls(source, plan)
     asked = list(plan.aggregations)
-    beside: dict[int, int] = {}  # the aggregation that gives the elements of one that gives places
+    beside: dict[int, int] = {}  # the aggregation that gives the elements at the places that argmin or argmax gives
     for at, each in enumerate(plan.aggregations):
         if each.op.places:
             beside[at] = len(asked)
@@ -138,16 +138,19 @@ class MergedTable:
     def _check_like(self, part: PartialTable, known: list[Any], kinds: list[Any]) -> None:
         assert self._first is not None, "a table came before"
         if kinds != known:
-            said = [", ".join(map(str, each)) for each in (kinds, known)]
-            raise InvalidInput(f"a partition has keys of {said[0]}, and another of {said[1]}: all need one type", "by")
-        if part.dtypes != self._first.dtypes:
-            said = [", ".join(each) for each in (part.dtypes, self._first.dtypes)]
+            listed = [", ".join(map(str, each)) for each in (kinds, known)]
             raise InvalidInput(
-                f"a partition has columns of {said[0]}, and another of {said[1]}: all need one dtype", "aggregations"
+                f"a partition has keys of {listed[0]}, and another of {listed[1]}: all need one type", "by"
+            )
+        if part.dtypes != self._first.dtypes:
+            listed = [", ".join(each) for each in (part.dtypes, self._first.dtypes)]
+            raise InvalidInput(
+                f"a partition has columns of {listed[0]}, and another of {listed[1]}: all need one dtype",
+                "aggregations",
             )
 
     def partial(self) -> PartialTable:
-        """What was merged so far, as that of a single partition."""
+        """The partial result of all rows that were merged so far."""
         assert self._first is not None, "a table came before"
         assert self._keys is not None, "and it has keys"
         groups = self._keys.count

@@ -1,5 +1,5 @@
-"""Reduces by key: rows are read once, part by part on all cores; each thread numbers the keys that it meets and adds
-elements to its own groups, which are put together at the end as exact integers."""
+"""Reduces by key. Rows are read once, part by part on all cores. Each thread numbers the keys that it meets, and adds
+elements to its own groups. At the end the groups of all threads are merged as exact integers."""
 
 import time
 from collections.abc import Iterator
@@ -51,8 +51,8 @@ def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) ->
 
 
 def compile_for(source: KeyedSource, plan: GroupPlan) -> None:
-    """Have everything compiled or loaded that reductions like this one call: rows over few exponents and over many are
-    reduced in two parts, a short one and one that has many rows of each group."""
+    """Compile or load every function that reductions like this one call. To do so, rows over few exponents and rows
+    over many are reduced, each in two parts: a short part, and a part that has many rows of each group."""
     pyarrow = required("pyarrow", "tables")
     keys = [_sample(pyarrow, kind) for kind in source.key_types]
     spreads = {dtype: [1e-30, 1.0, 1e30] for dtype in source.dtypes if dtype.is_float and dtype.max_exponent > 100}
@@ -93,7 +93,7 @@ Places = tuple[dict[str, LevelOrigin], ...]
 
 
 def _places(source: KeyedSource, plan: GroupPlan) -> Places:
-    """For each column and fold, where the sums of all threads lie."""
+    """For each column and fold, the places of the levels that all threads share."""
     return tuple({name: LevelOrigin() for name in ops} for ops in _ops(source, plan))
 
 
@@ -133,7 +133,7 @@ class _Pieces:
 
 
 def described_states(source: KeyedSource, plan: GroupPlan, dropped: int) -> TableOfStates:
-    """What the columns of a table of states by `plan` are."""
+    """The description of the columns of a table of states by `plan`."""
     values = []
     for asked in plan.aggregations:
         dtype = source.dtypes[asked.column]

@@ -60,7 +60,8 @@ class KeyedExtremes:
         self._best[ids] = np.minimum(best, theirs)
 
     def values(self, groups: int) -> NDArray[Any]:
-        """The elements, or their rows, of groups 1 … `groups`; of a group without elements, anything."""
+        """The selected elements, or their rows, of groups 1 … `groups`. A group without elements gets an arbitrary
+        value."""
         self._hold(groups + 1)
         if self._op.places:
             return self._where[1 : groups + 1]
@@ -111,7 +112,7 @@ class Counts:
         self._counts: Index = np.zeros(1, np.int64)
 
     def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
-        """Count the elements of `array`, or the rows `ids` where it is empty."""
+        """Count the elements of `array` by group, or the rows `ids` where `array` is empty."""
         self._counts = grown(self._counts, groups + 1)
         self._loops.count_rows(ids, self._counts)
 
@@ -138,7 +139,8 @@ class KeyedProducts:
             self._folds.append(ProductFold(self._op, self._dtype, NanPolicy.PROPAGATE))
 
     def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
-        """Multiply the elements of `array`, shape (n,), which are sorted by group first."""
+        """Multiply the elements of `array`, shape (n,), into the products of their groups. Elements are sorted by group
+        first."""
         self._hold(groups)
         order = np.argsort(ids, kind="stable")
         edges = np.searchsorted(ids[order], np.arange(1, groups + 2))

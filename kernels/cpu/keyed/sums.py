@@ -51,14 +51,14 @@ def grown(array: NDArray[Any], count: int) -> NDArray[Any]:
 
 @dataclass
 class LevelOrigin:
-    """Where the levels of a column lie: at 2**(base + PLACES · k) for some k, which the first thread decides that has
-    an element other than 0."""
+    """The places of the levels of a column: 2**(base + PLACES · k) for some k. The first thread that has an element
+    other than 0 decides the base."""
 
     base: int | None = None
     lock: Lock = field(default_factory=Lock)
 
     def decided(self, wanted: int) -> int:
-        """The base, which is `wanted` if none was decided."""
+        """The base. It becomes `wanted` if no thread has decided it yet."""
         with self.lock:
             self.base = wanted if self.base is None else self.base
             return self.base
@@ -122,7 +122,7 @@ class KeyedFloatSums:
             self._add(errors, ids, groups, 0)
 
     def _add(self, elements: NDArray[Any], ids: Numbers, groups: int, weight: int) -> None:
-        """Add elements that the levels hold, each of which counts `weight`."""
+        """Add elements that the levels hold. Each element counts `weight`."""
         anchors = np.array([self._anchor_at(self._unit + self._apart * level) for level in range(self._levels)])
         elements, two, done = readable(elements, elements.dtype), self._levels == 2, 0
         if groups <= _FEW_GROUPS and elements.size >= _EACH * groups:
@@ -146,8 +146,8 @@ class KeyedFloatSums:
         return first <= least and most < end
 
     def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers) -> NDArray[Any]:
-        """`x` with 0 for every element outside of the levels, which is added to limbs. The levels are put, or made
-        more, where too many elements are outside."""
+        """`x` with 0 for every element outside of the levels, which is added to limbs. Where too many elements are
+        outside, the levels are placed first, or levels are added."""
         magnitudes = words & np.iinfo(words.dtype).max
         finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
         outside = self._outside(words)
@@ -173,7 +173,8 @@ class KeyedFloatSums:
         return self._times * (low - self._bias - self._fraction), self._times * (high - self._bias + 1)
 
     def _widen(self, lowest: int, highest: int) -> None:
-        """Put the levels where they hold 2**lowest … 2**highest, or the upper part of that. Levels in use stay."""
+        """Place the levels so that they hold 2**lowest … 2**highest, or the upper part of that range. Levels in use
+        stay."""
         span, step = highest - lowest, self._apart
         if not self._decided:
             room = (2 if span <= 2 * step else _MOST_LEVELS) * step - span
@@ -197,7 +198,7 @@ class KeyedFloatSums:
             self._respace(self._unit - step * below, _MOST_LEVELS)
 
     def _respace(self, unit: int, levels: int) -> None:
-        """Have `levels` levels from `unit` on, among them those that there are."""
+        """Change to `levels` levels from `unit` on, which include all present levels."""
         if (unit, levels) == (self._unit, self._levels):
             return
         state = np.zeros((self._state.shape[0], levels + 2), np.int64)
@@ -244,14 +245,14 @@ class KeyedFloatSums:
         wild = np.flatnonzero(other._slots[:count])
         if wild.size:
             self._slots = grown(self._slots, size)
-            here = ids[wild]
-            new = here[self._slots[here] == 0]
+            wild_groups = ids[wild]
+            new = wild_groups[self._slots[wild_groups] == 0]
             self._slots[new] = np.arange(self._used + 1, self._used + 1 + new.size, dtype=np.int32)
             self._used += new.size
             self._limbs = grown(self._limbs, self._used + 1)
             for sums in (self, other):
                 self._keyed.resolve_all(sums._limbs)
-            self._limbs[self._slots[here]] += other._limbs[other._slots[wild]]
+            self._limbs[self._slots[wild_groups]] += other._limbs[other._slots[wild]]
 
     def rounded(self, groups: int, *, mean: bool, form: tuple[int, int, int]) -> NDArray[np.float64]:
         """The sums, or means, of groups 1 … `groups`, rounded once to `form`; 0 where a group has no elements."""

@@ -1,4 +1,5 @@
-"""The true value, rounded once: any order, any number of threads, any length, the same bits."""
+"""The strategy that rounds the true value once. It gives the same bits for any order of the elements and any number of
+threads."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -69,7 +70,8 @@ class ExactCpuStrategy(CpuStrategy):
 
 
 def strategy() -> ExactCpuStrategy:
-    """The row of the catalogue: every op with a fold, and dot; but no products of floats, which round."""
+    """The row of the catalogue. It has every op that has a fold, and dot; products of floats are missing, because they
+    round at every step."""
     folded = [op.name for op in OPS.values() if op.fold in FOLDS or op.sources == 2]
     rounded = [op.name for op in OPS.values() if op.rounds and not op.adds]
     floats = [row.name for row in DTYPES.values() if row.is_float]

@@ -1,4 +1,4 @@
-"""NumPy as a strategy: one call over the whole array in memory, with NumPy's order of additions and its overflow."""
+"""NumPy as a strategy: one call reduces the whole array in memory, with NumPy's order of additions and its overflow."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -80,8 +80,8 @@ def _stages(operands: Operands, load_s: float, reduce_s: float) -> Stages:
 
 
 def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:
-    """Bytes that the call takes for a source: the source itself unless it is in memory, and NumPy's intermediate
-    arrays."""
+    """The bytes of memory that the call needs for a source: the source itself unless it is in memory, and NumPy's
+    intermediate arrays."""
     dtype = source.dtype
     own = 0 if isinstance(source, ArraySource) else 1
     widening = 1 if dtype.is_float else 8 // dtype.itemsize
@@ -93,7 +93,8 @@ def _bytes(source: Source, op: Op, nan_policy: NanPolicy) -> int:
 def _pairs(
     x: NDArray[Any], y: NDArray[Any], operands: Operands, nan_policy: NanPolicy
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both arrays, but with the policy OMIT only where neither is NaN; InvalidInput for a NaN where it is RAISE."""
+    """Both arrays. With the policy OMIT, pairs with a NaN are left out. Raises InvalidInput for a NaN where the policy
+    is RAISE."""
     first, second = (operand.dtype for operand in operands.both)
     if first.is_float and nan_policy is NanPolicy.RAISE:
         refuse_nan(0, x, first)

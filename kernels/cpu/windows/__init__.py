@@ -1,6 +1,5 @@
-"""Exact sums of floats, compiled: what `kernels.exact.portable` defines, at the speed of the memory.
-
-`levels` says how. Importing this package loads Numba, so that it is imported where something is added up.
+"""Exact sums of floats, compiled: they compute what `kernels.exact.portable` defines, at the speed of the memory.
+`levels` explains the method. Importing this package loads Numba, so it is imported only where elements are added.
 """
 
 from warpfold.kernels.cpu.windows.float32 import add_float32, add_float32_products

@@ -1,6 +1,5 @@
-"""Exact sums as C functions that DuckDB calls for an aggregate, compiled: they need no interpreter and no lock of it.
-
-A callback finds the functions of DuckDB that it calls by their names, which `compiled` makes known to the linker.
+"""Exact sums as C functions that DuckDB calls for an aggregate, compiled. They need neither the interpreter nor its
+lock. A callback calls functions of DuckDB by their names, which `compiled` makes known to the linker.
 """
 
 from collections.abc import Mapping
@@ -40,7 +39,7 @@ _VALUES, _PRODUCTS = scattered.VALUES, scattered.PRODUCTS
 
 
 class Elements(IntEnum):
-    """What the rows hold: float64, int64 or uint64."""
+    """The type of the elements in the rows: float64, int64 or uint64."""
 
     FLOATS = 0
     SIGNED = 1
@@ -48,7 +47,8 @@ class Elements(IntEnum):
 
 
 class Adds(IntEnum):
-    """What an aggregate adds up. A state is of values, of products, or for MOMENTS both, one behind the other."""
+    """The terms that an aggregate adds up. A state is of values or of products. For MOMENTS it is both, one behind the
+    other."""
 
     VALUES = 0
     MAGNITUDES = 1
@@ -58,7 +58,7 @@ class Adds(IntEnum):
 
 
 def extra_info(adds: Adds, elements: Elements) -> int:
-    """What DuckDB keeps for the callbacks as the extra information of an aggregate."""
+    """The extra information of an aggregate, which DuckDB keeps for the callbacks."""
     return int(adds) << 2 | int(elements)
 
 

@@ -2,7 +2,8 @@
 
 A block of rows is read twice from the cache, row after row, so that a vector register holds elements of neighbouring
 columns. The first pass bounds the exponents of every column, and the second adds two levels (`levels`), whose anchors
-are the column's own. A column that is wider than that, or holds NaN or an infinity, is gathered and added by itself.
+are the column's own. A column whose exponents need more than two levels, or that holds NaN or an infinity, is gathered
+and added by itself.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional

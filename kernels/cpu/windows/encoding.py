@@ -1,5 +1,5 @@
-"""The bytes of very many exact states, compiled: what `kernels.exact.encoding` defines, a state in a few tens of
-nanoseconds.
+"""The bytes of very many exact states, compiled: the encoding that `kernels.exact.encoding` defines, in a few tens of
+nanoseconds a state.
 
 States are written from limbs and read into limbs: digits of 32 bits in int64, of which the last has the sign.
 """
