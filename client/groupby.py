@@ -13,7 +13,7 @@ from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable
 from warpfold.client.models import Job
-from warpfold.contract.fields import BackendName, Priority
+from warpfold.contract.fields import GroupsBackendName, Priority
 from warpfold.kernels.extras import install
 
 T = TypeVar("T")
@@ -30,7 +30,8 @@ class GroupByOptions(TypedDict, total=False):
     min_count: int
     max_groups: int
     nan_policy: str
-    backend: BackendName
+    backend: GroupsBackendName
+    partitions: int
     states: bool
     fingerprint: bool
     timeout_s: float

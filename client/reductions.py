@@ -18,7 +18,7 @@ from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceArrayResult, ReduceResult
 from warpfold.client.uploads import ArrayContent, EarlyJob
-from warpfold.contract.fields import BackendName, Priority
+from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
@@ -37,7 +37,8 @@ class Options(TypedDict, total=False):
     from `array` on say what is read of a file that is given as a Path or a URL (docs/sources.md)."""
 
     strategy: str
-    backend: BackendName
+    backend: ReduceBackendName
+    partitions: int
     nan_policy: str
     ddof: int
     states: bool

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from warpfold.client import local
 from warpfold.client.cli import output
+from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
@@ -59,6 +60,8 @@ warpfold reduce 'runs/*.npy' --op max
 
 warpfold reduce 's3://bucket/run-*.zarr' --array temp
 
+warpfold reduce 's3://bucket/run-*.npy' --backend dask --partitions 64
+
 warpfold reduce samples.npy --local"""
 
 _JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
@@ -88,7 +91,8 @@ def reduce(
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
     other: Annotated[str | None, typer.Option(help="The second array of dot.")] = None,
     strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
-    backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    backend: Backend = None,
+    partitions: Partitions = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
     axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
@@ -124,7 +128,9 @@ def reduce(
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
     name of its file.
     """
-    options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
+    options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof} | {
+        "partitions": checked_partitions(partitions, backend)
+    }
     options["fingerprint"] = True if fingerprint and not locally else None
     options["states"] = _checked_states(states, by, axis or segments, locally=locally)
     chosen = {name: value for name, value in options.items() if value is not None}

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from warpfold.client.api import Client
 from warpfold.client.cli import batches, output
+from warpfold.client.cli.backends import Backend, Partitions
 from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
@@ -74,7 +75,8 @@ def submit(
     kind: Annotated[str | None, typer.Option(help="Of job.", show_default="reduce")] = None,
     op: Annotated[str | None, typer.Option(help="`warpfold ops` lists them.")] = None,
     strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
-    backend: Annotated[str | None, typer.Option(help="cpu, cuda or auto.")] = None,
+    backend: Backend = None,
+    partitions: Partitions = None,
     generate: Annotated[str | None, typer.Option(metavar="DISTRIBUTION", help="Elements to be made.")] = None,
     n: Annotated[int | None, typer.Option("--n", min=0, help="How many to make.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of what is made.")] = None,
@@ -99,7 +101,8 @@ def submit(
     fit a pattern, and the specs of a .jsonl file are one batch, of which all jobs are accepted or none; its id is
     printed. A webhook is then that of the batch.
     """
-    options = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "priority": priority}
+    options = {"kind": kind, "op": op, "strategy": strategy, "backend": backend, "partitions": partitions}
+    options["priority"] = priority
     source = _source(generate=generate, n=n, seed=seed, values=values, path=path, dataset=dataset, dtype=dtype)
 
     def completed(read: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from warpfold.client import (
     ExactState,
     JobFailed,
     ReduceResult,
+    Refused,
 )
 
 LARGE = np.random.default_rng(5).standard_normal(30_000)
@@ -85,6 +86,17 @@ def test_an_array_of_zarr_is_reduced_as_it_lies(client: Client, tmp_path: Path) 
     assert client.reduce(array).value == 66.0
     along: Any = client.reduce(array, axis=0)
     assert along.tolist() == [12.0, 15.0, 18.0, 21.0]
+
+
+def test_a_reduction_goes_to_a_cluster_in_so_many_partitions(client: Client) -> None:
+    for segments in (None, 100):
+        job = client.submit_reduce(LARGE, backend="dask", partitions=3, segments=segments)
+        assert (job.spec["backend"], job.spec["partitions"]) == ("dask", 3)
+        job.cancel()
+    with pytest.raises(Refused, match="partitions are for the backend dask"):
+        client.reduce([1.5], backend="cpu", partitions=3)
+    with pytest.raises(Refused, match="partitions are for the backend dask"):
+        client.groupby({"k": [1], "x": [1.5]}, "k", partitions=3).sum("x")
 
 
 def test_times_of_a_file_have_words_beside_their_integers(client: Client, tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ def test_the_table_is_written_to_a_file(shell: Shell) -> None:
         (("--column", "price", "--axis", "0"), "takes one file that is a table"),
         (("--column", "price", "-o", "x.npy"), "should end in .csv"),
         (("--column", "price", "--strategy", "numpy"), "groups have one strategy"),
+        (("--column", "price", "--op", "prod", "--backend", "dask"), "prod is not combined from partitions"),
+        (("--column", "price", "--backend", "dask", "--partitions", "200000"), "less than or equal to 100000"),
     ],
 )
 def test_what_is_wrong_is_said(shell: Shell, words: tuple[str, ...], message: str) -> None:

@@ -126,6 +126,14 @@ def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -
     assert (refused.code, "is a folder, but not a Zarr hierarchy" in _joined(refused.err)) == (2, True)
 
 
+def test_partitions_are_for_a_cluster(shell: Shell) -> None:
+    for words in ((), ("--backend", "cpu"), ("--local",), ("--by", "k", "--column", "x")):
+        refused = Shell(shell.folder).run("reduce", "samples.npy", "--partitions", "3", *words)
+        assert (refused.code, "--partitions: needs --backend dask" in _joined(refused.err)) == (2, True), refused
+    refused = shell.run("reduce", "samples.npy", "--op", "prod", "--backend", "dask", "--partitions", "3")
+    assert (refused.code, "  op: prod is not combined from partitions" in refused.err) == (4, True), refused
+
+
 def _joined(panel: str) -> str:
     """What a panel says, without its frame and its line breaks."""
     return " ".join(panel.replace("│", " ").split())

@@ -37,6 +37,10 @@ time_limit_s: 0.05
             ("--path", "x.npy", "--strategy", "exact", "--backend", "cpu"),
             {"kind": "reduce", "strategy": "exact", "backend": "cpu", "source": {"type": "path", "path": "x.npy"}},
         ),
+        (
+            ("--dataset", "ab", "--backend", "dask", "--partitions", "64"),
+            {"kind": "reduce", "backend": "dask", "partitions": 64, "source": {"type": "dataset", "id": "ab"}},
+        ),
         (("--dataset", "ab"), {"kind": "reduce", "source": {"type": "dataset", "id": "ab"}}),
         (
             ("--kind", "benchmark", "--set", "sizes=[1, 2]", "--set", "data.seed=3", "--tag", "a:b:c"),

@@ -1,0 +1,21 @@
+"""The options that say where a job runs, which `reduce` and `submit` share."""
+
+from typing import Annotated
+
+import typer
+
+Backend = Annotated[
+    str | None,
+    typer.Option(help="auto, cpu or cuda; gang: all GPUs of a machine; dask: the workers of a Dask cluster."),
+]
+Partitions = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="With --backend dask: cut the elements into at most N partitions."),
+]
+
+
+def checked_partitions(partitions: int | None, backend: str | None) -> int | None:
+    """The number of partitions. Raises BadParameter where it is given for another backend than dask."""
+    if partitions is not None and backend != "dask":
+        raise typer.BadParameter("needs --backend dask", param_hint="--partitions")
+    return partitions
