@@ -175,16 +175,22 @@ def _found(data: object, to: DType | None) -> Array:
         return _of_list(data, to)
     if isinstance(data, _INTEGERS + _FLOATS + _RATIOS):
         return _of_list([data], to)
-    array = np.asarray(data) if isinstance(data, range) else _offered(data)
+    array = np.asarray(data) if isinstance(data, range) else offered(data)
     if isinstance(array, list):
         return _of_list(array, to)
-    if isinstance(array, np.ma.MaskedArray):  # NumPy would reduce what the mask hides
-        raise TypeError("a masked array is ambiguous: pass its `.compressed()` elements or its `.filled(value)`")
-    array = np.atleast_1d(array)
+    array = unmasked(array)
     if array.dtype.kind == "O":
         made = _of_list(array.reshape(-1).tolist(), to)
         return made.reshape(array.shape) if made.size == array.size else made  # each object may be a list itself
     return _checked(data, array, to)
+
+
+def unmasked(array: Any) -> Array:
+    """An array of one dimension or more. Raises TypeError for a masked one, of which NumPy would reduce what the mask
+    hides."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("a masked array is ambiguous: pass its `.compressed()` elements or its `.filled(value)`")
+    return np.atleast_1d(array)
 
 
 def _checked(data: object, array: Array, to: DType | None) -> Array:
@@ -299,8 +305,9 @@ def _offers(kind: type) -> bool:
     return any(hasattr(kind, name) for name in names) and not issubclass(kind, np.generic)
 
 
-def _offered(data: Any) -> Any:
-    """What NumPy can take of `data`, on the host: an array, or a list of Python objects."""
+def offered(data: Any) -> Any:
+    """What NumPy can take of `data`, on the host: an array, or a list of Python objects. Raises TypeError for what is
+    no array."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(data, torch.Tensor):
         return _of_torch(torch, data)
@@ -320,7 +327,7 @@ def _offered(data: Any) -> Any:
 
 
 def _of_torch(torch: Any, data: Any) -> Array:
-    tensor = data.detach().cpu().contiguous()
+    tensor = data.detach().cpu().resolve_conj().resolve_neg().contiguous()
     if tensor.dtype == torch.bfloat16:  # NumPy has no name for it
         bits: Array = tensor.view(torch.int16).numpy()
         return bits.view(ml_dtypes.bfloat16)

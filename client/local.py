@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.client.arrays import alike, as_kept, policy_of
+from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
+from warpfold.client.as_files import AsFile, as_file, elements_here
 from warpfold.client.packages import installed
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
@@ -22,7 +24,7 @@ from warpfold.kernels.meant import meaning_of
 from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
-from warpfold.kernels.ops import NanPolicy, Op, empty_value, op_named
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements, gathered, shape_of
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import AUTO, EXACT
@@ -47,9 +49,22 @@ def reduce(
     compute.
     """
     nulls = policy_of(null_policy, places=op_named(op).places)
-    array, with_it = (as_kept(data, None, nulls), None) if other is None else alike(data, other)
-    first, second = ArraySource(array), None if with_it is None else ArraySource(with_it)
-    return reduce_elements(first, op, other=second, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
+    data, other = as_file(data), None if other is None else as_file(other)
+    with ExitStack() as opened:
+        if other is None:
+            first, second = _elements(data, nulls, opened), None
+        elif isinstance(data, AsFile) or isinstance(other, AsFile):
+            first, second = (_elements(each, "raise", opened) for each in (data, other))
+        else:
+            first, second = map(ArraySource, alike(data, other))
+        return reduce_elements(first, op, other=second, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
+
+
+def _elements(data: object, nulls: Nulls, opened: ExitStack) -> Elements:
+    if isinstance(data, AsFile):
+        policy = NullPolicy.RAISE if nulls == "raise" else NullPolicy.OMIT
+        return opened.enter_context(elements_here(data, policy))
+    return ArraySource(as_kept(data, None, nulls))
 
 
 def reduce_elements(

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from warpfold.client import artefacts, jobs, uploads
 from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_of, policy_of
+from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged, ReduceArrayResult, ReduceResult
-from warpfold.client.uploads import ArrayContent, EarlyJob
+from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
@@ -93,6 +94,7 @@ def reduce(
     the sum is rounded once. Nulls of columns are left out and counted, unless the options say otherwise.
     """
     parts: list[Part] = []
+    data = as_file(data, dtype)
     propagate = options.get("null_policy") == NullPolicy.PROPAGATE
     if not is_file(data) and other is None:
         nulls, options = _nulls_of(op, options)
@@ -219,9 +221,12 @@ def submit(
 ) -> Steps[Job]:
     """Hand in the reduction of an array, or of two; `fields` of the spec name the axis or the segments, if there are
     any. Raises TypeError for columns that no dtype holds together."""
+    data, other = as_file(data, dtype), None if other is None else as_file(other, dtype)
     if other is not None and not is_file(data) and not is_file(other):
         data, other = alike(data, other, dtype)
         dtype = None
+    elif other is not None:
+        data, other = _beside_complex(data, other), _beside_complex(other, data)
     elif other is None and not is_file(data) and not fields:
         nulls, options = _nulls_of(op, options)
         data, dtype = as_kept(data, dtype, nulls), None
@@ -234,6 +239,14 @@ def submit(
         if job.status != "failed" or f"upload {job.spec['source']['id']}" not in (job.error or ""):
             return job
     return (yield from jobs.submit(made, key))
+
+
+def _beside_complex(data: object, other: object) -> object:
+    """`data` as floats, where it has numbers and stands beside complex ones."""
+    if not is_complex(other) or is_file(data):
+        return data
+    array = as_numpy(data)
+    return array if dtype_of(array.dtype).is_float else as_numpy(array, "float64")
 
 
 def _early(op: str, options: Options) -> EarlyJob | None:
@@ -270,18 +283,20 @@ def spec(
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}
-    for field, array in {"source": data, "other": other}.items():
-        if field == "source" or array is not None:
-            if of_files and not is_file(array):
-                raise TypeError(f"{', '.join(sorted(of_files))} are options of a file, and {field} is not a file")
+    for field, whole in {"source": data, "other": other}.items():
+        if field == "source" or whole is not None:
+            array = as_file(whole, dtype)
+            taken = {"null_policy"} if isinstance(array, AsFile) else OF_FILES if is_file(array) else set()
+            if refused := of_files.keys() - taken:
+                raise TypeError(f"{', '.join(sorted(refused))} are options of a file, and {field} is not a file")
             shaped = "axis" in fields
             made[field] = (yield from source(array, dtype, rehash=rehash, shaped=shaped, early=early)) | of_files
     return made | chosen | dict(fields)
 
 
 def is_file(data: object) -> bool:
-    """Whether data is a file: one of this machine, as a Path, or a URL that the service reads."""
-    return isinstance(data, Path) or (isinstance(data, str) and is_url(data))
+    """Whether data is a file: one of this machine, as a Path, what goes up as one, or a URL that the service reads."""
+    return isinstance(data, Path | AsFile) or (isinstance(data, str) and is_url(data))
 
 
 def source(
@@ -303,12 +318,25 @@ def source(
         kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:], early)
         tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
         return {"type": "dataset", "id": kept.id, **tabs}
+    held = as_file(data, dtype)
+    if isinstance(held, AsFile):
+        return (yield from _of_file(held, shaped=shaped))
     array = as_numpy(data, dtype)
     if array.size > MOST_VALUES:
         kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "", early)
         return {"type": "dataset", "id": kept.id}
     shape = {"shape": list(array.shape)} if shaped and array.ndim > 1 else {}
     return {"type": "values", "values": _values(array), "dtype": dtype_of(array.dtype).name, **shape}
+
+
+def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
+    """The source of an array or a column that goes up as a file, however small it is."""
+    if isinstance(held, ArrayAsFile):
+        content: uploads.Sendable = ArrayContent(held.array, shaped and held.array.ndim > 1)
+    else:
+        content = BytesContent(held.to_bytes())
+    kept = yield from uploads.upload(content, "")
+    return {"type": "dataset", "id": kept.id}
 
 
 def _values(array: NDArray[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from warpfold.client import jobs
 from warpfold.client.arrays import as_numpy
+from warpfold.client.as_files import ArrayAsFile, ColumnAsFile, as_file
 from warpfold.client.beside import Beside, Timed
 from warpfold.client.catalogue import whoami
 from warpfold.client.errors import WarpfoldError
@@ -21,7 +22,6 @@ from warpfold.client.models import Dataset, Job
 from warpfold.client.sent_files import Seen, SentFiles
 from warpfold.client.settings import sent_files_path
 from warpfold.contract.backoff import Backoff
-from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.npy import head_of, is_npy
 
 _PIECE = 256 << 10
@@ -54,32 +54,8 @@ class Sendable(Content, Protocol):
         """Remember one of these."""
 
 
-@dataclass(frozen=True)
-class ArrayContent:
-    """An array as the .npy file that it would be saved as, its elements in C order: of one dimension or, if `shaped`,
-    of its own. Most reductions do not ask for a shape, and the same elements are then sent once."""
-
-    array: NDArray[Any]
-    shaped: bool = False
-
-    @cached_property
-    def _elements(self) -> memoryview:
-        little = self.array.dtype.newbyteorder("<") if self.array.dtype.kind != "V" else self.array.dtype
-        return np.ascontiguousarray(self.array, dtype=little).reshape(-1).view(np.uint8).data
-
-    @cached_property
-    def _head(self) -> bytes:
-        return head_of(dtype_of(self.array.dtype), self.array.size, self.array.shape if self.shaped else None)
-
-    @property
-    def length(self) -> int:
-        return len(self._head) + len(self._elements)
-
-    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
-        if start < len(self._head):
-            yield self._head[start:]
-        for at in range(max(0, start - len(self._head)), len(self._elements), _PIECE):
-            yield self._elements[at : at + _PIECE]
+class _InMemory:
+    """What is no file has no name, and nothing of it is remembered."""
 
     @property
     def called(self) -> str:
@@ -93,6 +69,49 @@ class ArrayContent:
 
     def keep(self, *, digest: str | None = None, upload: str | None = None) -> None:
         pass
+
+
+@dataclass(frozen=True)
+class ArrayContent(_InMemory):
+    """An array as the .npy file that it would be saved as, its elements in C order: of one dimension or, if `shaped`,
+    of its own. Most reductions do not ask for a shape, and the same elements are then sent once."""
+
+    array: NDArray[Any]
+    shaped: bool = False
+
+    @cached_property
+    def _elements(self) -> memoryview:
+        little = self.array.dtype.newbyteorder("<") if self.array.dtype.kind != "V" else self.array.dtype
+        return np.ascontiguousarray(self.array, dtype=little).reshape(-1).view(np.uint8).data
+
+    @cached_property
+    def _head(self) -> bytes:
+        return head_of(self.array.dtype, self.array.size, self.array.shape if self.shaped else None)
+
+    @property
+    def length(self) -> int:
+        return len(self._head) + len(self._elements)
+
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
+        if start < len(self._head):
+            yield self._head[start:]
+        for at in range(max(0, start - len(self._head)), len(self._elements), _PIECE):
+            yield self._elements[at : at + _PIECE]
+
+
+@dataclass(frozen=True)
+class BytesContent(_InMemory):
+    """A file in memory."""
+
+    data: memoryview
+
+    @property
+    def length(self) -> int:
+        return self.data.nbytes
+
+    def pieces(self, start: int = 0) -> Iterator[bytes | memoryview]:
+        for at in range(start, self.length, _PIECE):
+            yield self.data[at : at + _PIECE]
 
 
 @dataclass(frozen=True)
@@ -156,7 +175,13 @@ class _Rest:
 def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Sendable:
     """What is uploaded of an array, or of a file given as its Path. Raises TypeError for what is not an array."""
     if not isinstance(data, Path):
-        return ArrayContent(as_numpy(data, dtype))
+        match as_file(data, dtype):
+            case ArrayAsFile(array):
+                return ArrayContent(array)
+            case ColumnAsFile() as column:
+                return BytesContent(column.to_bytes())
+            case numbers:
+                return ArrayContent(as_numpy(numbers, dtype))
     if dtype is not None:
         raise TypeError(f"the file {data} is sent as it is; for another dtype, load the file and pass the array")
     return FileContent(data, rehash)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from warpfold.kernels.complexes import COMPLEX, part_dtype
-from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
+from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.float8 import FLOAT8, NAMELESS, bytes_of
 from warpfold.kernels.source import ArraySource, FileBytes
@@ -267,11 +267,11 @@ def is_npy(first: bytes | bytearray) -> bool:
     return first.startswith(npy.MAGIC_PREFIX)
 
 
-def head_of(dtype: DType, count: int, shape: tuple[int, ...] | None = None) -> bytes:
+def head_of(dtype: "np.dtype[Any]", count: int, shape: tuple[int, ...] | None = None) -> bytes:
     """The head of an array of `count` elements in little-endian order, of one dimension or in C order of `shape`, as
     NumPy writes it; of bfloat16, whose name NumPy does not write, with the name."""
-    native = dtype.numpy.newbyteorder("<")
-    descr = native.str if native.kind != "V" else dtype.name
+    native = dtype.newbyteorder("<")
+    descr = native.str if native.kind != "V" else dtype_of(dtype).name
     buffer = io.BytesIO()
     npy.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape or (count,)})
     return buffer.getvalue()

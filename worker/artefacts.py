@@ -200,7 +200,7 @@ class ArtefactWriter:
             head = _head_of_text(dtype, self._shape)
         else:
             row = next(row for row in DTYPES.values() if row.numpy == dtype.newbyteorder("="))
-            head = head_of(row, prod(self._shape), self._shape)
+            head = head_of(row.numpy, prod(self._shape), self._shape)
         return Column(self._folder / f"{name}.npy", dtype, head)
 
     def _value_column(self) -> str:

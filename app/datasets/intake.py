@@ -110,7 +110,7 @@ class Intake:
                 "dtype",
                 f"{self._declared} bytes are not a whole number of {dtype.name} elements of {dtype.itemsize} bytes",
             )
-        head = head_of(dtype, count)
+        head = head_of(dtype.numpy, count)
         self._head = Head((count,), False, dtype.numpy.newbyteorder("<"), len(head))
         self._added = len(head)
         if self._written:

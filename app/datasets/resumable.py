@@ -181,7 +181,7 @@ def _bytes_of_file(facts: Facts) -> int:
     if facts.dtype is None:
         return facts.length
     dtype = dtype_named(facts.dtype)
-    return facts.length + len(head_of(dtype, facts.length // dtype.itemsize))
+    return facts.length + len(head_of(dtype.numpy, facts.length // dtype.itemsize))
 
 
 def _holder(context: Context, user: Principal, facts: Facts) -> Holder:

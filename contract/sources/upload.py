@@ -115,10 +115,10 @@ class _Following:
             return None
         self._wait(min(_FIRST_BYTES, self._length))
         first = os.pread(self._file, _FIRST_BYTES, 0)
-        head = read_head(BytesIO(first)) if is_npy(first) else None
+        head = read_head(BytesIO(first), wider=True) if is_npy(first) else None
         if head is None or (head.fortran_order and len(head.shape) > 1):
             return None
-        plain = head.dtype.kind in "iuf" and head.dtype.isnative
+        plain = head.dtype.kind in "iuf" and head.dtype.isbuiltin == 1
         return head if plain and head.offset + head.data_bytes == self._length else None
 
     def finished(self) -> str:

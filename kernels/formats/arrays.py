@@ -64,6 +64,17 @@ def open_array_file(
     return _npy(file, ranges, conventions or Conventions(), float8)
 
 
+def elements_of(array: NDArray[Any], conventions: Conventions) -> Elements:
+    """The elements of an array in memory, as those of the .npy file that it would be saved as. Raises InvalidInput."""
+    if (parts := part_dtype(array.dtype)) is not None:
+        flat = ArraySource(np.ascontiguousarray(array).reshape(-1).view(parts))
+        return complex_numbers(str(array.dtype.newbyteorder("=")), flat, array.shape)
+    if (meaning := times_of_dtype(array.dtype)) is None:
+        return ArraySource(array)
+    integers = ArraySource(array.view(integers_of(array.dtype)))
+    return _times(integers, meaning, Missing((_NAT,), "the array", conventions.nulls), array.shape)
+
+
 def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, float8: str | None) -> Elements:
     head = read_head(file, wider=True)
     size = file.seek(0, 2) - head.offset

@@ -19,7 +19,7 @@ def headed(shape: Any, descr: str = "<f8") -> bytes:
 @pytest.mark.parametrize("name", DTYPES)
 def test_the_head_that_is_written_is_read_again(name: str) -> None:
     dtype = DTYPES[name]
-    written = head_of(dtype, 3)
+    written = head_of(dtype.numpy, 3)
     head = read_head(io.BytesIO(written + bytes(3 * dtype.itemsize)))
     assert (head.shape, head.offset, head.data_bytes) == ((3,), len(written), 3 * dtype.itemsize)
 

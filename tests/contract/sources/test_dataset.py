@@ -48,7 +48,7 @@ def test_an_array_is_mapped_not_read(folders: Folders, file: Path) -> None:
 
 def test_bfloat16_keeps_its_name(folders: Folders, file: Path) -> None:
     ones = np.ones(3, dtype=ml_dtypes.bfloat16)
-    file.write_bytes(head_of(dtype_named("bfloat16"), 3) + ones.tobytes())
+    file.write_bytes(head_of(dtype_named("bfloat16").numpy, 3) + ones.tobytes())
     source = gathered(DatasetSource(type="dataset", id=ID).open(folders))
     assert (source.dtype.name, source.count) == ("bfloat16", 3)
     assert source.read(0, 3).tolist() == [1, 1, 1]

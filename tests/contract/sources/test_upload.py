@@ -172,3 +172,13 @@ def test_a_mark_goes_after_a_while_and_is_no_upload(folders: Folders, sender: Se
     os.utime(mark, (0, 0))
     store.partial.remove_expired()
     assert not sender.upload.finished()
+
+
+@pytest.mark.parametrize("dtype", ["c16", "M8[s]", ">f8"])
+def test_what_is_not_read_while_it_comes_is_read_once_it_is_there(folders: Folders, dtype: str) -> None:
+    array = np.arange(6).astype(dtype)
+    sender = Sender(Store(folders.datasets), npy(array))
+    sender.receive(len(npy(array)))
+    assert module._Following(folders.datasets, sender.upload.id).head() is None
+    sender.finish()
+    assert opened(folders, sender).count in (6, None)

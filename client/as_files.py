@@ -1,0 +1,134 @@
+"""Arrays and columns of times, decimals and complex numbers: a request cannot carry them, and a file can.
+
+They go up as the file that they would be saved as, so a reduction of them is that of this file, and NaT is a null.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from io import BytesIO
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.client.arrays import offered, unmasked
+from warpfold.client.columns import columns_of
+from warpfold.kernels.complexes import part_dtype
+from warpfold.kernels.extras import install
+from warpfold.kernels.formats.arrays import elements_of
+from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.tables import ColumnWanted, open_column
+from warpfold.kernels.iso8601 import UNITS
+from warpfold.kernels.ops import NullPolicy
+from warpfold.kernels.sequential import Elements
+from warpfold.kernels.times import times_of_dtype
+
+_TIMES = ("datetime", "timedelta", "timestamp", "duration", "date")
+_COMPLEX = ("complex", "torch.complex")
+_DECIMALS = "decimal"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAsFile:
+    """An array of any shape of NumPy's times or of complex numbers, which goes up as a .npy file."""
+
+    array: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAsFile:
+    """A column of timestamps, dates, durations or decimals with its nulls, as a table of pyarrow that has this column
+    alone, which goes up as an Arrow file."""
+
+    table: Any
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the Arrow file."""
+        from pyarrow import ipc
+
+        with ipc.new_file(file, self.table.schema) as writer:
+            writer.write_table(self.table)
+
+    def to_bytes(self) -> memoryview:
+        """The Arrow file."""
+        file = BytesIO()
+        self.write(file)
+        return file.getbuffer()
+
+
+AsFile = ArrayAsFile | ColumnAsFile
+
+
+def as_file(data: Any, dtype: str | None = None) -> Any:
+    """`data` as what goes up as a file, if it is an array, a column or a frame of one column of times, decimals or
+    complex numbers; else `data` itself. With a `dtype` decimals are rounded to numbers elsewhere.
+
+    Raises TypeError that names the dtype for times and complex numbers that no file keeps, or that would be converted,
+    and ImportError for a column where pyarrow is not installed.
+    """
+    columns = columns_of(data)
+    if columns is not None:
+        if len(columns) != 1:
+            return data
+        ((_, data),) = columns
+    kind = _kind_of(data)
+    if kind.startswith(_DECIMALS):
+        return data if dtype is not None else ColumnAsFile(_table_of(data, kind))
+    if not kind.startswith((*_TIMES, *_COMPLEX)):
+        return data
+    if dtype is not None:
+        raise TypeError(f"{kind} is not converted to {dtype}: leave dtype out, or convert the elements first")
+    if hasattr(data, "to_numpy") and not isinstance(getattr(data, "dtype", None), np.dtype):
+        return ColumnAsFile(_table_of(data, kind))
+    array = unmasked(offered(data))
+    if part_dtype(array.dtype) is None and times_of_dtype(array.dtype) is None:
+        raise TypeError(
+            f"a {type(data).__name__} of {array.dtype} cannot be reduced: times have one of the units "
+            f"{', '.join(UNITS)}, and complex numbers are complex64 or complex128"
+        )
+    return ArrayAsFile(array)
+
+
+@contextmanager
+def elements_here(data: AsFile, nulls: NullPolicy) -> Iterator[Elements]:
+    """The elements for a reduction on this machine, within the block."""
+    if isinstance(data, ArrayAsFile):
+        yield elements_of(data.array, Conventions(nulls=nulls))
+        return
+    with TemporaryFile() as file:
+        data.write(file)
+        file.flush()
+        yield open_column(file, ColumnWanted(nulls=nulls))
+
+
+def is_complex(data: object) -> bool:
+    """Whether these are complex numbers."""
+    return isinstance(data, ArrayAsFile) and data.array.dtype.kind == "c"
+
+
+def _kind_of(data: Any) -> str:
+    """The dtype of an array or a column in small letters, as its library writes it; empty of anything else."""
+    dtype = getattr(data, "dtype", None) or getattr(data, "type", "")
+    kind = str(dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype).lower()
+    if kind == "object" and hasattr(data, "dropna") and isinstance(next(iter(data.dropna()), None), Decimal):
+        return _DECIMALS  # in pandas
+    return kind
+
+
+def _table_of(column: Any, kind: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(f"a column of {kind} needs pyarrow: {install('frames')}") from error
+    name = str(getattr(column, "name", None) or "values")
+    try:
+        if hasattr(column, "to_pylist"):
+            return pyarrow.table({name: column})
+        if callable(getattr(column, "null_count", None)):  # of Polars
+            return pyarrow.table(column.to_frame()).rename_columns([name])
+        return pyarrow.table({name: pyarrow.array(column, from_pandas=True)})
+    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+        raise TypeError(f"a {type(column).__name__} of {kind} makes no column of Arrow: {error}") from None
