@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warpfold.client.errors import WarpfoldError
-from warpfold.client.exchange import Call, Content
+from warpfold.client.exchange import Call, Content, Interrupted
 
 _REDUCED_A_S = 2e9
 """Bytes a second that a busy service reduces of what it has, about: the job begins so long before the upload ends.
@@ -25,9 +25,10 @@ _LOOK_EVERY_S = 0.01
 @dataclass(eq=False)
 class Beside:
     """A second call, which is sent once it is due, or never. Any thread may say so. `outcome` is what it answered; a
-    call that failed has none."""
+    call that failed has none. `undo` makes the call that takes the outcome back where the first call is refused."""
 
     call: Call[Any]
+    undo: Callable[[Any], Call[Any]] | None = None
     outcome: Any = None
     _due: threading.Event = field(default_factory=threading.Event)
     _over: bool = False
@@ -53,7 +54,12 @@ class Beside:
 
     @property
     def wanted(self) -> bool:
+        """Whether the call is to be sent."""
         return self.decided and not self._over
+
+    def undone(self) -> Call[Any] | None:
+        """The call that takes the outcome back, if there is an outcome."""
+        return None if self.undo is None or self.outcome is None else self.undo(self.outcome)
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,8 @@ class Timed:
 
 
 def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside) -> Any:
-    """The answer to `call`, which is sent without what is beside it; a thread sends that."""
+    """The answer to `call`, which is sent without what is beside it; a thread sends that. If the service refuses
+    `call`, what is beside it is undone. A connection that breaks undoes nothing, because the conversation goes on."""
 
     def work() -> None:
         if beside.wait():
@@ -95,6 +102,13 @@ def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside)
     thread.start()
     try:
         return send(replace(call, beside=None))
+    except WarpfoldError as error:
+        beside.over()
+        thread.join()
+        if not isinstance(error, Interrupted) and (undo := beside.undone()) is not None:
+            with suppress(WarpfoldError):
+                send(undo)
+        raise
     finally:
         beside.over()
         thread.join()
@@ -113,6 +127,13 @@ async def send_both_async(send: Callable[[Call[Any]], Awaitable[Any]], call: Cal
     task = asyncio.create_task(work())
     try:
         answer = await send(replace(call, beside=None))
+    except WarpfoldError as error:
+        beside.over()
+        await task
+        if not isinstance(error, Interrupted) and (undo := beside.undone()) is not None:
+            with suppress(WarpfoldError):
+                await send(undo)
+        raise
     except BaseException:
         task.cancel()
         raise

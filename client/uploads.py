@@ -210,9 +210,10 @@ class EarlyJob:
     job: Job | None = None
 
     def beside(self, upload_id: str) -> Beside:
-        """The submission."""
+        """The submission, and the cancel of its job if the service refuses the upload."""
         source = {"type": "upload", "id": upload_id}
-        return Beside(next(jobs.submit({**self.fields, "source": source}, None)))
+        submission = next(jobs.submit({**self.fields, "source": source}, None))
+        return Beside(submission, lambda job: next(jobs.cancel(job.id)))
 
 
 def upload(content: Sendable, name: str, early: EarlyJob | None = None) -> Steps[Dataset]:

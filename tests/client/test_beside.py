@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import pytest
 
 from tests.support.cutting import cutting
 from tests.support.service import Service
+from tests.support.waiting import until
 from warpfold.client import beside, uploads
 from warpfold.client.api import Client
 from warpfold.client.async_api import AsyncClient
-from warpfold.client.exchange import Call
+from warpfold.client.errors import WarpfoldError
+from warpfold.client.exchange import Call, Interrupted
 from warpfold.client.models import ReduceResult
+from warpfold.client.uploads import EarlyJob
 
 MIB = 1 << 20
 
@@ -96,6 +100,51 @@ def test_the_asynchronous_client_does_the_same(service: Service, tmp_path: Path)
 
     kind, early, late = asyncio.run(reduce())
     assert (kind, early) == ("upload", late)
+
+
+class Refusing:
+    """A service that accepts the job and does not take the upload: it refuses that, or the connection breaks."""
+
+    def __init__(self, error: WarpfoldError) -> None:
+        self.error = error
+        self.asked: list[str] = []
+
+    def send(self, call: Call[Any]) -> Any:
+        self.asked.append(call.path)
+        if call.path == "/upload":
+            self.beside.due()
+            until(lambda: self.beside.outcome is not None)
+            raise self.error
+        return SimpleNamespace(id="17")
+
+    async def send_async(self, call: Call[Any]) -> Any:
+        if call.path == "/upload":
+            self.beside.due()
+            while self.beside.outcome is None:
+                await asyncio.sleep(0.001)
+        return self.send(call)
+
+    def upload(self, *, asynchronous: bool) -> None:
+        call, self.beside = Call("PATCH", "/upload", lambda answer: answer), EarlyJob({}).beside("ab" * 16)
+        if asynchronous:
+            asyncio.run(beside.send_both_async(self.send_async, call, self.beside))
+        else:
+            beside.send_both(self.send, call, self.beside)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(
+    ("error", "after"), [(WarpfoldError("no room"), ["/v1/jobs/17/cancel"]), (Interrupted("cut"), [])]
+)
+def test_a_job_whose_upload_is_refused_is_cancelled_and_one_whose_line_breaks_is_not(
+    error: WarpfoldError, after: list[str], asynchronous: bool
+) -> None:
+    service = Refusing(error)
+    with pytest.raises(WarpfoldError, match=str(error)):
+        service.upload(asynchronous=asynchronous)
+    assert sorted(service.asked[:2]) == ["/upload", "/v1/jobs"]
+    assert service.asked[2:] == after
+    assert service.beside.outcome.id == "17"
 
 
 def test_a_strategy_that_may_add_in_another_order_waits_for_the_dataset(client: Client, tmp_path: Path) -> None:
