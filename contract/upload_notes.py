@@ -14,6 +14,7 @@ WRITER_BYTES, BOOT_BYTES = 16, 36
 NUMBERS_BYTES = 20 + 1 + 20
 STATE_BYTES = NUMBERS_BYTES + 1 + WRITER_BYTES + 1 + BOOT_BYTES + 1
 _FINISHED = ".finished"
+_NEW = ".new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,14 @@ def finished_mark(note: Path) -> Path:
     return note.with_name(note.name + _FINISHED)
 
 
+def unfinished_mark(mark: Path) -> Path:
+    """The file in which a mark is written before it gets its name."""
+    return mark.with_name(mark.name + _NEW)
+
+
 def is_finished_mark(path: Path) -> bool:
-    """Whether a file beside the notes is such a mark."""
-    return path.name.endswith(_FINISHED)
+    """Whether a file beside the notes is a mark, or what a crash left of one."""
+    return path.name.removesuffix(_NEW).endswith(_FINISHED)
 
 
 class Arriving:

@@ -28,6 +28,7 @@ from warpfold.contract.upload_notes import (
     NoteState,
     finished_mark,
     is_finished_mark,
+    unfinished_mark,
 )
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -107,7 +108,7 @@ class PartialUpload:
     def finish(self, dataset_id: str) -> None:
         """Forget it, and leave a mark for the jobs that read it while it came: it is this dataset now."""
         mark = finished_mark(self._note)
-        new = mark.with_name(f"{mark.name}.new")
+        new = unfinished_mark(mark)
         new.write_text(dataset_id)
         new.replace(mark)
         self.remove()

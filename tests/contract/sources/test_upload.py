@@ -169,9 +169,15 @@ def test_a_mark_goes_after_a_while_and_is_no_upload(folders: Folders, sender: Se
     store.partial.remove_expired()
     assert sender.upload.finished()
     mark = next((folders.datasets / "partial").iterdir())
-    os.utime(mark, (0, 0))
+    half = mark.with_name(f"{mark.name}.new")  # a crash came between its writing and its name
+    half.touch()
+    store.partial.remove_expired()
+    assert half.exists()
+    for old in (mark, half):
+        os.utime(old, (0, 0))
     store.partial.remove_expired()
     assert not sender.upload.finished()
+    assert not half.exists()
 
 
 @pytest.mark.parametrize("dtype", ["c16", "M8[s]", ">f8"])
