@@ -26,6 +26,12 @@ from warpfold.kernels.sequential import Elements, Section, SequentialSource
 PATIENCE_S = 15.0
 """An upload of which no byte comes for this long fails its job: others wait for the slot."""
 
+MOST_WAITING_S = 60.0
+_HANDED_IN_FOR = 1e9
+"""A job waits for its sender for a minute at most in all, and for a second more for each of so many bytes: twice the
+time that is left when a client hands it in. Otherwise a sender who trickles would hold the slot until the job's time
+limit."""
+
 _SLOWEST = 20e6
 """Bytes a second at which an upload that has come whole is hashed and brought to the disk, at least."""
 
@@ -36,8 +42,9 @@ _FIRST_BYTES = MOST_HEAD_BYTES + 12
 
 class UploadSource(SourceSpec):
     """The array of a .npy file that is on its way to `/v1/uploads`: the job reduces what has come, waits for the rest,
-    and ends once the upload is a dataset. A job whose upload makes no progress for 15 seconds fails. Afterwards a
-    `dataset` source names the array."""
+    and ends once the upload is a dataset. A job whose upload makes no progress for 15 seconds fails, and so does a job
+    that has waited for its sender for a minute in all, and a second more for each GB: hand it in shortly before the
+    upload ends. Afterwards a `dataset` source names the array."""
 
     type: Literal["upload"]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] = Field(
@@ -102,6 +109,7 @@ class _Following:
         self._arriving = Arriving(datasets, upload_id)
         self._file: int | None = None
         self._length = 0
+        self._waited_s = 0.0
         try:
             self._file = os.open(self._arriving.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:  # it has become a dataset already, or goes to another machine
@@ -160,18 +168,26 @@ class _Following:
         yield array
 
     def _wait(self, position: int) -> None:
-        """Wait until all bytes before `position` have come. Raises InvalidInput after PATIENCE_S without any."""
+        """Wait until all bytes before `position` have come. Raises InvalidInput after PATIENCE_S without any, and where
+        the job has waited too long in all."""
         seen, since = -1, time.monotonic()
+        most_s = MOST_WAITING_S + self._length / _HANDED_IN_FOR
         while (offset := self._arriving.offset()) is None or offset < position:
             if self._arriving.finished() is not None:
                 return
             if offset is None:
                 raise self._error("is not there: it was given up, or it goes to another machine")
+            now = time.monotonic()
             if offset != seen:
-                seen, since = offset, time.monotonic()
-            elif time.monotonic() - since > PATIENCE_S:
+                seen, since = offset, now
+            if now - since > PATIENCE_S:
                 raise self._error(f"ended after {offset} of {self._length} bytes: nothing came for {PATIENCE_S:g} s")
+            if self._waited_s > most_s:
+                so_far = f"{offset} of {self._length} bytes had come"
+                raise self._error(f"comes too slowly: the job waited {most_s:.3g} s for it in all, and {so_far}")
+            began = time.monotonic()
             time.sleep(_LOOK_EVERY_S)
+            self._waited_s += time.monotonic() - began
 
     def _error(self, why: str) -> InvalidInput:
         return InvalidInput(f"upload {self._id} {why}", "source.id")

@@ -126,6 +126,27 @@ def test_a_sender_who_dies_fails_the_job_with_that_sentence(
     assert (f"after {came} of {len(BODY)} bytes" in str(caught.value)) == (came < len(BODY))
 
 
+def test_a_sender_who_trickles_does_not_hold_the_slot(
+    folders: Folders, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING_S", 0.1)
+    monkeypatch.setattr(module, "_HANDED_IN_FOR", 1e12)
+    over = threading.Event()
+
+    def trickle() -> None:
+        for upto in range(len(BODY)):
+            if over.wait(0.002):
+                return
+            sender.receive(upto)
+
+    thread = reading(trickle)
+    with pytest.raises(InvalidInput, match=r"comes too slowly: the job waited 0\.1 s for it in all") as caught:
+        list(in_order(opened(folders, sender), 100))
+    over.set()
+    thread.join()
+    assert caught.value.field == "source.id"
+
+
 def test_an_upload_that_is_given_up_fails_the_job_at_once(folders: Folders, sender: Sender) -> None:
     sender.receive(20_000)
     source = opened(folders, sender)
