@@ -183,13 +183,13 @@ def test_an_upload_in_parts_survives_kill_9_of_the_api_to_the_last_byte_that_was
     database = BlockingDatabase(settings.database_url, application="test")
     token = database.run(create_token, "ann")
     database.close()
-    port = free_port()
+    port = processes.free_port()
     http = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {token}"}, timeout=60)
     append = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
 
     def start() -> processes.Process:
         process = processes.start(settings, tmp_path / "log", "warpfold.app", "--port", str(port))
-        until(lambda: is_ready(http), 120, describe=lambda: (tmp_path / "log").read_text()[-2000:])
+        until(lambda: processes.is_ready(http), 120, describe=lambda: (tmp_path / "log").read_text()[-2000:])
         return process
 
     def written() -> int:
@@ -215,16 +215,3 @@ def test_an_upload_in_parts_survives_kill_9_of_the_api_to_the_last_byte_that_was
     finally:
         http.close()
         processes.end([api])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def is_ready(http: httpx.Client) -> bool:
-    try:
-        return http.get("/healthz").status_code == 200
-    except httpx.TransportError:
-        return False

@@ -44,6 +44,11 @@ class Fleet:
         with self._lock:
             self._running[name].send_signal(signal.SIGCONT)
 
+    def process(self, name: str) -> psutil.Process:
+        """The process that runs now."""
+        with self._lock:
+            return psutil.Process(self._running[name].pid)
+
     def child(self, name: str) -> psutil.Process:
         """A worker's computing child, once there is one."""
         return until(lambda: processes.spawned(self._running[name].pid), describe=self._last_words)[0]

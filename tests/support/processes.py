@@ -1,12 +1,14 @@
 """Processes of the service as tests start, watch and kill them."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import httpx
 import psutil
 
 from tests.support import warm_children
@@ -57,6 +59,21 @@ def start_afresh(settings: Settings, log: Path, *module: str) -> Process:
         return subprocess.Popen(
             [sys.executable, "-m", *module], env=environment(settings), stdout=output, stderr=output
         )
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_ready(http: httpx.Client) -> bool:
+    """Whether the api takes requests. It logs the end of its start before it listens."""
+    try:
+        return http.get("/healthz").status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def end(processes: Sequence[Process]) -> None:
