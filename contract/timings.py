@@ -54,11 +54,14 @@ class Timings(Frozen):
         default_factory=dict,
         description="The stages that the job had, as far as they can be told apart. `read`: reading elements that lie "
         "in a file as they are in memory, or making generated ones. `decode`: reading and decoding by the library of a "
-        "file's format. `copy`: the way to the GPU, in device time, or copying elements of the host's memory into "
-        "pinned memory, if that took longer. `reduce`: the reduction itself, on a GPU in device time.",
+        "file's format; of a source of the type `upload`, reading and the wait for its sender. `copy`: the way to the "
+        "GPU, in device time, or copying elements of the host's memory into pinned memory, if that took longer. "
+        "`reduce`: the reduction itself, on a GPU in device time.",
     )
     bound: StageName | None = Field(
-        None, description="The stage that took longest, and so bounds the whole; null where that cannot be told."
+        None,
+        description="The stage that took longest, and so bounds the whole; null where that cannot be told. A wait for "
+        "the sender of an upload counts as `decode`.",
     )
 
 
