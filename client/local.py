@@ -40,8 +40,9 @@ def reduce(
     null_policy: str = "omit",
     ddof: int = 0,
 ) -> Reduction:
-    """Reduce an array, or two, here and now: whatever `client.arrays.as_numpy` takes for one. Nulls of columns are left
-    out, or with `null_policy` "raise" are a TypeError, as they are where every element is needed in its place.
+    """Reduce an array, or two, here and now: whatever `client.arrays.as_numpy` takes for one, and times, decimals and
+    complex numbers as `client.as_files` has them. Nulls of columns are left out, or with `null_policy` "raise" are a
+    TypeError, as they are where every element is needed in its place; of times and decimals they are InvalidInput.
 
     With the server's packages every op and every CPU strategy is there, at the speed of a CPU slot; with the base
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises

@@ -123,8 +123,9 @@ def test_many_arrays_and_uploads_go_the_same_way(client: Client) -> None:
         (np.array([1], np.clongdouble), "complex256|clongdouble"),
         (pyarrow.array([1], pyarrow.time32("s")), r"time32\[s\]"),
         (pandas.Series(pandas.period_range("2026", periods=1, freq="M")), "Period"),
+        ([INSTANTS, INSTANTS], "reduce it by itself"),
         (np.ma.masked_array(INSTANTS, [True, False, False]), "masked"),
-        (pandas.DataFrame({"t": [pandas.Timestamp(0)], "x": [1.0]}), r"column 't'.*datetime64"),
+        (pandas.DataFrame({"t": [pandas.Timestamp(0)], "x": [1.0]}), r"column 't': datetime64.* reduce it by itself"),
     ],
 )
 def test_what_no_file_keeps_is_refused_by_its_dtype(client: Client, data: Any, named: str) -> None:
