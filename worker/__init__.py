@@ -1,1 +1,2 @@
-"""What runs jobs: the dispatcher, the worker of each slot with its warm child, and `serve`, which starts them all."""
+"""The processes that run jobs: the dispatcher, the worker of each slot with its warm child, and `serve`, which starts
+them all."""

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    # Imported here, because the spawned child runs this module too, and needs none of it.
+    # The imports are here, because the spawned child runs this module, too, and needs none of them.
     import argparse
     from functools import partial
 

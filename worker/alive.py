@@ -1,8 +1,5 @@
-"""`python -m warpfold.worker.alive api|dispatcher|worker` says whether that part of the service is alive.
-
-For health checks of containers.
-
-Exit code 0: yes. 1: no, with a line that says why.
+"""`python -m warpfold.worker.alive api|dispatcher|worker` says whether that part of the service is alive. Health checks
+of containers run it. It exits with 0 if the part is alive, and else with 1 and a line that says why.
 """
 
 import socket

@@ -21,8 +21,8 @@ from warpfold.worker.kinds.attempt import Attempt
 
 
 class Column:
-    """A file of an artefact that is written from its beginning to its end, and hashed and flushed meanwhile. A writer
-    of files of pyarrow takes it as a file, too."""
+    """A file of an artefact. It is written from its beginning to its end, and hashed and flushed meanwhile. Writers of
+    pyarrow take it as a file, too."""
 
     def __init__(self, path: Path, dtype: "np.dtype[Any] | None", head: bytes) -> None:
         self.path = path
@@ -69,7 +69,7 @@ class Column:
             yield np.fromfile(self._file, self._dtype, min(ROWS, self.rows - start))
 
     def rename(self, path: Path) -> None:
-        """Take the place of another file."""
+        """Move the file to `path`, in place of a file that is there."""
         self.path = self.path.rename(path)
 
     def finished(self) -> ArtefactPart:

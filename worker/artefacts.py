@@ -33,8 +33,8 @@ from warpfold.worker.kinds.attempt import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What was written: its description, which belongs into the result, and the note for the worker, which belongs into
-    the child's Success."""
+    """A stored artefact: its description, which goes into the result, and the note for the worker, which goes into the
+    child's Success."""
 
     artefact: Artefact
     note: StoredResult
@@ -45,7 +45,7 @@ class ArtefactWriter:
 
     `each` is how many elements entered every value, None where the numbers differ. `field` is the part of the spec that
     errors name. With `described` the exact states of the values are written, too, to a table. Use it as a context:
-    unless `finish` was called, its end removes what was written.
+    unless `finish` was called, the end of the context removes the written files.
 
     Raises InvalidInput where the result is larger than a user may hold, and Unavailable where the disk has no room.
     """
@@ -121,7 +121,7 @@ class ArtefactWriter:
                 self._columns["missing"] = self._column("missing", np.dtype(np.bool_))
             if "missing" in self._columns:
                 column = self._columns["missing"]
-                while column.rows < self._rows:  # the values before the first missing one are all present
+                while column.rows < self._rows:  # all values before the first missing value are present
                     column.append(np.zeros(min(self._rows - column.rows, ROWS), np.bool_))
                 column.append(np.zeros(len(values), np.bool_) if missing is None else missing)
             if self._each is None:
@@ -133,7 +133,7 @@ class ArtefactWriter:
         self._rows += len(values)
 
     def finish(self) -> Stored:
-        """The description of the result. All of it is on the disk now."""
+        """Finish the files, and return the description of the result. All of its bytes are on the disk then."""
         assert self._rows == prod(self._shape), "all values are there"
         with full_disk():
             if self._states is not None:
@@ -232,7 +232,7 @@ _LEAST_STATE = 32
 
 
 class _StatesWriter:
-    """Writes the states of the values of an array to a table, in batches that lie as those of the other formats do."""
+    """Writes the states of the values of an array to a table, in batches of the same rows as the other formats have."""
 
     def __init__(self, column: "Column", described: TableOfStates) -> None:
         self._pyarrow = required("pyarrow", "tables")
@@ -258,7 +258,7 @@ class _StatesWriter:
             self._write(last=False)
 
     def finish(self) -> None:
-        """Write what waits. Raises OSError."""
+        """Write the states that are still in memory. Raises OSError."""
         self._write(last=True)
         self._file.close()
 

@@ -1,4 +1,5 @@
-"""Traces an attempt: its run and, within the run, preparing, loading, kernels and the points of a benchmark."""
+"""Traces an attempt. Its spans are the run and, within the run, preparing, loading, kernels and the points of a
+benchmark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A worker from start to end: one slot of this machine, served until asked to stop."""
+"""A worker from start to end: it serves one slot of this machine until it is asked to stop."""
 
 import os
 import signal
@@ -111,7 +111,7 @@ class CompileAhead:
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(number)  # does nothing where the process has ended
+            self._process.send_signal(number)  # this does nothing if the process has ended
 
 
 def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepare, stop: Stop) -> int:
@@ -217,5 +217,5 @@ def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: Comp
                 heartbeat.ready(place.slot.ready(heartbeat.turns), place.slot.rates)
             with ahead.paused():
                 consumer.execute(taken)
-        # Only now: the job that follows the loss of a child has the processor to itself.
+        # A spare child starts only now, so that the job after the loss of a child has the processor to itself.
         place.slot.keep_spare()

@@ -48,7 +48,7 @@ _IDLE_S = 0.5
 """A child that has been idle for this time measures the rates of its slot, if they are not known."""
 _BETWEEN_S = 0.05
 """After each step of the measurement the child waits this long for a lease."""
-_HEAD = struct.Struct("!Q")  # how many bytes of pickle follow
+_HEAD = struct.Struct("!Q")  # the length of the pickle that follows, in bytes
 _PIECE = 1 << 18
 _AHEAD_BYTES = 1 << 20
 """How many bytes the parent wants the operating system to hold for the child: the leases of 32 small jobs. The kernel
@@ -72,7 +72,7 @@ class ParentEnd:
         end.setblocking(False)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _AHEAD_BYTES)
         self._end = end
-        self._unsent: deque[memoryview] = deque()  # each of one message, or of what is left of it
+        self._unsent: deque[memoryview] = deque()  # each item is a message, or the unsent rest of one
         self._came = bytearray()
 
     def fileno(self) -> int:
@@ -153,7 +153,7 @@ class ChildEnd:
         """Send all of `message`. Raises OSError when the parent is gone."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._sending:
-            self._end.sendall(_HEAD.pack(len(data)) + data)  # in one piece, or the parent wakes up for each
+            self._end.sendall(_HEAD.pack(len(data)) + data)  # as one write, because the parent wakes up for each write
 
     def receive(self) -> Any:
         """The next message. Raises PipeClosed when the parent is gone."""
@@ -161,7 +161,7 @@ class ChildEnd:
         return pickle.loads(self._exactly(length))  # noqa: S301 (our own parent)
 
     def readable(self, within_s: float) -> bool:
-        """Whether a message, or the end of the parent, has come within so many seconds."""
+        """Whether a message, or the end of the parent, has come within `seconds`."""
         poll = select.poll()
         poll.register(self._end, select.POLLIN)
         return bool(poll.poll(within_s * 1000))
@@ -182,10 +182,10 @@ class ChildEnd:
 def child_main(
     end: socket.socket, opener: Opener, slot: str, parent: int, pulse_s: float, *, spare: Spare | None = None
 ) -> None:
-    """Body of the child. `parent` is the process id of whoever started it. While a job runs, the child says every
-    `pulse_s` seconds that it lives. A `spare` child prepares itself, and may wait for a word before it opens its
-    device."""
-    # here, because the parent imports this module and must stay small
+    """Body of the child. `parent` is the id of the process that started it. While a job runs, the child says every
+    `pulse_s` seconds that it lives. A `spare` child prepares itself, and may wait for the message `Open` before it
+    opens its device."""
+    # imported here, because the parent imports this module and must stay small
     from warpfold.kernels.errors import KernelError
     from warpfold.kernels.lifeline import end_with
 
@@ -198,7 +198,7 @@ def child_main(
             spare.prepare()
             if not spare.opens:
                 connection.send(Prepared())
-                connection.receive()  # the word to open the device
+                connection.receive()  # this message is `Open`
         work = opener()
     except PipeClosed:
         return
@@ -211,7 +211,7 @@ def child_main(
     measured_rates = None if rated is None else rated.rates
     connection.send(Ready(work.device, measured_rates))
     pulse = _Pulse(connection, pulse_s)
-    served = spare is None  # a spare child leaves the device to the child that works
+    served = spare is None  # a spare child does not touch the device while the other child works
     while True:
         try:
             if rated is not None and served and rated.rates is None:
@@ -230,7 +230,7 @@ def child_main(
 
 
 def _measure(work: Measuring, connection: ChildEnd) -> None:
-    """Measure the rates of the slot, unless a lease comes first: then they are measured in a later pause."""
+    """Measure the rates of the slot. If a lease comes first, the rates are measured in a later pause."""
     if connection.readable(_IDLE_S):
         return
     for _ in work.measuring():
@@ -239,9 +239,8 @@ def _measure(work: Measuring, connection: ChildEnd) -> None:
 
 
 class _Pulse:
-    """A thread that sends a pulse every so often while a job runs: a process that is stopped, or frozen, sends none.
-
-    It is one thread for all jobs: to start one takes longer than a small job does.
+    """A thread that sends pulses at an interval while a job runs. A process that is stopped, or frozen, sends no pulse.
+    One thread serves all jobs, because starting a thread takes longer than a small job.
     """
 
     def __init__(self, connection: ChildEnd, every_s: float) -> None:

@@ -23,8 +23,8 @@ class BrokenSlot(Exception):
 class Child:
     """A process of its own, spawned: a CUDA context does not survive a fork. Making the object starts the process.
 
-    A child opens its device at once. A spare child first prepares itself as `spare` says; from then on it stands by,
-    and uses no processor time.
+    A child opens its device at once. A spare child first prepares itself as `spare` says; after that it stands by, and
+    uses no processor time.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class Child:
         return self._stands_by
 
     def is_dead(self) -> bool:
-        poll = select.poll()  # not multiprocessing's wait, which makes a selector: this is asked for twice a job
+        poll = select.poll()  # multiprocessing's own wait would make a selector, and this method is called twice a job
         poll.register(self.sentinel, select.POLLIN)
         return bool(poll.poll(0))
 
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the process, as SIGSTOP does."""
         try:
-            if self._seen is None:  # kept, because this method is called twice a job
+            if self._seen is None:  # the object is kept, because this method is called twice a job
                 self._seen = psutil.Process(self.pid)
             return bool(self._seen.status() == psutil.STATUS_STOPPED)
         except psutil.Error:
@@ -102,17 +102,19 @@ class Child:
 
     def exit_code(self) -> int | None:
         """The exit code of a process that is about to end; a negative code is the number of a signal."""
-        self._process.join(self._grace_s)  # its files are closed before its exit code is known
+        self._process.join(self._grace_s)  # Linux closes the files of a process before it reports the exit code
         return self._process.exitcode
 
     def hear(self) -> None:
-        """Receive what an idle child has sent, without waiting. What has become of its process is found out later."""
+        """Receive the messages that an idle child has sent, without waiting. A later call finds out whether its process
+        has ended."""
         with suppress(BrokenSlot):
             while self.pipe.fileno() in self.pipe.wait(0):
                 self._take_in()
 
     def look(self) -> None:
-        """Receive what a spare child has sent, without waiting. Raises BrokenSlot if it has ended or is about to."""
+        """Receive the messages that a spare child has sent, without waiting. Raises BrokenSlot if it has ended or is
+        about to."""
         while self.pipe.fileno() in self.pipe.wait(0):
             self._take_in()
         if self.is_dead():

@@ -1,8 +1,7 @@
-"""The folder of uploaded arrays that this machine fetched: whole files under their SHA-256, and those that are being
-fetched. All slots of the machine use it, each by processes of its own.
-
-Whoever reads a file, or writes a partial one, has a lock on it, which the kernel releases with the process. So no file
-is removed that a job reads, one process downloads at a time, and nothing stays locked by a process that is killed.
+"""The folder of uploaded arrays that this machine fetched: whole files under their SHA-256, and partial files that are
+being fetched. All slots of the machine use it, each by processes of its own. A process that reads a file, or writes a
+partial one, holds a lock on it, which the kernel releases with the process. So no file is removed that a job reads, one
+process downloads at a time, and nothing stays locked by a process that is killed.
 """
 
 import fcntl
@@ -18,13 +17,14 @@ from warpfold.kernels.errors import Unavailable
 
 
 class NoRoom(Exception):
-    """The cache has no room now: what is in it is in use, or the disk is full. The message says which."""
+    """The cache has no room now, because all of its files are in use, or because the disk is full. The message says
+    which."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A file of the cache: when it was used last, in nanoseconds of the machine's clock, how many bytes it has or is to
-    have, and how many of them are yet to be written."""
+    """A file of the cache: the time of its last use, in nanoseconds of the machine's clock, how many bytes it is to
+    have when it is whole, and how many of them are yet to be written."""
 
     used_at: int
     path: Path
@@ -33,7 +33,7 @@ class _Kept:
 
 
 class Partial:
-    """A dataset that is being fetched, which its holder has to itself."""
+    """A dataset that is being fetched. Only the holder of this object may write it."""
 
     def __init__(self, dataset_id: str, path: Path, note: Path, target: Path, descriptor: int) -> None:
         self.dataset_id = dataset_id
@@ -48,7 +48,7 @@ class Partial:
         return self._descriptor
 
     def append(self, piece: bytes) -> None:
-        """Write the next bytes. Raises OSError; then the whole pieces before are kept."""
+        """Write the next bytes. Raises OSError, after which the whole pieces before are kept."""
         view = memoryview(piece)
         at = self.size
         try:
@@ -62,7 +62,7 @@ class Partial:
         self.size = at
 
     def empty(self) -> None:
-        """Begin again."""
+        """Drop all bytes, so that the download begins anew."""
         os.ftruncate(self._descriptor, 0)
         self.size = 0
 
@@ -83,7 +83,8 @@ class CachedDatasets:
 
     @contextmanager
     def reading(self, dataset_id: str) -> Iterator[bool]:
-        """Whether the dataset is in the cache. If it is, it is used now, and stays there until the end of the block."""
+        """Whether the dataset is in the cache. If it is, this counts as a use, and the dataset stays there until the
+        end of the block."""
         path = dataset_file(self._cache.path, dataset_id)
         try:
             descriptor = os.open(path, os.O_RDONLY)
@@ -94,7 +95,8 @@ class CachedDatasets:
             fcntl.flock(descriptor, fcntl.LOCK_SH)  # a moment at most: nobody else locks a whole file for longer
             status = os.fstat(descriptor)
             if status.st_nlink:
-                # The time of the last change stays: a file whose time changes while it is read counts as changed.
+                # The time of modification must stay, because a file whose time changes while it is read counts as
+                # changed.
                 os.utime(descriptor, ns=(time.time_ns(), status.st_mtime_ns))
             yield status.st_nlink > 0
         finally:
@@ -102,7 +104,8 @@ class CachedDatasets:
 
     @contextmanager
     def partial(self, dataset_id: str) -> Iterator[Partial | None]:
-        """The dataset, to be fetched; None while another process fetches it, or has just done so. Raises OSError."""
+        """The dataset as one to be fetched by this process; None while another process fetches it, or has just done so.
+        Raises OSError."""
         self._incoming.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._incoming / dataset_id
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -127,8 +130,8 @@ class CachedDatasets:
         return done, max(done, _promised(path))
 
     def make_room(self, partial: Partial, total: int) -> None:
-        """Make sure that the cache and the disk hold `total` bytes of this dataset: those that were used least recently
-        go, and none that is in use. Raises Unavailable where the cache is too small, NoRoom, and OSError."""
+        """Make room in the cache and on the disk for `total` bytes of this dataset: the least recently used datasets
+        are removed, but none that is in use. Raises Unavailable where the cache is too small, NoRoom, and OSError."""
         if total > self._cache.most_bytes:
             raise Unavailable(
                 f"dataset {partial.dataset_id} has {total} bytes, and the cache of this machine takes at most "
@@ -161,12 +164,13 @@ class CachedDatasets:
             raise NoRoom("the disk of this machine's cache is full")
 
     def _free(self, unwritten: int) -> int:
-        """What the disk has left beside what is to stay free and what other downloads are yet to write."""
+        """The free bytes of the disk, without those that are to stay free and those that other downloads are yet to
+        write."""
         disk = os.statvfs(self._cache.path)
         return disk.f_bavail * disk.f_frsize - self._cache.keep_free_bytes - unwritten
 
     def _kept(self) -> Iterator[_Kept]:
-        """All files of the cache, the partial ones among them."""
+        """All files of the cache, including the partial files."""
         for path in (*self._cache.path.glob("[0-9a-f][0-9a-f]/*.npy"), *self._incoming.glob("*")):
             with suppress(FileNotFoundError):
                 status = path.stat()

@@ -1,4 +1,4 @@
-"""How a worker hears of jobs that were handed to it with their acceptance (`app.jobs.direct`)."""
+"""Receives the jobs that are handed to a worker in the moment of their acceptance (`app.jobs.direct`)."""
 
 import time
 from collections import deque
@@ -32,7 +32,7 @@ class DirectMessage:
 
 class DirectMessages:
     """Listens for a worker, on a connection of its own. While it is connected, jobs may be handed to the worker
-    directly. No method raises what the connection meets: without it, jobs come by the worker's queue."""
+    directly. No method raises an error of the connection: without it, jobs come by the worker's queue."""
 
     def __init__(self, database_url: str, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = conninfo(database_url)
@@ -41,7 +41,7 @@ class DirectMessages:
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
         self._channel_of_specs = ""
         self._came: deque[DirectMessage] = deque()
-        self._pieces: list[SpecPiece] = []  # of the one job that is told of next
+        self._pieces: list[SpecPiece] = []  # of the spec of the job whose message comes next
         self._pause = Backoff()
         self._again = 0.0
 
@@ -62,11 +62,11 @@ class DirectMessages:
             self._pause.reset()
 
     def take(self) -> DirectMessage | None:
-        """The oldest message that has come; None if none has."""
+        """The oldest message that has come, or None."""
         if not self._came and self._connection is not None:
             try:
                 for news in self._connection.notifies(timeout=0):
-                    with suppress(ValueError):  # none of our messages: whoever may connect may send some
+                    with suppress(ValueError):  # not a message of the service: any role that may connect can send one
                         self._take_in(news)
             except psycopg.Error as error:
                 self._lost(error)
@@ -89,7 +89,7 @@ class DirectMessages:
             self._came.append(DirectMessage(job_id, attempt))
 
     def close(self) -> None:
-        """Stop listening: nothing more is handed over directly."""
+        """Stop listening, so that no more jobs are handed over directly."""
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.close()

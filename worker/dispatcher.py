@@ -1,7 +1,6 @@
-"""Moves queued jobs from Postgres to the queues of the slots, and takes back what was lost on the way.
-
-Redis is never believed: a job that was handed over and then neither waits in its queue nor was claimed is handed over
-again, and what is delivered twice is claimed once.
+"""Moves queued jobs from Postgres to the queues of the slots, and takes back jobs that were lost on the way. Redis is
+never believed: a job that was handed over, and then neither waits in its queue nor was claimed, is handed over again.
+An attempt that is delivered twice is claimed once.
 """
 
 import argparse
@@ -73,7 +72,7 @@ class Dispatcher:
         self._queues = queues
         self._stop = stop
         self._news = news
-        self._grace_s = max(1.0, 4 * settings.dispatch_interval_s)  # within which a message counts as on its way
+        self._grace_s = max(1.0, 4 * settings.dispatch_interval_s)  # for this long a message counts as on its way
         self._clock = clock
         self._watch = Watch(settings, database, clock)
         self._redis = Backoff()
@@ -140,13 +139,14 @@ class Dispatcher:
                 next_round = min(next_round, time.monotonic() + self._settings.dispatch_interval_s)
 
     def look_around(self) -> None:
-        """Look at what changes with time and matters to hand-overs: spent quotas, lost workers and messages, and jobs
-        that no slot can run. `worker.housekeeping` does all else that is due with time."""
+        """Check the conditions that change with time and that matter to hand-overs: spent quotas, lost workers and
+        messages, and jobs that no slot can run. `worker.housekeeping` does all other work that is due from time to
+        time."""
         now = time.monotonic()
         if now >= self._next_holds:
             self._next_holds = now + _HOLDS_EVERY_S
             for held in self._database.run(holds.refresh, self._limits):
-                if held.until is not None:  # others come and go with every job
+                if held.until is not None:  # waits for another job to end come and go with every job
                     log.info("held by a quota", user=held.user_id, quota=held.quota, until=held.until.isoformat())
             if lines := self._dropped.uncounted():
                 self._database.run(self._dropped.count, lines)
@@ -184,7 +184,7 @@ class Dispatcher:
             self._database.run(presets.settle, behind)
 
     def _reconcile(self) -> None:
-        """Make available again what was handed over a while ago and did not arrive."""
+        """Make jobs available again that were handed over a while ago and did not arrive."""
         handed = self._watch.overdue(self._grace_s)
         if not handed:
             return
@@ -209,7 +209,7 @@ class Dispatcher:
         self._relieve(slots)
 
     def _relieve(self, slots: Sequence[OpenSlot]) -> None:
-        """Let slots with room have jobs that wait behind a long one elsewhere."""
+        """Give slots with room the jobs that wait behind a long job elsewhere."""
         idle = sum(slot.idle for slot in slots)
         small = sum(self._depth.small - slot.small for slot in slots if slot.long == 0)
         if idle == 0 and small <= 0:
@@ -241,8 +241,8 @@ class Dispatcher:
 
 
 def choose(connection: Connection, depth: Depth, max_running: int = ANY_NUMBER) -> list[HandOver]:
-    """Mark queued jobs as handed over, as many as the live slots have room for, several a statement. Each statement is
-    a step of its own."""
+    """Mark queued jobs as handed over, as many as the live slots have room for. A statement marks several jobs, and
+    each statement is a step of its own."""
     messages: list[HandOver] = []
     locked: set[UUID] = set()
     while True:
@@ -254,7 +254,7 @@ def choose(connection: Connection, depth: Depth, max_running: int = ANY_NUMBER) 
 
 
 def _fields(message: HandOver) -> dict[str, str | int]:
-    """What the log and the traces say of a job that is handed over."""
+    """The fields of a hand-over in the log and in the traces."""
     fields: dict[str, str | int] = {"job": str(message.job_id), "attempt": message.attempt, "worker": message.worker}
     return fields if message.request_id is None else {**fields, "request_id": message.request_id}
 

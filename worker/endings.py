@@ -1,4 +1,4 @@
-"""How the end of an attempt is stored, and the `Place` that all code which runs attempts in a slot shares."""
+"""Stores the end of an attempt, and has the `Place`, which all code that runs attempts in a slot shares."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ _PATIENCE_S = 0.5
 
 @dataclass(frozen=True)
 class Place:
-    """Where attempts run: a worker, its slot, and what both need."""
+    """The place where attempts run: a worker, its slot, and the connections and settings that both need."""
 
     worker: str
     slot: Slot
@@ -53,8 +53,8 @@ class Place:
 
 
 def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measurement] = ()) -> None:
-    """Write down how the attempt ended, and what it had measured if that was not its end. All of these writes are
-    guarded by the lease and safe to repeat."""
+    """Store how the attempt ended and, if it did not come to its end, the points that it had measured. All of these
+    writes are guarded by the lease and safe to repeat."""
     losses = place.settings.max_losses
     if not isinstance(ending, Success):
         _forget(place, lease)
@@ -125,9 +125,8 @@ def _forget(place: Place, lease: Lease) -> None:
 
 
 def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `work` until Postgres took it; after a request to stop, no longer than half a second.
-
-    While Postgres is away nobody else can take the job either, so that there is no reason to give up a result.
+    """Repeat `work` until Postgres has taken it; after a request to stop, for half a second at most. While Postgres is
+    away nobody else can take the job either, so there is no reason to give up a result.
     """
     return _until_taken(place, partial(place.database.run_patiently, _PATIENCE_S, work, *args, **kwargs))
 
@@ -135,7 +134,7 @@ def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args
 def patiently_in_steps(
     place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """The same for work on the driver alone, whose every statement is a transaction of its own."""
+    """As `patiently`, for work on the bare driver, where each statement is a transaction of its own."""
     return _until_taken(place, partial(place.database.quickly_and_patiently, _PATIENCE_S, work, *args, **kwargs))
 
 

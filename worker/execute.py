@@ -76,7 +76,7 @@ class Kernels:
         return self._rates.measuring(self._backend)
 
     def close(self) -> None:
-        """Close the backend. A child need not: its device is closed with its process."""
+        """Close the backend. A child need not call this, because its device is closed with its process."""
         self._backend.close()
 
     def run(self, lease: Lease, tell: Tell) -> Success:
@@ -107,10 +107,12 @@ class Kernels:
         return dataclasses.replace(success, replace=True) if spent else success
 
     def _datasets_at_hand(self, attempt: Attempt, spec: TaskSpec) -> AbstractContextManager[None]:
-        """Fetch what the job needs and this machine lacks, where there are apis to fetch it from."""
+        """Within the block, this machine has the uploaded arrays that the job needs. Missing ones are fetched where
+        apis are configured."""
         if self._folders.cache is None:
             return nullcontext()
-        from warpfold.worker.fetching import at_hand  # here, because few services need a client of HTTP in the child
+        # Imported here, because few services need an HTTP client in the child.
+        from warpfold.worker.fetching import at_hand
 
         needed = [source.dataset_id for _, source in spec.sources() if source.dataset_id is not None]
         return at_hand(self._folders, needed, attempt.progress)
@@ -139,7 +141,7 @@ def _opened(slot: str, cpu_cache_bytes: int | None, cluster: ClusterOptions | No
     return Cluster(cluster or ClusterOptions())
 
 
-_LIST = '"values":['  # matches no text: quotes in a text of JSON are escaped
+_LIST = '"values":['  # this matches nothing within a string, because quotes in a JSON string are escaped
 _WRITTEN_ALIKE = b"-0123456789.,"
 
 

@@ -11,7 +11,7 @@ from warpfold.kernels.errors import CudaError, KernelError
 
 log: FilteringBoundLogger = structlog.get_logger()
 
-_LONGEST = 2000  # characters of a sentence; a driver's message may come with a dump
+_LONGEST = 2000  # characters of a message: that of a driver may come with a dump
 
 
 def failure_of(error: Exception, lease: Lease) -> Failure:

@@ -1,8 +1,7 @@
-"""Uploaded arrays of machines without a shared file system: what the dataset folder of this machine lacks is fetched
-from an api, once for all its slots, and kept in a cache (docs/operations/several-machines.md).
-
-Everything is done in the child of a slot, so that a cancel, the time limit and the loss of the lease end a download as
-they end a computation. What was downloaded stays, and the next attempt on this machine goes on from there.
+"""Fetches uploaded arrays for machines without a shared file system. An array that the dataset folder of this machine
+lacks is fetched from an api, once for all slots, and kept in a cache (docs/operations/several-machines.md). The child
+of a slot does this, so that a cancel, the time limit and the loss of the lease end a download as they end a
+computation. The downloaded bytes stay, and the next attempt on this machine goes on from there.
 """
 
 import os
@@ -38,8 +37,9 @@ _REFUSED = (401, 403)
 def at_hand(folders: Folders, dataset_ids: Collection[str], report: Report) -> Iterator[None]:
     """Within the block these uploaded arrays are files of this machine, and none of them is removed from the cache.
 
-    Waits for those that are being fetched, for a job of another slot perhaps, and fetches the others, in the order of
-    their ids. Raises InvalidInput where an array was deleted, and Unavailable where it cannot be had or is too large.
+    Waits for arrays that another process is fetching, perhaps for a job of another slot, and fetches the others, in the
+    order of their ids. Raises InvalidInput where an array was deleted, and Unavailable where no api gives it, or where
+    it is too large.
     """
     with ExitStack() as kept:
         if folders.cache is not None:
@@ -95,7 +95,7 @@ class _Patience:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """Why an api does not give a dataset, and will not if it is asked again: it has no such file, or it refuses the
+    """The reason for which an api does not give a dataset and never will: it has no such file, or it refuses the
     token."""
 
     why: str
@@ -103,11 +103,11 @@ class _Missing:
 
 
 class _Damaged(Exception):
-    """The bytes that came have another digest."""
+    """The downloaded bytes have another digest than the dataset."""
 
 
 class _Download:
-    """The download of one dataset, or of what is left of it, by whoever has its partial file to itself."""
+    """The download of one dataset, or of the rest of it, by the process that has locked its partial file."""
 
     def __init__(
         self, cache: DatasetCache, datasets: CachedDatasets, partial: Partial, report: Report, patience: _Patience
@@ -120,8 +120,8 @@ class _Download:
         self._damaged = 0
 
     def run(self) -> None:
-        """Fetch from the first api that has it; go on with the next one where one is lost. Raises InvalidInput,
-        Unavailable and OSError."""
+        """Fetch the dataset from the first api that has it. Where the connection to an api is lost, go on with the next
+        api. Raises InvalidInput, Unavailable and OSError."""
         began, had = time.monotonic(), self._partial.size
         with httpx.Client(timeout=_TIMEOUT, headers={"Accept-Encoding": "identity"}, follow_redirects=False) as client:
             while True:
@@ -141,7 +141,7 @@ class _Download:
                     raise self._not_to_be_had(missing)
 
     def _ask(self, client: httpx.Client, url: str) -> str | _Missing | None:
-        """Fetch what is left from one api; None where all of it has come, else why not."""
+        """Fetch the missing bytes from one api; None where all of them have come, else the reason."""
         try:
             return self._receive(client, url)
         except NoRoom as error:
@@ -170,7 +170,7 @@ class _Download:
                 return _Missing(f"{url} does not have it", refused=False)
             if answer.status_code in _REFUSED:
                 return _Missing(f"{url} refuses this worker's WARPFOLD_WORKER_TOKEN", refused=True)
-            if answer.status_code == 416:  # all of it is here, or more than there is
+            if answer.status_code == 416:  # the partial file has all bytes, or more than the dataset
                 total = int(answer.headers.get("Content-Range", "bytes */-1").rpartition("/")[2])
                 if partial.size != total:
                     partial.empty()
@@ -187,7 +187,7 @@ class _Download:
         return None
 
     def _take(self, answer: httpx.Response, total: int) -> None:
-        """Write what comes, and give the file its name. Raises _Damaged, httpx.HTTPError and OSError."""
+        """Write the bytes of the answer, and give the file its name. Raises _Damaged, httpx.HTTPError and OSError."""
         digest = FollowingDigest(self._partial.fileno())
         try:
             digest.advance(self._partial.size)

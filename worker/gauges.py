@@ -19,7 +19,7 @@ class Gauges:
     """Keeps the latest reading of one device, which a thread of its own takes.
 
     A driver in trouble can make NVML wait for long. The heartbeat, which says that the worker is alive, must not wait
-    with it: it takes the latest reading, and none if that is more than ten seconds old.
+    for NVML: it takes the latest reading, or none if that is more than ten seconds old.
     """
 
     def __init__(self, read: Callable[[], Reading], every_s: float = _EVERY_S) -> None:
@@ -52,7 +52,7 @@ class Gauges:
 
 
 def gauges_of(backend: str, uuid: str | None) -> Gauges:
-    """The gauges of a slot, which are those of the GPU with this `uuid` ("GPU-…"), or of the machine for a CPU slot."""
+    """The gauges of a slot: those of the GPU with this `uuid` ("GPU-…") or, for a CPU slot, those of the machine."""
     return Gauges(NvmlGauges(uuid).read if backend == "cuda" and uuid else read_machine)
 
 

@@ -1,4 +1,5 @@
-"""Lock files that share out this machine: one a slot, held for the worker's life, and two a GPU, held for a job's.
+"""Lock files that divide this machine among its slots. Each slot has one, held for the worker's life, and each GPU has
+two, held for the time of a job.
 
 A slot of one GPU and a gang of several want the same devices. Each GPU has a *turnstile* beside its lock. Whoever wants
 GPUs passes all their turnstiles in index order, then takes all their locks in index order, then leaves the turnstiles.
@@ -28,7 +29,7 @@ class SlotTaken(Exception):
 
 @contextmanager
 def slot_lock(directory: Path, slot: str) -> Iterator[None]:
-    """Be the only worker of `slot` on this machine. Raises SlotTaken if another worker serves it."""
+    """Within the block, be the only worker of `slot` on this machine. Raises SlotTaken if another worker serves it."""
     path = directory / f"slot-{_file_name(slot)}.lock"
     try:
         with _lock(path).acquire(blocking=False):
@@ -47,7 +48,7 @@ class GpuTurn:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other slots use these GPUs, too, so that work on them has to wait for the turn."""
+        """Whether other slots use these GPUs, too, so that a job has to wait for its turn."""
         return bool(self._gpus)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Small jobs that a slot runs one after another, and claims and ends several at a time
+"""Groups of small jobs: a slot runs them one after another, and claims and ends several at a time
 (docs/decisions/0021-small-jobs-in-groups.md).
 
 The child has the next leases while it runs one, and a thread of the parent claims and stores jobs meanwhile, so that
@@ -110,7 +110,7 @@ class Group:
         self._desk: ThreadPoolExecutor | None = None
         self._claiming: Future[ClaimedGroup] | None = None
         self._storing: Future[None] | None = None
-        self._stored: Sequence[_Answered] = ()  # what `_storing` stores
+        self._stored: Sequence[_Answered] = ()  # the jobs that `_storing` stores
         self._since = time.monotonic()
         self._next_beat = self._since + place.settings.heartbeat_s
         self._progress: Progress | None = None
@@ -213,7 +213,8 @@ class Group:
         return True
 
     def _halted(self, ending: Halt | Died | Hung) -> bool:
-        """The running job ends like this, and the child with it. The other jobs wait for the next child."""
+        """Note that the running job ended like this, and that its child is lost. The other jobs wait for the next
+        child."""
         head = self._sent.popleft()
         self._progress = None
         if not head.over:
@@ -224,7 +225,7 @@ class Group:
     # --- the leases of the group, while one of its jobs runs
 
     def _starting(self) -> bool:
-        """Keep the leases alive while a child starts, which may take long; returns whether to give the start up."""
+        """Keep the leases alive while a child starts, which may take long; returns whether to give up the start."""
         self._beat()
         return not self._waiting
 
@@ -278,8 +279,8 @@ class Group:
         return bool(self._sent) and now - self._sent[0].began > _LONG_S
 
     def _look_behind_first(self) -> None:
-        """Look whether anything waits behind the first job, while the child runs that. Most jobs come alone, and then
-        the group is complete. Nothing is claimed yet, because the first job may turn out to be long."""
+        """Look whether other jobs wait behind the first job while the child runs it. Most jobs come alone, and then the
+        group is complete. Nothing is claimed yet, because the first job may turn out to be long."""
         if self._looked or self._closed or not self._sent:
             return
         self._looked = True
@@ -330,7 +331,7 @@ class Group:
             self._storing = self._at_desk(self._store, self._stored)
 
     def _store_all(self) -> None:
-        """Store what has ended, here and now."""
+        """Store the ended jobs in this thread, at once."""
         if self._storing is not None:
             self._storing.result()
             self._storing, self._stored = None, ()
@@ -342,7 +343,7 @@ class Group:
             kept = patiently_in_steps(self._place, groups.end, [(member.lease, answer) for member, answer in ended])
         except DATABASE_LOST:
             raise
-        except StatementError:  # Postgres refuses one of the ends: store each by itself
+        except StatementError:  # Postgres refuses one of the ends, so each is stored by itself
             for member, answer in ended:
                 store(self._place, member.lease, answer)
             return
@@ -358,7 +359,7 @@ class Group:
             record_attempt(self._place.tracing, lease, self._place.worker, answer, span)
 
     def _put_back(self) -> None:
-        """Store what has ended and give the other jobs back, because the worker stops."""
+        """Store the ended jobs and give the others back, because the worker stops."""
         self._take_in_claimed(wait=True)
         rest = [member.lease for member in (*self._sent, *self._waiting) if not member.over]
         self._sent.clear()

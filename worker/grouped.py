@@ -1,5 +1,5 @@
-"""Reductions along axes and by segments, to an array of values: a part of the kind `reduce`. Many values stand in the
-result; very many are stored in files."""
+"""Reductions along axes and by segments, to an array of values: a part of the kind `reduce`. The result holds up to a
+limit of values; more are stored in files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +56,8 @@ def run_grouped(
     stored: Stored | None = None
     if whole.values > MOST_RESULTS or spec.states:
         nulls = None
-        if any(map(keeps_nulls, both)):  # values are written as they come, and so it must be known which are null
+        # Values are written block by block, so it must be known beforehand which of them are null.
+        if any(map(keeps_nulls, both)):
             nulls = nulls_of_values(attempt.backend, both, shape, grouping)
         reduction, count, stored = _reduced_to_files(attempt, attempt.backend, spec, whole, nulls)
     else:
@@ -80,8 +81,9 @@ def run_grouped(
 
 @dataclass(frozen=True, slots=True)
 class ManyValues:
-    """A reduction to many values, how many elements entered them all, how many nulls did not, what was stored of it,
-    and what it read: bytes, elements and their dtype. It has its values where a result holds them."""
+    """A reduction to many values: how many elements entered all values, how many nulls were left out, the stored
+    artefact, and what the reduction read: bytes, elements and their dtype. It has its values if the result holds
+    them."""
 
     reduction: GroupedReduction
     count: int
@@ -99,7 +101,7 @@ def success_of(
     read: InputView | None,
     partitions: PartitionsView | None = None,
 ) -> Success:
-    """What the child says of the reduction. Raises InvalidInput for an integer too long to be served."""
+    """The result of the reduction for its job. Raises InvalidInput for an integer that is too long to be served."""
     reduction = done.reduction
     stands = prod(reduction.shape) <= MOST_RESULTS
     values = reduction.listed() if stands else None
@@ -151,9 +153,9 @@ def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: P
 def _reduced_to_files(
     attempt: Attempt, backend: GroupsBackend, spec: ReduceSpec, whole: Block, nulls: NDArray[np.int64] | None
 ) -> tuple[GroupedReduction, int, Stored]:
-    """Reduce block by block, and store the values, which are null where `nulls` counts any. Returns what holds of all
-    blocks together, with values only where a result holds them, how many elements entered the values, and what was
-    stored."""
+    """Reduce block by block, and store the values. A value is null where `nulls` counts any nulls. Returns the
+    reduction of all blocks together (with its values only where the result holds them), how many elements entered the
+    values, and the stored artefact."""
     grouping, shape, sources = whole.grouping, whole.shape, whole.sources
     width, total, done, count, values = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0, 0
     dtypes = [source.dtype for source in sources]

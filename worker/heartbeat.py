@@ -70,7 +70,7 @@ class Heartbeat:
             self._changed.set()
 
     def show(self, job_id: UUID | None) -> None:
-        """Name the running job, or None. The next beat reports it, which is soon enough for people who look."""
+        """Note the running job, or None. The next beat reports it, which is soon enough for people who watch."""
         with self._lock:
             self._job_id = job_id
 
@@ -79,7 +79,7 @@ class Heartbeat:
         self._turned = self._clock()
 
     def turns(self) -> bool:
-        """Note that the loop turns while it waits for a child; returns False, so that it waits on."""
+        """Note that the loop turns while it waits for a child; returns False, so that the wait goes on."""
         self.turned()
         return False
 

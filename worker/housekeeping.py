@@ -142,7 +142,7 @@ class Housekeeping:
         except OperationalError as error:
             if not isinstance(error.orig, LockNotAvailable):
                 raise
-            return True  # a submission uses the table: soon again
+            return True  # a submission uses the table, so try again soon
         return self._swept_to is not None
 
     def _tidy_datasets(self) -> bool:

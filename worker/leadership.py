@@ -56,8 +56,8 @@ class Leadership:
     in which its holder did not renew it, by the watcher's own clock. Then all sessions of the silent holder are ended:
     its open transaction lets go of its rows, and whatever it does when it wakes up fails, so that it hears of its loss.
 
-    Leading saves work; that no job runs twice does not depend on it. Each statement of a dispatcher is harmless in the
-    hands of one that no longer leads (docs/decisions/0014-the-lead-is-a-lease.md). Every method raises
+    Leading saves work. The promise that no job runs twice does not depend on it. Each statement of a dispatcher is
+    harmless in the hands of one that no longer leads (docs/decisions/0014-the-lead-is-a-lease.md). Every method raises
     psycopg.OperationalError once the session is lost.
     """
 
@@ -109,8 +109,8 @@ class Leadership:
         self._renew_at = renewed_from + self._lasts_s / 5
 
     def wait(self, seconds: float, stop: Stop) -> frozenset[str]:
-        """Sleep until something is notified, the time is over, the lead must be renewed, or a stop is requested.
-        Returns the payloads of what was notified."""
+        """Sleep until a notification comes, the time is over, the lead must be renewed, or a stop is requested. Returns
+        the payloads of the notifications."""
         if heard := self._heard():
             return heard
         seconds = min(seconds, self._renew_at - self._clock())

@@ -11,7 +11,7 @@ from warpfold.contract.measurement import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The spare child has done what it can do without its device, and waits for `Open`."""
+    """The spare child is prepared as far as it can be without its device, and waits for `Open`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The running job has done so many units of its work, out of a total."""
+    """The running job has done this many units of its work, out of a total."""
 
     done: int
     total: int
@@ -67,7 +67,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The running job measures times: nothing else of this slot is to use the processor until it ends."""
+    """The running job measures times, so no other process of this slot is to use the processor until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,9 @@ pickle, as an opener does."""
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """What a spare child does before it stands by. It calls `prepare`, and where `opens` is set, it opens its device,
-    too. That suits a device which two processes can hold open without disturbing each other's work or times."""
+    """The preparation of a spare child before it stands by. It calls `prepare` and, where `opens` is set, it opens its
+    device, too. Set `opens` only for a device that two processes can hold open without disturbing each other's work or
+    times."""
 
     prepare: Prepare
     opens: bool

@@ -1,4 +1,5 @@
-"""The points of a benchmark as its child sends them: a child that dies of one point loses none of the others."""
+"""The points of a benchmark, kept as its child sends them, so that a child that dies of one point loses no other
+point."""
 
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ class Points:
 
     @property
     def done(self) -> tuple[Measurement, ...]:
-        """The points so far, in order: what is kept of an attempt that does not come to its end."""
+        """The points so far, in order. They are kept if the attempt does not come to its end."""
         return tuple(self._done)
 
     def take(self, news: Begun | Measured) -> None:
@@ -31,7 +32,7 @@ class Points:
                 self._begun = None
 
     def rest(self, lease: Lease, ending: Ending) -> Lease | None:
-        """The lease for another child to go on with after this `ending`; None if the ending stands.
+        """The lease with which another child goes on after this `ending`; None if the ending is final.
 
         A child that died or hung, or cannot be trusted after a CUDA error, leaves the rest of a benchmark to do, if it
         got at least one point further. A point that the child died of has failed and is not tried again.

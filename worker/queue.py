@@ -45,7 +45,7 @@ _TTL_S = 90
 
 
 def connect(url: str, *, answer_within_s: float) -> Redis:
-    """A connection that reports every error at once. Its callers decide when to try again."""
+    """A connection that reports every error at once, because its callers decide when to try again."""
     return Redis.from_url(
         url,
         socket_timeout=answer_within_s,
@@ -107,7 +107,7 @@ class AttemptQueues:
             timeout=-1,  # the slot keeps the time
             result_ttl=0,
             failure_ttl=0,
-            ttl=_DAY_S,  # nothing stays behind for ever; a message that expired is sent again
+            ttl=_DAY_S,  # so that no message stays for ever; an expired message is sent again
             serializer=JSONSerializer,
         )
         job.enqueued_at = now()
@@ -144,8 +144,8 @@ class AttemptQueues:
 class Consumer(SimpleWorker):
     """The worker's side of its queue: takes attempts and has them run, one at a time, without forking. `run` runs one
     attempt, or a group of attempts that begins with it, and raises only if the first could not be claimed. It gets the
-    consumer itself as the `Behind` of a group, and of an attempt that was handed over directly an empty queue and, if
-    its spec came with it, what may begin ahead of the claim."""
+    consumer itself as the `Behind` of a group. For an attempt that was handed over directly it gets an empty queue and,
+    if the spec came with the attempt, the lease by which a child may begin ahead of the claim."""
 
     def __init__(
         self,
@@ -170,8 +170,8 @@ class Consumer(SimpleWorker):
         )
 
     def enter(self) -> None:
-        """Register, and put back into the queue what an earlier process, or this one before an error, took out and did
-        not run."""
+        """Register, and put back into the queue the messages that an earlier process, or this process before an error,
+        took out and did not run."""
         # The key is of an earlier process that was killed: the lock of the slot lets no other process run.
         self.connection.delete(self.key)
         self.register_birth()  # type: ignore[no-untyped-call]
@@ -203,7 +203,7 @@ class Consumer(SimpleWorker):
         return self._message(self._asking.answer(is_here=waited_for[0] in readable))
 
     def _message(self, name: str | None) -> Job | None:
-        """The message of this name or, where it is lost, of the first after it that has one."""
+        """The message of this name or, where it is lost, the next message in the queue that is not lost."""
         queue = self.queues[0]
         while name is not None:
             try:
@@ -215,17 +215,17 @@ class Consumer(SimpleWorker):
         return None
 
     def execute(self, taken: Job | DirectMessage) -> None:
-        """Run what was taken."""
+        """Run the attempt that `take` returned."""
         if isinstance(taken, Job):
             self.execute_job(taken, self.queues[0])
         else:
-            # Nothing waited when it was handed over.
+            # The queue was empty when the attempt was handed over.
             self._run(taken.job_id, taken.attempt, NothingBehind(), taken.ahead)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """Run the attempt that `job` names, and remove it from Redis, whatever became of it.
-
-        Only the two values are read from it, never the function's name: what is in Redis cannot choose code.
+        """Run the attempt that `job` names, and remove the message from Redis, however the attempt ended. Only the two
+        values of the message are read, and never the name of a function, so that nothing in Redis can choose the code
+        that runs.
         """
         try:
             job_id, attempt = UUID(str(job.kwargs["job_id"])), int(job.kwargs["attempt"])
@@ -239,7 +239,8 @@ class Consumer(SimpleWorker):
             pipeline.execute()
 
     def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
-        """The attempts that are next in the queue, up to the first name that is none of an attempt. They stay there."""
+        """The attempts that are next in the queue, up to the first name that names no attempt. They stay in the
+        queue."""
         attempts = []
         for name in self.connection.lrange(self.queues[0].key, 0, at_most - 1):
             try:
@@ -249,7 +250,7 @@ class Consumer(SimpleWorker):
         return attempts
 
     def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
-        """Remove attempts from the queue, and all that Redis knows of them."""
+        """Remove attempts from the queue, with their messages."""
         if not attempts:
             return
         key = self.queues[0].key
@@ -260,7 +261,7 @@ class Consumer(SimpleWorker):
             pipeline.execute()
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Take no more attempts."""
         if self._asking is not None:
             self._asking.close()
 
@@ -280,13 +281,13 @@ class Consumer(SimpleWorker):
 
 
 class _Asking:
-    """A blocking command that asks Redis for the next name in the queue, on a connection of its own. It goes on while
-    its worker waits for something else, too, and while it runs a job that came another way."""
+    """A blocking command that asks Redis for the next name in the queue, on a connection of its own. The command goes
+    on while its worker waits for other events, and while the worker runs a job that came another way."""
 
     def __init__(self, redis: Redis, queue: Queue) -> None:
         pool = redis.connection_pool
         self._connection = pool.connection_class(**pool.connection_kwargs)
-        # As RQ takes a message: whatever becomes of this process, its name stays in the one list or the other.
+        # RQ takes a message in the same way: even if this process dies, the name stays in one of the two lists.
         self._command = ("BLMOVE", queue.key, queue.intermediate_queue_key, "LEFT", "RIGHT", _ASK_FOR_S)
         self._until = 0.0
 
@@ -299,7 +300,7 @@ class _Asking:
         return number
 
     def answer(self, *, is_here: bool) -> str | None:
-        """The name that Redis answered with; None if it found none in its time, or has not answered yet."""
+        """The name that Redis answered with; None if Redis found no name in the time, or has not answered yet."""
         if not is_here:
             if time.monotonic() > self._until:
                 raise RedisTimeout("Redis does not answer")

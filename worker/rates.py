@@ -43,7 +43,7 @@ _AGAIN_S = 3600.0
 
 
 class SlotRates:
-    """The rates of one slot. `folder` is where they are kept from one start to the next; None measures nothing."""
+    """The rates of one slot. They are kept in `folder` from one start to the next. With None nothing is measured."""
 
     def __init__(self, folder: Path | None, device: DeviceView, version: str) -> None:
         facts = device.model_dump(mode="json")
@@ -60,8 +60,9 @@ class SlotRates:
         self._tell(self._kept())
 
     def measuring(self, backend: Backend) -> Iterator[None]:
-        """Measure what is not known yet, a short step at a time, while no other slot of this machine measures; what an
-        earlier call has begun goes on. An error is logged, and then nothing is measured any more."""
+        """Measure the rates that are not known yet, a short step at a time, while no other slot of this machine
+        measures. A call goes on with the step that an earlier call has begun. After an error, which is logged, nothing
+        is measured any more."""
         steps = self._steps = self._steps or measure(backend)
         while self._latest is None and self._folder is not None and not self._failed:
             self._tell(self._kept())
@@ -70,7 +71,7 @@ class SlotRates:
             try:
                 with self._turn() as mine:
                     rates = next(steps) if mine else None
-            except Exception as error:  # any error may be the device's, and jobs run without rates
+            except Exception as error:  # any error may come from the device, and jobs run without rates, too
                 log.warning("rates not measured", error=str(error))
                 self._failed = True
                 return
@@ -82,11 +83,11 @@ class SlotRates:
             yield
 
     def learn(self, spec: TaskSpec, result: Mapping[str, Any]) -> None:
-        """Take in the time of a job that ended well."""
+        """Adjust the rates by the time of a job that succeeded."""
         if self._latest is None or self._told is None or not isinstance(spec, ReduceSpec):
             return
         if any(source.upload_id is not None for _, source in spec.sources()):
-            return  # the job waited for its sender
+            return  # such a job waited for its sender, so its time is no rate
         speed = _speed(spec, result)
         name = {"host": "read_gb_per_s", "made": "generate_gb_per_s"}.get(spec.work().lies)
         if speed is None or name is None:
@@ -109,19 +110,19 @@ class SlotRates:
             return None
         try:
             return RatesView.model_validate_json((self._folder / f"{self._name}.json").read_bytes())
-        except (OSError, ValidationError):  # none yet, or those of another version
+        except (OSError, ValidationError):  # there is no file yet, or it is of another version
             return None
 
     def _keep(self, rates: RatesView) -> None:
         if self._folder is not None:
-            with suppress(OSError):  # they are measured again after the next start
+            with suppress(OSError):  # without a file the rates are measured again after the next start
                 draft = self._folder / f"{self._name}.draft"
                 draft.write_text(rates.model_dump_json(), encoding="utf-8")
                 draft.rename(self._folder / f"{self._name}.json")
 
     @property
     def _mark(self) -> Path:
-        """A file that exists while this slot measures, and that stays if its child dies meanwhile."""
+        """A file that exists while this slot measures. It stays if the child dies meanwhile."""
         assert self._folder is not None, "nothing is measured without a folder"
         return self._folder / f"{self._name}.measuring"
 
@@ -133,7 +134,7 @@ class SlotRates:
 
     @contextmanager
     def _turn(self) -> Iterator[bool]:
-        """Whether it is this slot's turn to measure: of the slots of a machine one measures at a time."""
+        """Whether it is this slot's turn to measure, because one slot of a machine measures at a time."""
         assert self._folder is not None, "nothing is measured without a folder"
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "turn.lock").open("wb") as lock:
@@ -150,8 +151,8 @@ class SlotRates:
 
 
 def _speed(spec: ReduceSpec, result: Mapping[str, Any]) -> float | None:
-    """The GB/s of an exact sum of many float64, the way to the device included; None of anything else, and of what had
-    to be decoded."""
+    """The GB/s of an exact sum of many float64, including the copy to the device; None for other reductions, and for
+    elements that were decoded."""
     timings = result["timings"]
     stages: Mapping[str, Any] = timings["stages"]
     alike = spec.op == "sum" and result["dtype"] == "float64" and result["strategy"] == EXACT

@@ -1,4 +1,4 @@
-"""Measures how long others have been silent, by what they change and by a clock of this process."""
+"""Measures how long other processes have been silent, by the values that they change and by a clock of this process."""
 
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -19,11 +19,10 @@ class _Sign:
 
 
 class Silence(Generic[K]):
-    """Watches what several others show, each under a key: who goes on showing the same is silent.
-
-    Neither the others' clocks nor the server's count, only the time between our own looks, and of that at most
-    `longest_s` a look. A server that stalled for a minute, or a watcher that was stopped for one, has kept the others
-    from being seen: they get the rest of their time after it.
+    """Watches the values that other processes show, each under a key. A process whose value does not change is silent.
+    Neither their clocks nor the server's count: only the time between the looks of this object counts, and at most
+    `longest_s` of it a look. If the server stalls for a minute, or the watcher is stopped for one, changes cannot be
+    seen. The others get the rest of their time afterwards.
     """
 
     def __init__(self, longest_s: float, clock: Clock = time.monotonic) -> None:
@@ -33,7 +32,7 @@ class Silence(Generic[K]):
         self._looked_at: float | None = None
 
     def look(self, shown: Mapping[K, object]) -> None:
-        """Note what all of them show now. A key that is missing is forgotten."""
+        """Note the values that all of them show now. A missing key is forgotten."""
         now = self._clock()
         passed = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now

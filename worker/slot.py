@@ -21,7 +21,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 
 class Verdict(Enum):
-    """What the parent decides about a running job at each beat."""
+    """The decision of the parent about a running job at each beat."""
 
     GO_ON = auto()
     CANCEL = auto()
@@ -91,7 +91,7 @@ class Slot:
         return self._rates
 
     def hear(self) -> None:
-        """Receive what the idle child has sent meanwhile. Returns at once."""
+        """Receive the messages that the idle child has sent. Returns at once."""
         if self._child is not None:
             self._child.hear()
 
@@ -116,16 +116,18 @@ class Slot:
         follow."""
         if self._child is not None and not self._child.is_dead():
             self._ahead = ahead
-            with suppress(OSError):  # the child is gone, which `ready` finds out
+            with suppress(OSError):  # the child is gone, and `ready` will find that out
                 self._child.pipe.send(ahead)
 
     def keep(self, lease: Lease) -> None:
-        """The attempt that was begun is claimed by now: its answer counts if it is just what `lease` asks for."""
+        """Note that the attempt that was begun is claimed now. Its answer counts if the claimed `lease` asks for the
+        same."""
         if self._ahead is not None and not lease.confirms(self._ahead):
             self.forget()
 
     def forget(self) -> None:
-        """End the child if it runs an attempt that is not claimed: its answer must not be taken for another one."""
+        """End the child if it runs an attempt that is not claimed, because its answer must not be taken for that of
+        another attempt."""
         if self._ahead is not None:
             log.info("child ended: what it had begun was not claimed")
             self._end_child()
@@ -155,7 +157,7 @@ class Slot:
         try:
             ending = self._watch(lease, timeout_s, beat_s, beat, keep)
         except BaseException:
-            self._end_child()  # otherwise its answer to this lease would be taken for the answer to the next one
+            self._end_child()  # else its answer to this lease would be taken for the answer to the next lease
             raise
         if not isinstance(ending, Success | Failure) or ending.replace:
             self._end_child()
@@ -240,7 +242,8 @@ class Slot:
         return child
 
     def _promoted(self, give_up: Callable[[], bool]) -> Child | None:
-        """The spare child with its device open; None if there is no spare child, or it is of no use."""
+        """The spare child, with its device open; None if there is no spare child, or if it is stopped or cannot open
+        its device."""
         spare, self._spare = self._spare, None
         if spare is None:
             return None
@@ -274,7 +277,8 @@ class Slot:
                 self._spare_pause.reset()
 
     def _spare_the_processor(self) -> None:
-        """The job measures times: end a spare child that is not prepared yet. `keep_spare` starts one after the job."""
+        """End a spare child that is not prepared yet, because the job measures times. `keep_spare` starts one after the
+        job."""
         if self._spare is not None:
             self._look_at(self._spare)
         if self._spare is not None and not self._spare.stands_by:
@@ -285,7 +289,7 @@ class Slot:
         a part of a message came. Meanwhile, what the child has not read of a lease yet is sent on."""
         sentinel, stop = child.sentinel, self._stop.fileno()
         readable = child.pipe.wait(seconds, sentinel, stop)
-        with suppress(OSError):  # a dead child takes no more, but what it sent before still counts
+        with suppress(OSError):  # a dead child takes no more, but the messages that it sent before still count
             child.pipe.flush()
         pipe_ready, ended = child.pipe.fileno() in readable, sentinel in readable
         if pipe_ready or ended:  # the pipe first, for the last message of a dead child still counts

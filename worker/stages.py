@@ -1,4 +1,4 @@
-"""Where the time of a reduction went, to one value or to many, in its result and in its measurement."""
+"""The times of the stages of a reduction, to one value or to many, for its result and for its measurement."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from warpfold.worker.kinds.attempt import Attempt
 
 
 def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction | GroupTable, nbytes: int) -> Timings:
-    """Where the time went. A backend that tells no stages apart reports the time of the reduction. That is the bound
-    only if it is longer than all the other times."""
+    """The times of the stages. A backend that tells no stages apart reports the time of the whole reduction. That is
+    the bound only if it is longer than all the other times."""
     stages = reduction.stages or Stages(reduce_s=reduction.kernel_ms / 1e3)
     by_name: dict[StageName, float | None] = {
         "read": stages.read_s,

@@ -33,8 +33,8 @@ class Stop:
         return self._reader
 
     def listen(self) -> None:
-        """Take SIGTERM, SIGINT and, unless the process runs under `nohup`, SIGHUP from now on: a terminal that is
-        closed must leave no server behind. The main thread is to call this."""
+        """Handle SIGTERM, SIGINT and, unless the process runs under `nohup`, SIGHUP from now on. SIGHUP is handled
+        because a closed terminal must leave no server behind. Only the main thread may call this."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)

@@ -1,4 +1,5 @@
-"""What a parent hears of the child that runs its jobs: news, answers, and how a child can end without an answer."""
+"""Receives the messages of the child that runs jobs: news and answers, and the ways in which a child can end without an
+answer."""
 
 import time
 from collections.abc import Callable
@@ -39,7 +40,7 @@ Ending = Answer | Halt | Died | Hung
 
 
 class Talk:
-    """Leases that a child is sent and its answers, which come in the order of the leases."""
+    """The leases that are sent to a child, and its answers, which come in the order of the leases."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Talk:
         silent_s: float,
         ahead: Lease | None = None,
     ) -> None:
-        """The child runs `ahead` already, the first lease that it is sent."""
+        """If `ahead` is not None, the child runs that lease already, and it is the first that is sent."""
         self._child = child
         self._listen = listen
         self._quiet = quiet
@@ -75,8 +76,8 @@ class Talk:
             self._child.pipe.send(lease)
 
     def hear(self, seconds: float) -> News | Pulse | Ending | None:
-        """What comes first within `seconds`: news or the answer of the running attempt, an ending of the child or of
-        the talk, or None. After an ending that is no plain answer, nothing more comes."""
+        """The first event within `seconds`: news or the answer of the running attempt, an ending of the child or of the
+        talk, or None. After an ending that is not a plain answer, no more events come."""
         began = time.monotonic()
         heard = self._listen(self._child, seconds)
         self._quiet.note(heard is not None, min(seconds, time.monotonic() - began))
@@ -93,8 +94,8 @@ class Talk:
 
 
 class Quiet:
-    """How long a child has sent nothing while its parent listened, and whether it used its processor in the second
-    half."""
+    """Measures how long a child has sent nothing while its parent listened, and whether it used its processor in the
+    second half of that time."""
 
     def __init__(self, child: Child, allowed_s: float) -> None:
         self._child = child
@@ -103,7 +104,7 @@ class Quiet:
         self._used_by_half: float | None = None
 
     def note(self, heard: bool, seconds: float) -> None:
-        """The parent listened for `seconds`, and heard something or nothing."""
+        """Note that the parent listened for `seconds`, and whether a message came."""
         if heard:
             self._quiet_s, self._used_by_half = 0.0, None
             return

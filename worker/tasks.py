@@ -26,8 +26,8 @@ _NOTHING = NothingBehind()
 
 
 def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING, ahead: Lease | None = None) -> None:
-    """Run one attempt of a job from claim to end, and those of small jobs `behind` a small one with it; does nothing if
-    the attempt is not to be had. The child runs the attempt `ahead` of its claim where it may.
+    """Run one attempt of a job from claim to end; for a small job, run the small jobs `behind` it, too. Does nothing if
+    the attempt cannot be claimed. The child runs the attempt `ahead` of its claim where it may.
 
     Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened, or the answer
     was lost on its way, and the attempt is taken back when its lease expires.
@@ -42,7 +42,7 @@ def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING,
         else:
             _run_alone(place, lease)
     finally:
-        place.slot.forget()  # what was begun and not run to its end, because the worker stops
+        place.slot.forget()  # an attempt was begun and not run to its end, because the worker stops
         place.show(None)
 
 
@@ -88,7 +88,7 @@ def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Endin
 
     try:
         with place.turn.hold(pulse.give_up):
-            if place.slot.pid is None:  # its child had begun what the claim did not confirm
+            if place.slot.pid is None:  # the child had begun an attempt that the claim did not confirm
                 place.slot.ready(pulse.give_up)
             span.begun()
             deadline = time.monotonic() + lease.timeout_s
@@ -109,7 +109,7 @@ def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Endin
 
 @dataclass
 class _Pulse:
-    """Keeps a lease alive, passes progress on, and finds out when the job is to end."""
+    """Keeps a lease alive, passes progress on, and finds out whether the job has to be ended."""
 
     place: Place
     lease: Lease

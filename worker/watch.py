@@ -1,7 +1,6 @@
-"""Finds jobs that are overdue and workers that are lost, from how long the leader has seen them unchanged.
-
-All of it is judged by the leader's own clock, and only over time in which Postgres answered (`worker.silence`). A clock
-that steps, or a server that stalls, takes no job from a worker that lives.
+"""Finds jobs that are overdue and workers that are lost, by how long the leader has seen them unchanged. The leader
+judges by its own clock, and counts only time in which Postgres answered (`worker.silence`). A clock that steps, or a
+server that stalls, takes no job from a worker that lives.
 """
 
 import time
@@ -28,9 +27,9 @@ _Attempt = tuple[UUID, UUID]
 
 
 class Watch:
-    """Watches for one dispatcher, as long as it keeps its session in Postgres. Of the running attempts it begins to see
-    while it stands by: a machine may be lost with the leader and with workers on it, and their jobs are not to wait
-    first for another leader and then for the time of a lease."""
+    """Watches for one dispatcher, as long as it keeps its session in Postgres. It watches the running attempts even
+    while its dispatcher stands by. A machine may be lost together with the leader and with workers on it. Their jobs
+    must not wait first for another leader and then for the time of a lease."""
 
     def __init__(self, settings: Settings, database: BlockingDatabase, clock: Clock = time.monotonic) -> None:
         self._settings = settings
@@ -42,7 +41,7 @@ class Watch:
         self._kinds = Silence[str](longest_s, clock)
 
     def see_running(self) -> Sequence[Running]:
-        """Look which running attempts have been renewed; changes nothing in Postgres."""
+        """Look which running attempts have been renewed. This changes nothing in Postgres."""
         running = self._database.step(leases.running_attempts)
         self._workers.look({(attempt.job_id, attempt.token): attempt.renewed_until for attempt in running})
         return running
@@ -75,8 +74,8 @@ class Watch:
         return self._old(handed, within_s)
 
     def stuck(self, within_s: float, long: int, small: int) -> list[HandOver]:
-        """Overdue jobs that wait behind a running job although another slot has room: at most so many that run alone,
-        and so many small ones. Call `overdue` first."""
+        """Overdue jobs that wait behind a running job although another slot has room: at most `long` that run alone,
+        and at most `small` small ones. Call `overdue` first."""
         waiting = self._old(self._database.step(queue.stuck), within_s)
         return [
             *[message for message in waiting if not message.small][:long],

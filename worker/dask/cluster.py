@@ -43,14 +43,14 @@ class Cluster:
         self._client: Any = self._connected()
         self.check_versions()
         if self._local is not None:
-            self._client.run(open_device)  # so that the first job need not wait for it
+            self._client.run(open_device)  # now, so that the first job need not wait for it
         self.device = self._described()
 
     @property
     def client(self) -> Any:
         """The client, connected anew if the scheduler was away. Raises Unavailable."""
         if self._client.status != "running":
-            with suppress(Exception):  # it has no connection to close
+            with suppress(Exception):  # the client has no connection to close
                 self._client.close(timeout=1)
             self._client = self._connected()
         return self._client
@@ -60,7 +60,7 @@ class Cluster:
         return bool(self._client.status == "running")
 
     def workers(self) -> Mapping[str, int]:
-        """The addresses of the workers that there are now, and how many threads each has. Raises Unavailable."""
+        """The addresses of the present workers, with the number of threads of each. Raises Unavailable."""
         try:
             threads: Mapping[str, int] = self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_S)
         except (OSError, TimeoutError) as error:
@@ -82,28 +82,28 @@ class Cluster:
                     raise Unavailable(f"Dask worker {worker} {has}, and the slot has {package} {own[package]}")
 
     def hand_out(self, tasks: Sequence[PartitionTask], ended: Callable[[Any], None]) -> Sequence[Any]:
-        """The futures of `tasks`. Of each that ends, in whatever way, `ended` is told from another thread."""
+        """The futures of `tasks`. `ended` is called, from another thread, for each future that ends in any way."""
         futures: Sequence[Any] = self.client.map(run_task, list(tasks), pure=False)
         for future in futures:
             future.add_done_callback(ended)
         return futures
 
     def merge(self, task: PartitionTask, futures: Sequence[Any], ended: Callable[[Any], None]) -> Any:
-        """The future of what these futures of partitions add together; `task` is that of one of them. A worker merges
-        them that has most of them. `ended` is told as by `hand_out`."""
+        """The future of the merged partial results of these futures of partitions; `task` is the task of one of them.
+        The worker that holds most of the partial results merges them. `ended` is called as `hand_out` calls it."""
         future = self.client.submit(merge_task, task.spec, list(futures), pure=False)
         future.add_done_callback(ended)
         return future
 
     def forget(self, futures: Sequence[Any]) -> None:
-        """End the futures: a worker stops within some hundredths of a second."""
+        """Cancel the futures. A worker that runs one stops within some hundredths of a second."""
         if self.is_connected:
             self._client.unsubscribe_topic("all")
             self._client.cancel(list(futures), force=True)
 
     def restart(self, worker: str) -> None:
-        """Have a worker replaced whose device has failed, if a nanny looks after it."""
-        with suppress(Exception):  # the job has failed already, and says why
+        """Have a worker whose device has failed replaced, if it has a nanny."""
+        with suppress(Exception):  # nothing to report: the job has failed already, and says why
             self.client.restart_workers([worker], timeout=CONNECT_S, raise_for_error=False)
 
     def gathered(self, futures: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,7 +118,7 @@ class Cluster:
         return results
 
     def on_lost(self, tell: Callable[[Sequence[str]], None]) -> None:
-        """Have `tell` called, from another thread, with the keys of the tasks that are lost with a worker."""
+        """Have `tell` called, from another thread, with the keys of the tasks that were lost with a worker."""
 
         def heard(event: tuple[float, Mapping[str, Any]]) -> None:
             if event[1].get("action") == "remove-worker":
@@ -127,12 +127,12 @@ class Cluster:
         self.client.subscribe_topic("all", heard)
 
     def sendable(self, folders: Folders) -> Folders:
-        """The folders as Dask workers are to know them: without the token of the apis, and without places that need
-        credentials, where the way to the workers is not encrypted."""
+        """The folders as Dask workers may know them: without the token of the apis and, where the connection to the
+        workers is not encrypted, without places that need credentials."""
         places = folders.places
         if self._local is None and not self.address.startswith("tls://"):
             places = Places(tuple(place for place in places.listed if not place.secrets))
-        # What the slot fetched is on its own machine; it has done so by now, and nobody else needs the token.
+        # Only the slot fetches datasets, to its own machine, and has done so by now. So no worker needs the token.
         cache = None if folders.cache is None else replace(folders.cache, urls=(), token="")
         return Folders(folders.roots, folders.datasets, places, cache=cache)
 
@@ -147,7 +147,8 @@ class Cluster:
         ddof: int = 0,
         other: Elements | None = None,
     ) -> Reduction:
-        """Raises Unavailable: open elements do not travel to Dask workers; `worker.dask.running` reduces a spec."""
+        """Always raises Unavailable, because open elements do not travel to Dask workers: `worker.dask.running` reduces
+        a spec."""
         raise Unavailable("a Dask cluster runs reductions of sources that its workers open")
 
     def close(self) -> None:
@@ -181,13 +182,13 @@ class Cluster:
 
 @cache
 def own_versions() -> Mapping[str, str]:
-    """The versions of this process's packages. To look them up takes milliseconds."""
+    """The versions of this process's packages. They are cached, because looking them up takes milliseconds."""
     return {name: version(name) for name in (*ALIKE, "numpy", "numba")}
 
 
 def _local_cluster(processes: int | None) -> LocalCluster:
-    """A cluster of this machine's CPU, which other users of the machine cannot reach: whoever reaches a scheduler can
-    run any code."""
+    """A cluster of this machine's CPU. Other users of the machine cannot reach it, because anybody who reaches a
+    scheduler can run any code."""
     cores = usable_cores()
     number = processes or min(cores, _MOST_LOCAL)
     options: dict[str, Any] = {
@@ -198,7 +199,7 @@ def _local_cluster(processes: int | None) -> LocalCluster:
     configured = {
         "distributed.scheduler.http.routes": [],
         "distributed.worker.profile.enabled": False,
-        "warpfold.device": "cpu",  # the GPUs of this machine have slots of their own
+        "warpfold.device": "cpu",  # these workers use no GPU: the GPUs of this machine have slots of their own
     }
     with dask.config.set(configured):
         return LocalCluster(

@@ -1,5 +1,5 @@
-"""How the elements or rows of a job are cut into partitions: what is generated or lies in files by index, many files by
-file, and what a library decodes by its sections, such as row groups."""
+"""Cuts the elements or rows of a job into partitions. Generated elements, and those that are read by position, are cut
+by index; many files are cut by file; and files that a library decodes are cut by their sections, such as row groups."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -43,8 +43,8 @@ _LEAST_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The partitions of all elements, in their order; and of an array that is reduced to many values its shape, None
-    where only reading tells it."""
+    """The partitions of all elements, in their order. An array that is reduced to many values has its shape, too, or
+    None where only reading tells the shape."""
 
     partitions: Sequence[Partition]
     shape: tuple[int, ...] | None = None
@@ -62,7 +62,7 @@ def cut(spec: ReduceSpec, folders: Folders, workers: int) -> Cut:
     nbytes = sum(map(_nbytes, opened))
     number = spec.partitions or _number(nbytes, workers)
     if any(isinstance(source, ValuesSource) for source in named):
-        number = 1  # all values travel with each partition
+        number = 1  # because each partition sends all values
     in_order = any(isinstance(source, SequentialSource) for source in opened)
     if len(opened) > 1 and in_order and grouping is None:
         raise InvalidInput(
@@ -160,11 +160,12 @@ def cut_rows(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Part
 
 def _side_by_side(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Partition]:
     sources = [source for _, source in spec.sources()]
-    travels = any(isinstance(source, ValuesSource | GivenKeys) for source in sources)  # with each partition
+    # Each partition sends their values.
+    travels = any(isinstance(source, ValuesSource | GivenKeys) for source in sources)
     opened = [] if travels else [source.in_place().open(folders) for source in sources]
     if travels or any(isinstance(elements, SequentialSource) for elements in opened):
         return [Partition(0, "all rows", (), sum(map(_nbytes, opened)))]
-    rows = open_rows(spec, folders)  # which have one length
+    rows = open_rows(spec, folders)  # all sources have one length
     width = sum(dtype.itemsize for dtype in rows.dtypes)
     number = spec.partitions or _number(sum(map(_nbytes, opened)), workers)
     return [

@@ -1,4 +1,4 @@
-"""The device of a Dask worker, which its tasks reduce on by turns."""
+"""The device of a Dask worker, on which its tasks reduce in turn."""
 
 import threading
 from collections.abc import Callable
@@ -32,8 +32,8 @@ class WorkerDevice:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, work: Callable[[Backend], T]) -> tuple[T, Backend]:
-        """What `work` makes on the device and, where a GPU refuses what is asked for, on the CPU; and the backend that
-        did it. Raises what `work` raises."""
+        """The result of `work` on the device, and the backend that computed it. Where a GPU refuses the reduction, the
+        CPU computes it. Raises the errors of `work`."""
         try:
             return work(self.backend), self.backend
         except InvalidInput as error:
@@ -54,8 +54,8 @@ def _cpu() -> Backend:
 
 @cache
 def device_of_worker() -> WorkerDevice:
-    """The device that Dask's configuration names as `warpfold.device`; or else the first GPU that CUDA shows this
-    process, else its CPU. It is opened at the first call."""
+    """The device that Dask's configuration names as `warpfold.device`. By default it is the first GPU that CUDA shows
+    this process, or else the CPU. It is opened at the first call."""
     survive_cuts()
     keep_freed_memory()
     named = dask.config.get("warpfold.device", None)
@@ -73,7 +73,7 @@ def _has_gpu() -> bool:
 
 @cache
 def own_version() -> str:
-    """The version of this process's package. To look it up takes milliseconds."""
+    """The version of this process's package. It is cached, because looking it up takes milliseconds."""
     return version("warpfold")
 
 

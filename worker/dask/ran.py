@@ -1,4 +1,4 @@
-"""What a job's partitions came to, all together: what they read, how long that took, and which worker did how much."""
+"""Totals over a job's partitions: how much they read, how long that took, and how much each worker did."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The partitions of a job, all reduced, in their order; how many were begun again, and how long all took."""
+    """The reduced partitions of a job, in their order, with how many were begun again and how long all took."""
 
     ordered: Sequence[PartitionDone]
     scheduler: str
@@ -45,7 +45,7 @@ class Ran:
         return [0, *accumulate(each.read for each in self.ordered)]
 
     def times(self) -> Times:
-        """The wall-clock time, divided as the workers' time is."""
+        """The wall-clock time, divided among the stages in the proportions of the workers' time."""
         ordered = self.ordered
         load_ms, kernel_ms = (sum(getattr(each, name) for each in ordered) for name in ("load_ms", "kernel_ms"))
         stages = [each.stages for each in ordered if each.stages is not None]
@@ -58,7 +58,7 @@ class Ran:
         )
 
     def view(self) -> PartitionsView:
-        """Which workers did how much."""
+        """How much each worker did."""
         shares = self._shares()
         return PartitionsView(
             scheduler=self.scheduler,

@@ -123,7 +123,8 @@ def run_spread_groups(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Su
 
 
 def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: Inputs, parts: Cut) -> Success:
-    """Values along axes or by segments: those that one partition has are there, the others are merged from states."""
+    """Values along axes or by segments. A value whose elements lie in one partition is complete; the others are merged
+    from states."""
     op, grouping = op_named(spec.op), spec.grouping()
     assert grouping is not None, "there are many values"
     merging = MergedColumn(op)

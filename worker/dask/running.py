@@ -1,8 +1,7 @@
-"""The partitions of a job on a Dask cluster: they are handed to the workers, and what they give is handed to whoever
-combines it.
-
-The child of the slot takes what every partition adds as it ends. Where a worker, or the whole cluster, is lost, only
-what it had in hand is done again. Large tables of states are merged on the workers first, a few partitions at a time.
+"""Runs the partitions of a job on a Dask cluster: they are handed to the workers, and their partial results are handed
+to the caller that combines them. The child of the slot takes each partial result as its partition ends. Where a worker,
+or the whole cluster, is lost, only the partitions that it had in hand are reduced again. Large tables of states are
+merged on the workers first, a few partitions at a time.
 """
 
 import time
@@ -57,8 +56,8 @@ _REASONS: dict[str, Callable[[str], KernelError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What is at the cluster: the future that the slot gathers, the numbers of its partitions and, where a worker
-    merges them, the futures of each."""
+    """A future at the cluster that the slot is to gather, with the numbers of its partitions and, where a worker merges
+    these, the futures of each partition."""
 
     future: Any
     numbers: tuple[int, ...]
@@ -67,9 +66,9 @@ class Handed:
 
 @dataclass
 class Partitions:
-    """The partitions of one job: those to be handed out, those at the cluster, and those that are done. `take` gets
-    what each adds, or what several add together; `done` keeps the rest. Workers merge `fan_in` partitions, which grows
-    where their tables are large."""
+    """The partitions of one job: those to be handed out, those at the cluster, and those that are done. `take` gets the
+    partial result of each, or the merged one of several; `done` keeps the other fields. Workers merge `fan_in`
+    partitions, which grows where their tables are large."""
 
     cluster: Cluster
     spec: ReduceSpec | GroupbySpec
@@ -97,7 +96,7 @@ class Partitions:
         self.folders = self.cluster.sendable(self.folders)
 
     def run(self) -> "Ran":
-        """Have all partitions reduced. Raises a KernelError; one of a partition names it."""
+        """Have all partitions reduced. Raises a KernelError, which names the partition if one is at fault."""
         began = time.perf_counter()
         try:
             self._look()
@@ -119,7 +118,7 @@ class Partitions:
         most = max(_AHEAD * self._threads, 16, 2 * self.fan_in)
         room = most - sum(len(each.numbers) for each in self._at.values())
         if room < most // 2 or not self._todo or not self.cluster.is_connected:
-            return  # many at a time cost less than one by one
+            return  # handing out many at a time costs less than one by one
         numbers = [self._todo.popleft() for _ in range(min(room, len(self._todo)))]
         tasks = [PartitionTask(own_version(), self.spec, self.partitions[at], self.folders) for at in numbers]
         futures = self.cluster.hand_out(tasks, self._ended.put)
@@ -134,7 +133,8 @@ class Partitions:
             self._at[handed.future.key] = handed
 
     def _wait(self) -> list[Any]:
-        """What has ended, soon after the first of them, or nothing after a tenth of a second."""
+        """The futures that have ended. The call returns soon after the first one ends, or with none after a tenth of a
+        second."""
         ended: list[Any] = []
         try:
             ended.append(self._ended.get(timeout=0.1))
@@ -175,14 +175,14 @@ class Partitions:
 
     @contextmanager
     def _named(self, number: int) -> Iterator[None]:
-        """Errors of merging name one of the partitions that were merged."""
+        """Within the block, errors of merging name one of the partitions that were merged."""
         try:
             yield
         except InvalidInput as error:
             raise InvalidInput(f"{self._called(number)}: {error}", error.field) from None
 
     def _count_parts(self, ended: Sequence[Any]) -> None:
-        """Note the partitions that have ended and are still to be merged on a worker, for the progress alone."""
+        """Note the partitions that have ended and are still to be merged on a worker. Only the progress needs this."""
         waiting = {
             future.key: number
             for each in self._at.values()
@@ -197,7 +197,8 @@ class Partitions:
             self._part_bytes.pop(future.key, None)
 
     def _lost(self, handed: Handed) -> None:
-        """A future that gave no result: its worker died again and again, the scheduler was lost, or the task failed."""
+        """Handle a future that gave no result: its worker died again and again, the scheduler was lost, or the task
+        failed."""
         if handed.future.status != "error":
             self._once_more(handed)
             return
@@ -218,7 +219,7 @@ class Partitions:
         self._repeated += len(handed.numbers)
 
     def _count_repeated(self) -> int:
-        """How many partitions were handed out again: by Dask, as a worker was lost, or by this process."""
+        """How many partitions were handed out again, by this process, or by Dask because a worker was lost."""
         while not self._lost_workers.empty():
             self._repeated += len(self._keys.intersection(self._lost_workers.get()))
         return self._repeated
@@ -235,7 +236,7 @@ class Partitions:
         return f"partition {number + 1} of {len(self.partitions)} ({self.partitions[number].name})"
 
     def _look(self) -> None:
-        """Ask for the workers. Raises Unavailable where there were none for too long."""
+        """Ask for the workers. Raises Unavailable where the cluster had no worker for too long."""
         self._look_at = time.monotonic() + _LOOK_EVERY_S
         try:
             threads = self.cluster.workers()

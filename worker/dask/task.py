@@ -1,8 +1,8 @@
-"""What runs on a Dask worker: it opens a partition, reduces it on the worker's device and returns what the partition
-adds; or it merges what several partitions add.
+"""The tasks of a Dask worker. A task opens a partition, reduces it on the worker's device and returns its partial
+result, or it merges the partial results of several partitions.
 
 A Dask worker needs this package and no server: neither Postgres nor Redis. A fault of the elements is returned, and not
-raised, because Dask would write every raised error to its log. Whatever else goes wrong is raised.
+raised, because Dask would write every raised error to its log. All other errors are raised.
 """
 
 import socket
@@ -42,10 +42,10 @@ Partial = PartialValue | ArrayPartial | PartialTable
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A part of the elements of a job: elements start … stop − 1 of its sources, or of a source that comes in order its
-    sections start … stop − 1, or all elements where these are None; of a group-by the rows, or the row groups, of its
-    table. `part` is what it has of an array that is reduced to many values. `name` is what errors call it, and `nbytes`
-    about what its elements take in memory."""
+    """A part of the elements of a job: the elements start … stop − 1 of its sources; for a source that is read in
+    order, its sections start … stop − 1; or all elements where both are None. For a group-by it has rows, or row
+    groups, of the table. `part` is its part of an array that is reduced to many values. Errors call the partition
+    `name`, and its elements take about `nbytes` in memory."""
 
     number: int
     name: str
@@ -58,7 +58,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTask:
-    """One partition of a job, as it is sent to a Dask worker. `version` is that of the slot's package."""
+    """One partition of a job, as it is sent to a Dask worker. `version` is the version of the slot's package."""
 
     version: str
     spec: ReduceSpec | GroupbySpec
@@ -79,10 +79,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDone:
-    """A reduced partition: what it adds, unless that was merged already, and the values of a part of an array that has
-    all of their elements. `read` is how many elements or rows it had, `nbytes` those of the elements, `nulls` how many
-    were left out, and `objects` what was read by URLs. The times are those of a `Reduction`; `strategy` is what
-    computed, and `kernel` the loops that a table or an array chose."""
+    """A reduced partition: its partial result, unless that was merged already, and the values whose elements all lie in
+    this partition. `read` is how many elements or rows it had, `nbytes` is their size, `nulls` is how many were left
+    out, and `objects` are the objects that were read by URLs. The times are those of a `Reduction`; `strategy` names
+    the strategy, and `kernel` the loops that were chosen for a table or an array."""
 
     number: int
     partial: Partial | None
@@ -103,7 +103,7 @@ class PartitionDone:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsMerged:
-    """Several partitions, and what they add together."""
+    """Several partitions, and their merged partial result."""
 
     done: tuple[PartitionDone, ...]
     partial: Partial
@@ -125,7 +125,7 @@ class Withdrawn(Exception):
 
 
 def run_task(task: PartitionTask) -> PartitionDone | PartitionFailed:
-    """Reduce one partition. Raises Withdrawn, and what nobody foresaw."""
+    """Reduce one partition. Raises Withdrawn, and unforeseen errors."""
     number, own, worker = task.partition.number, own_version(), get_worker().address
     if own != task.version:
         other = f"Dask worker {worker} has warpfold {own}, and the slot has {task.version}"
@@ -136,7 +136,7 @@ def run_task(task: PartitionTask) -> PartitionDone | PartitionFailed:
 def merge_task(
     spec: ReduceSpec | GroupbySpec, parts: Sequence[PartitionDone | PartitionFailed]
 ) -> PartitionsMerged | PartitionFailed:
-    """Merge what several partitions add, unless one of them has failed. Raises what nobody foresaw."""
+    """Merge the partial results of several partitions, unless one of them has failed. Raises unforeseen errors."""
     done = []
     for part in parts:
         if isinstance(part, PartitionFailed):

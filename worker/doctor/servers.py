@@ -96,7 +96,7 @@ def _embedded_redis() -> Finding:
 
 
 def _api(url: str, token: str) -> Finding:
-    """Ask an api for an array that no service has."""
+    """Ask an api for an array that no service has: the answer shows whether the api takes the token."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         answer = httpx.get(f"{url}/v1/datasets/{'0' * 64}/file", headers=headers, timeout=3)

@@ -89,7 +89,7 @@ class EmbeddedPostgres:
                 stderr=log,
                 cwd="/",
                 user=wheel.system_user,
-                start_new_session=True,  # Ctrl-C is for us; we stop it last
+                start_new_session=True,  # Ctrl-C reaches only this process, which stops the server last
             )
 
     def _configure(self) -> None:

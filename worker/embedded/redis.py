@@ -93,16 +93,17 @@ class EmbeddedRedis:
                 *("--hz", "2"),  # how often it wakes up by itself in a second: it has few clients and few keys
             ],
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us; we stop it last
+            start_new_session=True,  # Ctrl-C reaches only this process, which stops the server last
         )
-        self._pid_file().write_text(str(self._process.pid))  # for whoever takes over when we are killed
+        # For the process that takes over the server when this one is killed.
+        self._pid_file().write_text(str(self._process.pid))
 
     def _answers(self) -> bool:
         with redis.Redis.from_url(self.url, socket_timeout=1) as client:
             try:
                 return bool(client.ping())
             except redis.RedisError:
-                return False  # not there yet, or still reading its file
+                return False  # the server does not listen yet, or still reads its file
 
     def _socket(self) -> Path:
         return socket_folder(self._data_dir) / "redis.sock"

@@ -55,7 +55,7 @@ def _view(point: StudiedCase) -> AccuracyPoint:
 
 
 def _row(attempt: Attempt, point: StudiedCase) -> Measurement:
-    """The point as a row of measurements, as far as the table has columns for it."""
+    """The point as a row of measurements, with those fields for which the table has columns."""
     case, figures = point.case, point.measured
     arrays = 2 if case.op == "dot" else 1
     return attempt.point(

@@ -1,4 +1,4 @@
-"""An attempt of a job as its child runs it: all that the function of a kind needs besides the spec."""
+"""An attempt of a job as its child runs it. It has everything that the function of a kind needs besides the spec."""
 
 import time
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Attempt:
     started: float
 
     def placed(self, task: Task) -> Placement | None:
-        """Why the job was sent here; None where its request named the backend."""
+        """The reason for which the job was sent to this slot; None where its request named the backend."""
         if self.lease.placement is not None:
             return Placement.model_validate_json(self.lease.placement)
         backend = self.device.backend
@@ -46,11 +46,11 @@ class Attempt:
         return Placement.for_room(backend, self.provenance.worker, small=task.small())
 
     def elapsed_ms(self) -> float:
-        """The milliseconds that the attempt has run."""
+        """How long the attempt has run, in milliseconds."""
         return (time.perf_counter() - self.started) * 1000
 
     def timings(self) -> StudyTimings:
-        """The times, up to now, of a job of many points."""
+        """The times of a job of many points, up to now."""
         return StudyTimings(queued_ms=self.lease.queued_ms, total_ms=self.elapsed_ms())
 
     def progress(self, done: int, total: int, unit: str = "points") -> None:

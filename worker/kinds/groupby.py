@@ -49,7 +49,7 @@ def success_of_groups(  # noqa: PLR0917
     nbytes: int,
     partitions: PartitionsView | None = None,
 ) -> Success:
-    """What the child says of a table of groups, whose columns had so many bytes. Raises InvalidInput for an integer too
+    """The result of a table of groups, whose columns had `nbytes` bytes. Raises InvalidInput for an integer that is too
     long to be served, and as `store_table`."""
     stored = store_table(attempt, table.table(), "by") if spec.states or not stands(table) else None
     result = GroupbyResult(

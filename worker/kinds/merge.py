@@ -34,7 +34,7 @@ def _run(attempt: Attempt, spec: MergeSpec, inputs: Inputs) -> Success:
     for field, source in spec.sources():
         with _at(field):
             frame = source.open_table(attempt.folders)
-            frames.append(frame)  # whose file is closed with it
+            frames.append(frame)  # the file is closed with the table
             tables.append(StatesTable.of(frame.within(partial(_at, field)), field))
     plan = MergePlan(spec.sort, spec.min_count, spec.max_groups)
     merged = attempt.backend.merge_tables(
@@ -80,7 +80,7 @@ def _stored(attempt: Attempt, spec: MergeSpec, merged: GroupTable) -> Stored:
 
 @contextmanager
 def _at(field: str) -> Iterator[None]:
-    """A source's faults name "source.…": here it is one of the tables."""
+    """Within the block, errors name the field of the table, in place of the field "source.…" that a source names."""
     try:
         yield
     except InvalidInput as error:

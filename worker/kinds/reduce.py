@@ -31,7 +31,8 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
 
 def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     if spec.backend == DASK:
-        from warpfold.worker.dask.result import run_spread  # here, because only slots of a cluster have distributed
+        # Imported here, because only slots of a cluster have distributed.
+        from warpfold.worker.dask.result import run_spread
 
         return run_spread(attempt, spec, inputs)
     op, grouping = op_named(spec.op), spec.grouping()

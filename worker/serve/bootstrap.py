@@ -33,7 +33,7 @@ class Servers:
     redis: EmbeddedRedis | None
 
     def revive(self) -> list[str]:
-        """Start again each embedded server that died, and return the names of these."""
+        """Start again each embedded server that died, and return the names of those servers."""
         revived = []
         for name, server in (("postgres", self.postgres), ("redis", self.redis)):
             if server is not None and not server.is_running():

@@ -1,4 +1,5 @@
-"""Which of the supervised processes hang: they are stopped, or do not answer, or report themselves to nobody."""
+"""Finds the supervised processes that hang: a signal stopped them, they do not answer, or they do not report
+themselves."""
 
 import socket
 import threading
@@ -18,7 +19,7 @@ from warpfold.worker.serve.process import Process
 from warpfold.worker.silence import Clock, Silence
 
 _AFTER_S = 20.0
-_UNREPORTED_AFTER_S = 60.0  # a process that starts on a busy machine reports itself long before
+_UNREPORTED_AFTER_S = 60.0  # even on a busy machine a process that starts reports itself much sooner
 _ANSWER_WITHIN_S = 2.0
 
 
@@ -37,7 +38,7 @@ class Reports:
         self._silent: Mapping[str, int] = {}
 
     def silent(self, processes: Sequence[Process]) -> Mapping[str, int]:
-        """The names and process ids of those that the last look found silent; begins the next look."""
+        """The names and process ids of the processes that the last look found silent. The call begins the next look."""
         if self._looking is not None and self._looking.is_alive():
             return {}
         silent, self._silent = self._silent, {}
@@ -81,7 +82,7 @@ class Hangs:
     """Call this object often. A process hangs when every look for `after_s` finds it stopped, or deaf; and when every
     look for `unreported_after_s` finds that it does not report itself, as a dispatcher does whose loop does not turn.
 
-    A worker reports itself by a thread of its own; what hangs in its child is found by its slot.
+    A worker reports itself by a thread of its own, and its slot finds a child that hangs.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Hangs:
         self._clock = clock
         self._every_s = after_s / 10
         self._next = 0.0
-        # While this process was stopped itself, it saw nothing of the others.
+        # If this process was stopped itself, it could not see the others meanwhile.
         longest_s = after_s / 5 + _ANSWER_WITHIN_S
         self._mute = Silence[str](longest_s, clock)
         self._unreported = Silence[tuple[str, int]](longest_s, clock)
@@ -126,10 +127,11 @@ class Hangs:
         return process.name == "api" and self._is_deaf()
 
     def _is_deaf(self) -> bool:
-        """Whether the api takes a request and does not answer. One that cannot be reached is starting, or has ended."""
+        """Whether the api takes a request and does not answer. An api that cannot be reached is starting, or has
+        ended."""
         address = urlsplit(self._api_url)
         connection = HTTPConnection(address.hostname or "", address.port, timeout=_ANSWER_WITHIN_S)
-        try:  # every two seconds, so by what costs least
+        try:  # the cheapest request, because it is made every two seconds
             connection.request("GET", "/healthz")
             connection.getresponse().read()
         except TimeoutError:

@@ -1,8 +1,7 @@
-"""One supervised process: started, watched, restarted when it dies, stopped on request; and its log, which is rotated.
-
-A process writes to a descriptor that it inherited, and needs nobody for that: a supervisor that hangs must not hold the
-process up. So a log is not renamed but copied and cut, for which its writer need only append. Lines written between the
-last look of the copy and the cut, some microseconds, are lost.
+"""A supervised process, which is started, watched, restarted when it dies, and stopped on request; and its log, which
+is rotated. A process writes to a descriptor that it inherited, without the supervisor, because a supervisor that hangs
+must not hold the process up. So a log is not renamed but copied and cut. That works because its writer appends. Lines
+written between the last look of the copy and the cut, some microseconds, are lost.
 """
 
 import ctypes
@@ -155,7 +154,7 @@ def _rotate(path: Path, most_bytes: int) -> None:
     except OSError:
         _part(path, 1).unlink(missing_ok=True)
         if path.stat().st_size <= 2 * most_bytes:
-            raise  # better next time
+            raise  # the next look tries again
         log.warning("the older lines of a log are given up: there is no room to keep them", log=str(path))
     os.truncate(path, 0)
 

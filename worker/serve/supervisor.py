@@ -22,7 +22,7 @@ _READY_WITHIN_S = 120.0  # a first start may compile kernels
 _ROTATE_EVERY_S = 5.0
 _REVIVE_EVERY_S = 0.5
 _LOOK_EVERY_S = 0.25
-_STOP_WITHIN_S = 3.0  # leaves 2 s of the 5 that we promise for the servers
+_STOP_WITHIN_S = 3.0  # leaves the servers 2 s of the promised 5 s
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -60,7 +60,8 @@ def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
 def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool:
     """Wait until the api, both servers and a live worker answer; False if the user asked to stop before that."""
     give_up = time.monotonic() + _READY_WITHIN_S
-    with httpx.Client(timeout=2.0, trust_env=False) as http:  # no proxy of the environment: the api is here
+    # Without a proxy of the environment, because the api is on this machine.
+    with httpx.Client(timeout=2.0, trust_env=False) as http:
         while not stop.requested:
             for process in processes:
                 if process.exit_code() is not None:
@@ -102,7 +103,7 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs
                     log.warning("restarted", process=name)
                 pause.reset()
                 next_revival = time.monotonic() + _REVIVE_EVERY_S
-            except RuntimeError as error:  # a full disk, say: all that needs no such server goes on
+            except RuntimeError as error:  # for instance a full disk; whatever needs no such server goes on
                 log.error("cannot be restarted; trying on", error=str(error))
                 next_revival = time.monotonic() + pause.next()
         if time.monotonic() >= next_rotation:
@@ -110,7 +111,7 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs
             next_rotation = time.monotonic() + _ROTATE_EVERY_S
         for process in hangs.find(processes):
             log.warning("hangs: killed", process=process.name, pid=process.pid)
-            process.signal(signal.SIGKILL)  # which one that is stopped hears, too
+            process.signal(signal.SIGKILL)  # a process that is stopped hears this signal, too
         for process in processes:
             before = process.restarts
             code = process.watch()

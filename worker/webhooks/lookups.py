@@ -21,7 +21,7 @@ _AT_ONCE = 64
 
 
 class Lookups:
-    """The threads that look names up. To be used within one event loop."""
+    """The threads that look up names. An object serves one event loop."""
 
     def __init__(self, within_s: float = _WITHIN_S) -> None:
         self._within_s = within_s
@@ -61,7 +61,7 @@ class Lookups:
             self._turns[owner].release()
             self._free.release()
             self._leave(owner)
-            if answer.done():  # the wait was given up
+            if answer.done():  # the caller gave up the wait
                 return
             if isinstance(addresses, OSError):
                 answer.set_exception(addresses)
@@ -70,7 +70,7 @@ class Lookups:
 
         def ask() -> None:
             addresses = _looked_up(host, port)
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(back, addresses)
 
         try:

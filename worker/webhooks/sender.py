@@ -50,9 +50,9 @@ class Sender:
     def stop(self) -> None:
         """Claim no more messages, and break off the running deliveries, which are due again later."""
         while self._thread.is_alive() and self._loop is None:
-            self._thread.join(0.01)  # it has only just begun
+            self._thread.join(0.01)  # the thread has only just begun
         if self._loop is not None:
-            with suppress(RuntimeError):  # it has ended by itself
+            with suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._stopping.set)
                 self._loop.call_soon_threadsafe(self._news.set)
         self._thread.join(2.0)
@@ -72,7 +72,7 @@ class Sender:
             database.close()
 
     async def _serve(self, outbox: Outbox) -> None:
-        """Deliver until stopped, whether Postgres can be reached or not."""
+        """Deliver until a stop is requested. The loop survives times in which Postgres cannot be reached."""
         self._loop = asyncio.get_running_loop()
         transport = Transport(
             Lookups().resolve,

@@ -1,4 +1,5 @@
-"""Posts to a stranger's server: to a public address only, within a time limit, without redirects or a body to read."""
+"""Posts to a stranger's server: only to a public address, within a time limit, without following redirects or reading a
+body."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -54,7 +55,7 @@ class Guarded(httpcore.AsyncNetworkBackend):
 
 
 class Transport:
-    """Posts messages; several at once, within one event loop."""
+    """Posts messages, several at once, within one event loop."""
 
     def __init__(self, resolve: Resolve, *, allow_private: bool, timeout_s: float) -> None:
         self._resolve = resolve
