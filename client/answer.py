@@ -1,16 +1,16 @@
-"""What answers of the service have in common, and where the time of a job went."""
+"""The base of the service's answers, and the times of a job."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
-    """Anything that the service says."""
+    """The base of every model of an answer."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class StageTime(Answer):
-    """How long a stage kept its threads busy, and how fast it was: GB/s, None of a stage that took no time."""
+    """How long a stage kept its threads busy, and its speed in GB/s, None for a stage that took no time."""
 
     seconds: float
     bytes: int

@@ -1,6 +1,5 @@
-"""Arrays of every library as NumPy arrays: through what they offer to each other, so that none of them is imported.
-
-Nothing but a float is rounded on the way, and that only where a dtype is asked for.
+"""Arrays of every library as NumPy arrays. They are read through the interfaces by which libraries exchange arrays, so
+that no library is imported. Only floats are ever rounded, and only where a dtype is asked for.
 """
 
 import sys
@@ -40,8 +39,8 @@ Nulls = Literal["nan", "omit", "raise"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the elements of `data`, as an array that Warpfold reduces; `name` says which, where they are not all, and
-    `nulls` how many were left out."""
+    """All or some of the elements of `data`, as an array that Warpfold reduces. `name` says which elements, if they are
+    not all, and `nulls` says how many nulls were left out."""
 
     array: Array
     name: str = ""
@@ -117,7 +116,7 @@ def parts_of(data: object, dtype: str | None = None, *, nulls: Nulls = "nan") ->
 
 @contextmanager
 def _in_column(name: str) -> Iterator[None]:
-    """Errors within name the column."""
+    """Within the block, errors name the column."""
     try:
         yield
     except (TypeError, InvalidInput) as error:
@@ -125,7 +124,7 @@ def _in_column(name: str) -> Iterator[None]:
 
 
 def _present(column: object, nulls: Nulls) -> tuple[object, int]:
-    """What is read of a column, or of what is none, and how many nulls are left out. Raises TypeError."""
+    """The elements of a column, or of data that is no column, and how many nulls are left out. Raises TypeError."""
     if nulls == "nan":
         return column, 0
     kept, count = without_nulls(column)
@@ -195,7 +194,7 @@ def unmasked(array: Any) -> Array:
 
 def _checked(data: object, array: Array, to: DType | None) -> Array:
     if array.dtype in FLOAT8.values():
-        array = array.astype(np.float32)  # which holds all values of floats of 8 bits
+        array = array.astype(np.float32)  # float32 holds all values of floats of 8 bits
     try:
         dtype_of(array.dtype)
     except ValueError:
@@ -207,7 +206,8 @@ def _checked(data: object, array: Array, to: DType | None) -> Array:
 
 
 def _of_list(data: Sequence[object], to: DType | None) -> Array:
-    """The numbers of a list, or of lists in it, or the arrays in it. NumPy reads it, where it makes nothing up."""
+    """The numbers of a list, of nested lists, or of the arrays in a list. NumPy reads the list where it changes no
+    value."""
     flat, nested = data, False
     while flat and isinstance(flat[0], list | tuple):
         if not all(isinstance(element, list | tuple) for element in flat):
@@ -235,7 +235,7 @@ def _all_of(kinds: Iterable[type], group: tuple[type, ...]) -> set[type]:
 
 
 def _kept(array: Array) -> bool:
-    """Whether NumPy rounded none of the integers that it made floats, because all are small."""
+    """Whether NumPy rounded none of the integers that it converted to floats, because all of them are small."""
     return array.dtype.kind == "f" and not (np.abs(array[np.isfinite(array)]) >= _EXACT).any()
 
 
@@ -260,7 +260,7 @@ def _plain(number: Any) -> Any:
 
 
 def _mixed(numbers: Sequence[bool | int | float | Decimal | Fraction], to: DType) -> Array:
-    """Numbers of several kinds as `to`, each rounded once, the integers not at all."""
+    """Numbers of several types as `to`. Each is rounded once, and integers are not rounded at all."""
     array = np.empty(len(numbers), to.numpy)
     for kind in (int, float, Decimal, Fraction):
         places = [at for at, element in enumerate(numbers) if isinstance(element, kind)]
@@ -308,8 +308,8 @@ def _offers(kind: type) -> bool:
 
 
 def offered(data: Any) -> Any:
-    """What NumPy can take of `data`, on the host: an array, or a list of Python objects. Raises TypeError for what is
-    no array."""
+    """`data` on the host in a form that NumPy takes: an array, or a list of Python objects. Raises TypeError for what
+    is no array."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(data, torch.Tensor):
         return _of_torch(torch, data)
@@ -323,7 +323,7 @@ def offered(data: Any) -> Any:
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return np.asanyarray(data)  # a masked array stays one
     if hasattr(data, "__dlpack__"):
-        # `device="cpu"` has the producer copy what is elsewhere.
+        # With `device="cpu"` the producer copies an array of another device to the host.
         return np.from_dlpack(data, device="cpu")
     raise TypeError(f"a {type(data).__name__} is not an array: it has none of the array protocols")
 

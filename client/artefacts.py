@@ -1,5 +1,5 @@
-"""Conversations about stored results: they are downloaded piece by piece, checked by their SHA-256, and go on where a
-connection broke."""
+"""Conversations about stored results. A result is downloaded piece by piece and checked by its SHA-256; after a broken
+connection the download goes on where it stood."""
 
 import hashlib
 import os
@@ -36,13 +36,13 @@ class Landing:
         self.position = 0
 
     def headers(self) -> Mapping[str, str]:
-        """What a request says so that the download goes on where it stands."""
+        """The headers of a request that let the download go on where it stands."""
         if not self.position or self._etag is None:
             return {}
         return {"Range": f"bytes={self.position}-", "If-Range": self._etag}
 
     def begin(self, response: httpx.Response) -> None:
-        """An answer begins: with the bytes that are missing, or with all."""
+        """Note that an answer begins, with the missing bytes or with all bytes."""
         if response.status_code != httpx.codes.PARTIAL_CONTENT and self.position:
             self._file.seek(0)
             self._file.truncate()
@@ -51,19 +51,19 @@ class Landing:
         self._etag = etag if etag.startswith('"') else None  # a weak tag promises no equal bytes
 
     def take(self, piece: bytes) -> None:
-        """Write bytes that came."""
+        """Write the bytes that came."""
         self._file.write(piece)
         self._digest.update(piece)
         self.position += len(piece)
 
     def check(self, sha256: str) -> None:
-        """Raise Unreachable unless exactly the bytes came that were stored."""
+        """Raise Unreachable unless the downloaded bytes are exactly the stored ones."""
         if self._digest.hexdigest() != sha256:
             raise Unreachable("the stored result came with other bytes than it was stored with; download it again")
 
 
 def described(result: Result | None) -> Artefact | None:
-    """What is stored of a result, if anything is."""
+    """The stored artefact of a result, or None."""
     return getattr(result, "artefact", None)
 
 
@@ -92,7 +92,7 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
                 landing.check(artefact.parts[0].sha256)
         mask = os.umask(0)
         os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)  # as a file that was opened here
+        Path(name).chmod(0o666 & ~mask)  # with the mode that a new file would have
         return Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

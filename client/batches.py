@@ -1,5 +1,4 @@
-"""Batches: many jobs by one request, what the service says of them, and reductions of as many arrays as an iterator
-has."""
+"""Batches: many jobs by one request, the service's answers about them, and reductions of all arrays of an iterator."""
 
 import json
 import time
@@ -33,7 +32,7 @@ _PAGE = 200
 
 
 class Counts(Answer):
-    """How many jobs of a batch have which status; `done` have ended."""
+    """The number of jobs of a batch by status; `done` jobs have ended."""
 
     total: int
     done: int
@@ -45,7 +44,8 @@ class Counts(Answer):
 
 
 class Batch(Answer):
-    """A batch as the service saw it when it was asked. `jobs` are the ids of its jobs where this client brought it."""
+    """A batch as the service saw it when it was asked. `jobs` are the ids of its jobs, if this client submitted the
+    batch."""
 
     id: str
     name: str = ""
@@ -69,9 +69,10 @@ class Batch(Answer):
         return self.status == "succeeded"
 
     def _become(self, newer: "Batch") -> Self:
-        """Say what `newer` says, and keep the ids of the jobs."""
+        """Take over the fields of `newer`, and keep the ids of the jobs."""
         self.__dict__.update({**newer.__dict__, "jobs": newer.jobs or self.jobs})
-        object.__setattr__(self, "__pydantic_extra__", newer.__pydantic_extra__)  # models of ours are frozen
+        # The models of this package are frozen.
+        object.__setattr__(self, "__pydantic_extra__", newer.__pydantic_extra__)
         return self
 
     def __repr__(self) -> str:
@@ -93,7 +94,7 @@ class Batch(Answer):
 
 
 class JobOutcome(Answer):
-    """What became of one job of a batch: number `index`, from 0, in the order of the specs."""
+    """The outcome of one job of a batch; `index` is its number, from 0, in the order of the specs."""
 
     index: int
     id: str
@@ -196,7 +197,7 @@ def wait(batch: Batch, timeout_s: float | None = None, follow: Progress | None =
 
 
 def outcomes(batch_id: str) -> Steps[list[JobOutcome]]:
-    """What became of every job, in the order of the specs."""
+    """The outcomes of all jobs, in the order of the specs."""
 
     def read(response: httpx.Response) -> list[JobOutcome]:
         return [JobOutcome.model_validate_json(line) for line in response.content.splitlines() if line]
@@ -205,13 +206,13 @@ def outcomes(batch_id: str) -> Steps[list[JobOutcome]]:
 
 
 def parquet(batch_id: str) -> Steps[bytes]:
-    """The same as a Parquet file."""
+    """The outcomes of all jobs as a Parquet file."""
     return send(Call("GET", f"/v1/batches/{batch_id}/results", lambda answer: answer.content, {"format": "parquet"}))
 
 
 def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool) -> Steps[Batch | None]:
-    """Hand in the reductions of the next arrays; None if there are no more. Large arrays are uploaded one by one, so
-    that no more than one of them is held."""
+    """Hand in the reductions of the next arrays; returns None if the iterator has no more. Large arrays are uploaded
+    one by one, so that at most one of them is held."""
     specs: list[dict[str, Any]] = []
     size = 0
     for array in arrays:

@@ -24,8 +24,9 @@ _LOOK_EVERY_S = 0.01
 
 @dataclass(eq=False)
 class Beside:
-    """A second call, which is sent once it is due, or never. Any thread may say so. `outcome` is what it answered; a
-    call that failed has none. `undo` makes the call that takes the outcome back where the first call is refused."""
+    """A second call, which is sent once it is due, or never. Any thread may decide that. `outcome` is the answer to the
+    call; a call that failed has none. `undo` makes the call that takes the outcome back where the first call is
+    refused."""
 
     call: Call[Any]
     undo: Callable[[Any], Call[Any]] | None = None
@@ -38,17 +39,17 @@ class Beside:
         self._due.set()
 
     def over(self) -> None:
-        """Let it not be sent any more."""
+        """Decide that the call is not sent."""
         self._over = True
         self._due.set()
 
     @property
     def decided(self) -> bool:
-        """Whether one of the two was said."""
+        """Whether it is decided that the call is sent, or that it is not."""
         return self._due.is_set()
 
     def wait(self) -> bool:
-        """Wait for either; whether the call is to be sent."""
+        """Wait for the decision, and return whether the call is to be sent."""
         self._due.wait()
         return not self._over
 
@@ -90,8 +91,8 @@ class Timed:
 
 
 def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside) -> Any:
-    """The answer to `call`, which is sent without what is beside it; a thread sends that. If the service refuses
-    `call`, what is beside it is undone. A connection that breaks undoes nothing, because the conversation goes on."""
+    """The answer to `call`. It is sent without its second call, which a thread sends. If the service refuses `call`,
+    what is beside it is undone. A connection that breaks undoes nothing, because the conversation goes on."""
 
     def work() -> None:
         if beside.wait():
@@ -115,7 +116,7 @@ def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside)
 
 
 async def send_both_async(send: Callable[[Call[Any]], Awaitable[Any]], call: Call[Any], beside: Beside) -> Any:
-    """The same for asyncio."""
+    """As `send_both`, for asyncio."""
 
     async def work() -> None:
         while not beside.decided:  # noqa: ASYNC110 (another thread decides)

@@ -1,4 +1,4 @@
-"""Conversations about what can be asked for, and who is there."""
+"""Conversations about the catalogue (ops, strategies, presets), devices, workers and users."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from warpfold.client.exchange import Call, Steps, send
 
 
 class User(Answer):
-    """Whom a token belongs to."""
+    """The user whom a token belongs to."""
 
     name: str
     role: str

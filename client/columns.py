@@ -1,5 +1,6 @@
-"""Columns of data frames as NumPy arrays: of pandas, Polars and Arrow and what is made like them, none of which is
-imported. What `to_numpy` of these would round or make up, such as floats for integers beside a null, is refused."""
+"""Columns of data frames as NumPy arrays: of pandas, Polars, Arrow, and of libraries with the same interfaces. None of
+them is imported. Columns whose `to_numpy` would round or invent values, such as floats for integers beside a null, are
+refused."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,8 +30,8 @@ def columns_of(data: Any) -> Sequence[tuple[str, Any]] | None:
 
 
 def without_nulls(column: Any) -> tuple[Any, int]:
-    """A column without its nulls, and how many they were; what is no column as it is. NaN is no null, and in a column
-    of pandas whose dtype is one of NumPy there is nothing but NaN."""
+    """A column without its nulls, and how many nulls it had; data that is no column is returned as it is. NaN is not a
+    null: a column of pandas whose dtype is one of NumPy has only NaN, and no nulls."""
     kind = type(column)
     if hasattr(kind, "isna") and hasattr(column, "dtype"):
         nulls = 0 if isinstance(column.dtype, np.dtype) else int(column.isna().sum())
@@ -43,8 +44,9 @@ def without_nulls(column: Any) -> tuple[Any, int]:
 
 
 def numbers_in(column: Any) -> object:
-    """The elements of a column with a `to_numpy`: a NumPy array or, of what NumPy has no dtype for, a list of Python
-    objects. A null among floats is NaN. Raises TypeError for a null among others, and for what holds no numbers."""
+    """The elements of a column with a `to_numpy`: a NumPy array or, where NumPy has no dtype for them, a list of Python
+    objects. A null among floats is NaN. Raises TypeError for a null among other elements, and for a column that holds
+    no numbers."""
     if hasattr(column, "isna") and hasattr(column, "dtype"):
         return _of_pandas(column)
     if callable(getattr(column, "null_count", None)) and hasattr(column, "to_list"):
@@ -62,7 +64,7 @@ def _of_pandas(column: Any) -> object:
     if str(dtype) == "category" or str(dtype).startswith("dictionary"):
         raise TypeError("categories are no numbers; convert them to the dtype of their values by `.astype`")
     array = column.to_numpy()
-    if kind == "f" and array.dtype.kind == "O":  # pandas 2, of a null
+    if kind == "f" and array.dtype.kind == "O":  # raised by pandas 2 for a null
         array = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if array.dtype.kind == "O":
         return list(array)

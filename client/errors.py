@@ -1,4 +1,4 @@
-"""What can go wrong when a client talks to Warpfold."""
+"""The errors of a client that talks to Warpfold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ class NotConfigured(WarpfoldError):
 
 
 class Unreachable(WarpfoldError):
-    """No answer from the service, or one that is not Warpfold's."""
+    """The service gave no answer, or the answer is not Warpfold's."""
 
 
 class WaitedTooLong(WarpfoldError):
-    """The job had not ended when the caller's patience had; it goes on."""
+    """The job had not ended when the caller's time limit was over. The job goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field of a request and what is wrong with it."""
+    """A field of a request, and the fault of its value."""
 
     field: str
     message: str

@@ -1,7 +1,6 @@
-"""What the synchronous and the asynchronous client have in common: requests as values, and conversations of them.
-
-A conversation (`Steps`) is a generator that yields the requests it needs and is sent their answers; it does no I/O, so
-that either client can hold it.
+"""The common part of the synchronous and the asynchronous client: requests as values, and conversations. A conversation
+(`Steps`) is a generator that yields requests and is sent their answers. It does no I/O, so that either client can run
+it.
 """
 
 import json
@@ -19,7 +18,8 @@ from warpfold.client.errors import FieldError, Refused, Unreachable
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
-# Any number of threads and tasks may wait: for one of the connections, of which requests that are held take many, too.
+# Waiting for a connection has no time limit, because any number of threads and tasks may share the connections, and
+# requests that the service holds take many of them.
 READ_S = 60.0
 TIMEOUTS = httpx.Timeout(10.0, read=READ_S, write=60.0, pool=None)
 
@@ -45,7 +45,7 @@ Parameters = Mapping[str, Parameter | Sequence[str] | None]
 
 
 class Interrupted(Unreachable):
-    """A request that is sent once broke off: nobody knows how much of it arrived."""
+    """A request that must be sent only once broke off, and nobody knows how much of it arrived."""
 
 
 class Content(Protocol):
@@ -75,9 +75,10 @@ class Call(Generic[T]):
     """One request, and how its answer is read. `body` is sent as JSON; parameters that are None are left out.
 
     Statuses that are `expected` are read, all others of 300 and more are Refused. The request is sent after `after_s`
-    seconds, and its answer may take `read_s`. A request that breaks off is repeated, unless it is to be sent `once`:
-    then the conversation meets Interrupted. With a `landing` the body goes there, and what broke off goes on where it
-    stood. `beside` is a call to be sent meanwhile, a `client.beside.Beside`.
+    seconds, and its answer may take `read_s` seconds. A request that breaks off is repeated, unless it must be sent
+    only `once`: then Interrupted is raised within the conversation. With a `landing` the body of the answer goes there,
+    and a download that broke off goes on where it stood. `beside` is a call to be sent meanwhile, a
+    `client.beside.Beside`.
     """
 
     method: str
@@ -95,7 +96,7 @@ class Call(Generic[T]):
     beside: Any = None
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        """The request as `http` sends it. Raises ValueError for a body that JSON cannot say."""
+        """The request as `http` sends it. Raises ValueError for a body that JSON cannot represent."""
         content: bytes | Iterator[bytes] | AsyncIterator[bytes] | None = self.json()
         if self.content is not None:
             content = (
@@ -122,7 +123,7 @@ class Call(Generic[T]):
         return httpx.QueryParams(tuple(pairs))
 
     def all_headers(self) -> dict[str, str]:
-        """Those of the request and those that its body needs."""
+        """The headers of the request, and those that its body needs."""
         if self.content is not None:
             return {
                 "Content-Type": "application/octet-stream",
@@ -133,13 +134,14 @@ class Call(Generic[T]):
         return {**({} if self.body is None else {"Content-Type": "application/json"}), **self.headers, **landed}
 
     def json(self) -> bytes | None:
-        """The body as JSON of RFC 8259. Raises ValueError for what it cannot say: a NaN, a set, …"""
+        """The body as JSON of RFC 8259. Raises ValueError for a value that JSON cannot represent, such as a NaN or a
+        set."""
         if self.body is None:
             return None
         return json.dumps(self.body, allow_nan=False, ensure_ascii=False).encode()
 
     def answer(self, response: httpx.Response) -> T:
-        """What the response says. Raises Refused, and Unreachable where something else than Warpfold answers."""
+        """The answer in the response. Raises Refused, and Unreachable where the answer is not Warpfold's."""
         if not (response.is_success or response.status_code in self.expected):
             raise _refusal(response)
         try:
@@ -186,7 +188,8 @@ async def _pieces(content: Content) -> AsyncIterator[bytes]:
 
 
 def _refusal(response: httpx.Response) -> Refused:
-    if response.has_redirect_location:  # not followed: the token is for this address, and a POST would become a GET
+    # Redirects are not followed: the token is for this address, and a POST would become a GET.
+    if response.has_redirect_location:
         elsewhere = f"it redirects to {response.headers['Location']}; use that address"
         return Refused(response.status_code, response.reason_phrase, elsewhere)
     try:

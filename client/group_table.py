@@ -1,4 +1,4 @@
-"""The table of groups that a group-by comes to, as Python and as data frames have it."""
+"""The table of groups that a group-by returns, as Python objects and as data frames."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,6 +1,6 @@
 """Group-by of data frames: a frame is uploaded, reduced by its keys, and comes back as a frame of the same library.
 
-`Client` and `AsyncClient` inherit `groupby`; of the latter, what a `GroupBy` comes to is to be awaited.
+`Client` and `AsyncClient` inherit `groupby`; the answers of the latter have to be awaited.
 """
 
 import tempfile
@@ -22,8 +22,8 @@ Ops = str | Sequence[str]
 
 
 class GroupByOptions(TypedDict, total=False):
-    """What a group-by may be told besides its keys; the service's defaults hold for the rest (docs/groups.md).
-    `filter`, `text` and `null_policy` are those of a file that is given as a Path or a URL."""
+    """The options of a group-by besides its keys. The service's defaults hold for options that are left out
+    (docs/groups.md). `filter`, `text` and `null_policy` are those of a file that is given as a Path or a URL."""
 
     dropna: bool
     sort: bool
@@ -102,7 +102,7 @@ class GroupBy:
 
 
 class MakesGroups(ABC):
-    """What a client needs to make groups: to hold a conversation."""
+    """The part of a client that a group-by needs: it runs a conversation."""
 
     @abstractmethod
     def _do(self, steps: Steps[T]) -> Any: ...
@@ -148,7 +148,7 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
         raise ImportError(f"groups of frames need pyarrow: {install('frames')}") from error
     named: Any = data
     if columns is not None and library_of(data) == "pandas":
-        named = named[list(dict.fromkeys(columns))]  # others may hold what Arrow does not
+        named = named[list(dict.fromkeys(columns))]  # other columns may hold values that Arrow does not
     try:
         if library_of(data) == "pandas":
             table = pyarrow.Table.from_pandas(named, preserve_index=False)

@@ -37,7 +37,7 @@ def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> d
 
 
 def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
-    """The same for a reduction on this machine."""
+    """The grouping for a reduction on this machine."""
     if "segments" in fields:
         segments = fields["segments"]
         offsets = segments.get("offsets")
@@ -53,11 +53,11 @@ def array_from(values: Sequence[Value | None], shape: Sequence[int], dtype: str)
     uint64 or, where neither holds them, Python integers. Where a value is None, the array is masked."""
     missing = [value is None for value in values]
     present = [0 if value is None else value for value in values]
-    if dtype not in DTYPES:  # any integers, or those of instants and durations
+    if dtype not in DTYPES:  # integers of any size, or those of instants and durations
         held = [row for row in (DTYPES["int64"], DTYPES["uint64"]) if _holds(row.bounds, present)]
         array = np.array(present, held[0].numpy if held else object)
     else:
-        row = DTYPES[dtype]  # an integer is never an array of float64 on its way, which would round it
+        row = DTYPES[dtype]  # integers never pass through an array of float64, which would round them
         array = np.array(present, np.float64 if row.is_float else row.numpy).astype(row.numpy)
     array = array.reshape(shape)
     return np.ma.masked_array(array, np.reshape(missing, shape)) if any(missing) else array

@@ -1,4 +1,4 @@
-"""How notebooks show jobs and results: small tables, everything in them escaped."""
+"""Small HTML tables, by which notebooks show jobs and results. All text in them is escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

@@ -1,4 +1,4 @@
-"""Conversations about what is in files that the service reads."""
+"""Conversations about the contents of files that the service reads."""
 
 from collections.abc import Mapping
 from typing import Any

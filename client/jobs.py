@@ -28,7 +28,7 @@ def _job(response: httpx.Response) -> Job:
 
 
 def submit(spec: JobSpec | Mapping[str, Any], key: str | None) -> Steps[Job]:
-    """Hand in a job, with an idempotency key of ours if the caller has none."""
+    """Hand in a job. If the caller has no idempotency key, the client makes one."""
     body = spec.model_dump(mode="json", context=SHOW_SECRETS) if isinstance(spec, BaseModel) else dict(spec)
     return send(Call("POST", "/v1/jobs", _job, body=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}))
 
@@ -42,12 +42,11 @@ def cancel(job_id: str) -> Steps[Job]:
 
 
 class JobFilter(TypedDict, total=False):
-    """Which jobs; what is left out does not restrict.
-
-    A job has one of several statuses, kinds and owners, and all tags; a tag is a name, or a name and a value as
-    "name:value". `text` are words with which a word of its tags or of its name begins. `parent` is the id of a preset's
-    job whose parts are wanted, or "none" for jobs that are no part of another; `batch` is the id of a batch. It was
-    accepted at `since` or later and before `until`: moments, or ISO 8601.
+    """Selects jobs. A field that is left out does not restrict them. A job must have one of the given statuses, kinds
+    and owners, and all of the tags; a tag is a name, or a name and a value as "name:value". `text` are words with which
+    a word of its tags or of its name begins. `parent` is the id of a preset's job whose parts are wanted, or "none" for
+    jobs that are no part of another; `batch` is the id of a batch. It was accepted at `since` or later and before
+    `until`: moments, or ISO 8601.
     """
 
     status: Status | Sequence[Status] | None
@@ -90,7 +89,8 @@ def wait(job: Job, timeout_s: float | None = None, follow: Follow | None = None)
     tag: str | None = None
     if follow is not None:
         follow(job)
-    while not job.ended or (job.succeeded and job.result is None):  # of a list, which leaves long results out
+    # A job of a list lacks long results, so it is asked for by itself.
+    while not job.ended or (job.succeeded and job.result is None):
         left = _LONG_POLL_S if give_up is None else min(_LONG_POLL_S, give_up - time.monotonic())
         if left <= 0 and not job.ended:
             why = f": {job.waiting.detail}" if job.waiting else ""
@@ -128,7 +128,7 @@ def array_result_of(job: Job) -> ReduceArrayResult:
 
 
 def reduction_of(job: Job) -> ReduceResult:
-    """The same of a reduce job. Raises TypeError for another kind."""
+    """The result of a reduce job that has ended. Raises TypeError for another kind."""
     result = result_of(job)
     if not isinstance(result, ReduceResult):
         raise TypeError(f"job {job.id} is of kind {job.kind}, not a reduction")

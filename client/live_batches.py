@@ -1,4 +1,4 @@
-"""Batches that know whom to ask, for `Client` and for `AsyncClient`."""
+"""Batches that know their client, of `Client` and of `AsyncClient`."""
 
 from typing import Protocol, TypeVar
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Talking(Protocol):
-    """Whoever holds conversations with a service: `Client`."""
+    """An object that runs conversations with a service, as `Client` does."""
 
     def _do(self, steps: Steps[T]) -> T: ...
 

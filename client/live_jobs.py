@@ -1,4 +1,4 @@
-"""Jobs that know whom to ask, for `Client` and for `AsyncClient`."""
+"""Jobs that know their client, of `Client` and of `AsyncClient`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

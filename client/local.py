@@ -77,7 +77,7 @@ def reduce_elements(
     nan_policy: str = "propagate",
     ddof: int = 0,
 ) -> Reduction:
-    """The same of elements that come from anywhere, such as those of a file that is larger than the memory."""
+    """Reduce elements of any source, such as those of a file that is larger than the memory. Raises as `reduce`."""
     second, policy = other, _policy(nan_policy)
     if installed("numba"):
         backend = open_backend("cpu")
@@ -110,8 +110,8 @@ def reduce_groups(
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
     backend = open_backend("cpu")
     assert isinstance(backend, GroupsBackend), "a CPU reduces to many values"
-    given = [source for source in (first, other) if source is not None]
-    sources = [source if shape_of(source) else gathered(source) for source in given]
+    operands = [source for source in (first, other) if source is not None]
+    sources = [source if shape_of(source) else gathered(source) for source in operands]
     shapes = [shape_of(source) or () for source in sources]
     if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
         raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
@@ -119,9 +119,9 @@ def reduce_groups(
     reduction = backend.reduce_groups(
         sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
     )
-    if not nulls_met(given):
+    if not nulls_met(operands):
         return reduction
-    return without_values_of_nulls(reduction, nulls_of_values(backend, given, shapes[0], grouping))
+    return without_values_of_nulls(reduction, nulls_of_values(backend, operands, shapes[0], grouping))
 
 
 def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:

@@ -1,6 +1,5 @@
-"""Conversations about tables of exact states: they are merged group by group, and come back as one table or array.
-
-`Client` and `AsyncClient` inherit `merge_tables`; of the latter, what it comes to is to be awaited.
+"""Conversations about tables of exact states. The tables are merged group by group, and the result is one table or
+array. `Client` and `AsyncClient` inherit `merge_tables`; the answers of the latter have to be awaited.
 """
 
 import tempfile
@@ -20,7 +19,7 @@ from warpfold.kernels.places.place import is_url
 
 
 class MergeOptions(TypedDict, total=False):
-    """What a merge may be told; the service's defaults hold for the rest (docs/exact-state.md)."""
+    """The options of a merge. The service's defaults hold for options that are left out (docs/exact-state.md)."""
 
     sort: bool
     min_count: int
@@ -44,7 +43,7 @@ class MergesTables(MakesGroups):
         return self._do(_merged(tables, options))
 
     def merged(self, job: Job) -> Any:
-        """What a job of kind `merge` comes to, waiting for it; see `merge_tables`. Raises JobFailed, and TypeError for
+        """The result of a job of kind `merge`, waiting for it; see `merge_tables`. Raises JobFailed, and TypeError for
         another kind."""
         return self._do(_merged_by(job))
 
@@ -92,7 +91,8 @@ def _source(table: object) -> Steps[dict[str, Any]]:
     import pyarrow
     from pyarrow import ipc
 
-    held = table if isinstance(table, pyarrow.Table) else table_of(table)  # which has no metadata, as the service says
+    # A table without the metadata of states is sent, too: the service refuses it, and says why.
+    held = table if isinstance(table, pyarrow.Table) else table_of(table)
     with tempfile.TemporaryDirectory(prefix="warpfold-") as folder:
         path = Path(folder) / "states.arrow"
         with ipc.new_file(path, held.schema) as file:

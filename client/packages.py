@@ -1,4 +1,4 @@
-"""Which packages are there besides the base installation's."""
+"""Tells which optional packages are installed besides the base installation."""
 
 from importlib.util import find_spec
 

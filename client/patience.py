@@ -16,7 +16,7 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         self._give_up = time.monotonic() + seconds
-        # Spread, so that those whom one restart sent away do not all come back at once.
+        # Pauses vary, so that the clients that one restart interrupted do not all come back at once.
         self._backoff = Backoff(first=0.1, longest=2.0, least=0.5)
 
     def after_error(self, error: httpx.TransportError, url: str) -> float:
@@ -40,5 +40,5 @@ class Patience:
 def _asked_for_s(response: httpx.Response) -> float:
     try:
         return max(0.0, float(response.headers.get("Retry-After", 0)))
-    except ValueError:  # an HTTP date: our own back-off will do
+    except ValueError:  # an HTTP date, in place of which the client's own back-off serves
         return 0.0

@@ -1,4 +1,4 @@
-"""A progress bar for a job or a batch that is waited for, where somebody looks."""
+"""A progress bar for a job or a batch that a caller waits for, if standard error is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ from warpfold.client.models import Job
 
 @contextmanager
 def bar(wanted: bool | None) -> Iterator[Follow | None]:
-    """What to tell of a job so that a bar on standard error shows it; None for no bar, as is the default where
-    standard error is no terminal."""
+    """The function to call with each state of a job, so that a bar on standard error shows it. It is None for no bar,
+    which is the default where standard error is not a terminal."""
     with _line(wanted) as show:
 
         def follow(job: Job) -> None:
@@ -29,7 +29,7 @@ def bar(wanted: bool | None) -> Iterator[Follow | None]:
 
 @contextmanager
 def batch_bar(wanted: bool | None) -> Iterator[Callable[[Batch], None] | None]:
-    """The same of a batch."""
+    """As `bar`, for the states of a batch."""
     with _line(wanted) as show:
 
         def follow(batch: Batch) -> None:
@@ -41,7 +41,7 @@ def batch_bar(wanted: bool | None) -> Iterator[Callable[[Batch], None] | None]:
 
 @contextmanager
 def _line(wanted: bool | None) -> Iterator[Callable[[str, int, int | None, str], None] | None]:
-    """What shows a name, how much is done, of how much, and a state."""
+    """The function that shows a name, how much is done, of how much, and a state; None for no bar."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield None
         return
@@ -62,7 +62,7 @@ def _line(wanted: bool | None) -> Iterator[Callable[[str, int, int | None, str],
 
 
 def state_of_batch(batch: Batch) -> str:
-    """Where a batch is, in a few words."""
+    """The state of a batch in a few words."""
     done = batch.progress
     counts = [
         f"{done.done:,} of {batch.count:,} jobs",
@@ -76,7 +76,7 @@ def state_of_batch(batch: Batch) -> str:
 
 
 def state_of(job: Job) -> str:
-    """Where a job is, in a few words."""
+    """The state of a job in a few words."""
     if job.status == "queued" and job.queue_position is not None:
         return f"queued, number {job.queue_position}" + (f", {_why(job)}" if job.waiting else "")
     if job.status == "running" and job.progress.total:
@@ -86,5 +86,5 @@ def state_of(job: Job) -> str:
 
 
 def _why(job: Job) -> str:
-    """Why no slot takes a job or a part of it."""
+    """The reason for which no slot takes a job or a part of it."""
     return "" if job.waiting is None else job.waiting.reason.replace("_", " ")

@@ -34,8 +34,9 @@ MOST_VALUES = 10_000
 
 
 class Options(TypedDict, total=False):
-    """What a reduction may be told besides its op; the service's defaults hold for the rest (`POST /v1/jobs`). Those
-    from `array` on say what is read of a file that is given as a Path or a URL (docs/sources.md)."""
+    """The options of a reduction besides its op. The service's defaults hold for options that are left out (`POST
+    /v1/jobs`). The options from `array` on say what is read from a file that is given as a Path or a URL
+    (docs/sources.md)."""
 
     strategy: str
     backend: ReduceBackendName
@@ -58,7 +59,7 @@ class Options(TypedDict, total=False):
 
 
 class ReduceOptions(Options, total=False):
-    """The same with the other arguments of `reduce`."""
+    """The options with the other arguments of `reduce`."""
 
     other: object
     dtype: str | None
@@ -67,7 +68,7 @@ class ReduceOptions(Options, total=False):
 
 
 class GroupOptions(Options, total=False):
-    """The same with what makes an array of the result."""
+    """The options with those that make the result an array."""
 
     axis: Axis | None
     keepdims: bool
@@ -118,13 +119,13 @@ def reduce(
 
 
 def _with_nulls(result: ReduceResult, nulls: int, *, null: bool) -> ReduceResult:
-    """The result of the elements that are values, beside so many nulls, which may make the value `null`."""
+    """The result of the elements that are values, with the number of nulls, which may make the value `null`."""
     gone = {"value": None, "hex": None, "decimal": None, "time": None, "state": None} if null else {}
     return result.model_copy(update={"nulls": nulls, **gone})
 
 
 def _nulls_of(op: str, options: Options) -> tuple[Nulls, Options]:
-    """What becomes of the nulls of columns in memory, and the options without their policy. Raises TypeError."""
+    """The policy for the nulls of columns in memory, and the options without it. Raises TypeError."""
     rest = options.copy()
     policy = rest.pop("null_policy", None)
     return policy_of(policy, places=op in OPS and OPS[op].places), rest
@@ -166,7 +167,7 @@ def reduce_groups(
 
 
 def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
-    """The row of `op`, where results of it can be put together from exact states. Raises TypeError."""
+    """The row of `op`, if its results can be merged from exact states. Raises TypeError otherwise."""
     row = op_named(op)
     if row.terms in ORIGIN and row.sources == 1 and options.get("strategy") in (None, AUTO, EXACT):
         return row
@@ -178,7 +179,8 @@ def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
 
 
 def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult:
-    """The results of parts as that of the whole, as `dtype`; device and provenance are those of the first part."""
+    """The result of the whole, as `dtype`, from the results of its parts; device and provenance are those of the first
+    part."""
     first, state = results[0], ExactState.empty(row.terms)
     for result in results:
         assert result.state is not None, "an exact result has a state"
@@ -340,7 +342,8 @@ def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
 
 
 def _values(array: NDArray[Any]) -> list[Any]:
-    """Elements as JSON can say them: a float that is not finite by its name. Every other one is exact in Python."""
+    """Elements as JSON can represent them. A float that is not finite is given by its name; JSON of Python gives every
+    other element exactly."""
     if array.dtype.kind not in "fV":
         plain: list[Any] = array.reshape(-1).tolist()
         return plain

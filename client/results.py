@@ -1,4 +1,4 @@
-"""Measurements across jobs: rows, and the same as a data frame."""
+"""Measurements across jobs, as rows and as a data frame."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,8 @@ _PAGE = 10_000
 
 
 class Filter(TypedDict, total=False):
-    """Which measurements; what is left out does not restrict. `n_min` and `n_max` are included."""
+    """Selects measurements. A field that is left out does not restrict them. `n_min` and `n_max` are included in the
+    range."""
 
     kind: str | None
     op: str | None
@@ -152,7 +153,7 @@ _PICTURE = re.compile(r"!\[((?:[^\]\\]|\\.)*)\]\((/v1/reports/[^()\s]+/charts/([
 
 
 def with_pictures(markdown: str, shown: Callable[[Picture], str]) -> str:
-    """A report in Markdown with each picture of the service replaced by what is `shown` of it."""
+    """A report in Markdown in which the text that `shown` returns replaces each picture of the service."""
     return _PICTURE.sub(lambda match: shown(Picture(match[1], match[2], match[3])), markdown)
 
 

@@ -1,8 +1,7 @@
-"""Which files this user has sent: their digests, and uploads that were cut, so that no file is read or sent twice.
-
-A file is the same as long as its path, size, inode, and times of modification and change (in nanoseconds) are. A file
-system counts time in steps, up to two seconds long, and a change within a step leaves the times as they were: so a file
-that was modified within two seconds before it was read is not remembered.
+"""The memory of the files that this user has sent: their digests, and uploads that were cut, so that no file is read or
+sent twice. A file counts as unchanged while its path, size, inode, and times of modification and change (in
+nanoseconds) stay the same. A file system counts time in steps, up to two seconds long, and a change within a step
+leaves the times as they were: so a file that was modified within two seconds before it was read is not remembered.
 """
 
 import os
@@ -54,7 +53,7 @@ class Seen:
 
 
 class Sent(BaseModel):
-    """What is known of a file: the digest of what it holds, or the path of its unfinished upload."""
+    """An entry of the memory: the digest of a file's contents, or the path of its unfinished upload."""
 
     size: int
     mtime_ns: int
@@ -65,7 +64,7 @@ class Sent(BaseModel):
 
 
 class _Memory(BaseModel):
-    """The whole file of this module, the oldest entry first."""
+    """The contents of the file in which the memory is kept, the oldest entry first."""
 
     files: dict[str, Sent] = {}
 
@@ -78,13 +77,13 @@ class SentFiles:
         self._path = path
 
     def recall(self, seen: Seen) -> Sent | None:
-        """What is known of a file that has not changed since."""
+        """The entry of a file that has not changed since."""
         kept = self._read().files.get(str(seen.path))
         same = kept is not None and (kept.size, kept.mtime_ns, kept.ctime_ns, kept.inode) == seen.identity
         return kept if same and seen.is_settled else None
 
     def keep(self, seen: Seen, *, digest: str | None = None, upload: str | None = None) -> None:
-        """Remember what is known of a file, if it is still the same; the thousand latest are kept."""
+        """Remember the entry of a file, if the file is still the same. The thousand latest entries are kept."""
         if not seen.is_settled or not seen.is_still():
             return
         size, mtime_ns, ctime_ns, inode = seen.identity

@@ -1,5 +1,6 @@
-"""Which service a client talks to, and as whom: options, the environment, `warpfold login`, or a service that
-`warpfold serve` runs in this folder. The client's only reader of the environment and of files of settings."""
+"""Finds the service that a client talks to, and the token: in options, the environment, the file of `warpfold login`,
+or the notes of a service that `warpfold serve` runs in this folder. No other module of the client reads the environment
+or files of settings."""
 
 import json
 import os
@@ -59,7 +60,8 @@ def sent_files_path() -> Path:
 
 
 def find_target(url: str | None = None, token: str | None = None, where: Surroundings | None = None) -> Target:
-    """The service to talk to: as said, or else found. A token is sent only to the address that it was kept for.
+    """The service to talk to: the one that the arguments name, or else the one that is found. A token is sent only to
+    the address that it was kept for.
 
     Raises NotConfigured, which says what to do.
     """
@@ -84,7 +86,7 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
 
 
 def _mistyped(environment: Mapping[str, str]) -> str:
-    """What to say of variables whose names are nearly right."""
+    """A sentence about variables whose names are nearly right."""
     prefix = "WARPFOLD_"
     wanted = [name.removeprefix(prefix) for name in (URL, TOKEN)]
     lines = (
@@ -98,7 +100,7 @@ def _mistyped(environment: Mapping[str, str]) -> str:
 
 
 def _kept(where: Surroundings) -> list[Target]:
-    """What notes and files offer, the first choice first: a service of this very folder, then logins."""
+    """The services that notes and files name, the first choice first: a service of this very folder, then logins."""
     targets = []
     served = [_read(where.data_dir / name) for name in (_URL_NOTE, _TOKEN_NOTE)]
     if all(served):
@@ -140,7 +142,7 @@ def replace_token(where: Surroundings, old: Target, token: str) -> Path | None:
 
 
 def forget_login(path: Path, url: str) -> bool:
-    """Remove a login; whether there was one."""
+    """Remove a login; returns whether there was one."""
     logins = read_logins(path)
     left = {known: token for known, token in logins.tokens.items() if known != _tidy(url)}
     _write(path, Logins(url=next(iter(left), None), tokens=left))

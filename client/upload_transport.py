@@ -1,7 +1,8 @@
 """Sends the bodies of large uploads over plain HTTP from one buffer, straight into a socket.
 
-httpx and h11 pass a body on in pieces that they copy: a quarter of what the client spends on an upload. The standard
-library's HTTP client writes a buffer to the socket as it is. All other requests, TLS and proxies stay with httpx.
+httpx and h11 pass a body on in pieces that they copy, which is a quarter of the time that the client spends on an
+upload. The standard library's HTTP client writes a buffer to the socket as it is. All other requests, TLS and proxies
+stay with httpx.
 """
 
 import asyncio
@@ -21,13 +22,13 @@ _LEAST = 8 << 20
 
 
 def transports(url: str) -> Mapping[str, httpx.BaseTransport | None]:
-    """What `httpx.Client` mounts for the service at `url`."""
+    """The transports that `httpx.Client` mounts for the service at `url`."""
     mount = _mount(url)
     return dict(PAST_PROXIES) if mount is None else {**PAST_PROXIES, mount: UploadTransport()}
 
 
 def async_transports(url: str) -> Mapping[str, httpx.AsyncBaseTransport | None]:
-    """What `httpx.AsyncClient` mounts for the service at `url`."""
+    """The transports that `httpx.AsyncClient` mounts for the service at `url`."""
     mount = _mount(url)
     return dict(PAST_PROXIES) if mount is None else {**PAST_PROXIES, mount: AsyncUploadTransport()}
 
@@ -40,7 +41,7 @@ def _mount(url: str) -> str | None:
 
 
 class UploadTransport(httpx.BaseTransport):
-    """Sends large contents by connections of their own, and all else as httpx does."""
+    """Sends large contents by connections of their own, and all other requests as httpx does."""
 
     def __init__(self) -> None:
         self._others = httpx.HTTPTransport(verify=False)  # there are no certificates in plain HTTP to load
@@ -54,7 +55,7 @@ class UploadTransport(httpx.BaseTransport):
 
 
 class AsyncUploadTransport(httpx.AsyncBaseTransport):
-    """The same for asyncio: a thread sends each large content."""
+    """The transport for asyncio, in which a thread sends each large content."""
 
     def __init__(self) -> None:
         self._others = httpx.AsyncHTTPTransport(verify=False)  # as above
@@ -84,7 +85,7 @@ class AsyncUploadTransport(httpx.AsyncBaseTransport):
             with suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(settle, response, error)
 
-        # Not one of the loop's threads, which are few: an upload may take hours.
+        # The thread is none of the loop's own, because those are few, and an upload may take hours.
         threading.Thread(target=run, name="upload", daemon=True).start()
         try:
             return await answered

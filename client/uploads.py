@@ -1,4 +1,5 @@
-"""Conversations that send arrays: what the service has is not sent, and what was cut goes on where it stood."""
+"""Conversations that send arrays. An array that the service has is not sent, and an upload that was cut goes on where
+it stood."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -38,20 +39,20 @@ _SLOWEST = 20e6
 
 
 class Sendable(Content, Protocol):
-    """An array to be sent: what is known of it without reading it, and what is to be remembered."""
+    """An array to be sent, with the facts that are known without reading it, and those that are to be remembered."""
 
     @property
     def called(self) -> str:
         """The name of a file, else nothing: the service tells a table of text by its name."""
 
     def known(self) -> str | None:
-        """Its digest."""
+        """The digest of the array."""
 
     def unfinished(self) -> str | None:
-        """The path of the upload of it that was cut."""
+        """The path of the array's upload that was cut."""
 
     def keep(self, *, digest: str | None = None, upload: str | None = None) -> None:
-        """Remember one of these."""
+        """Remember the digest or the path."""
 
 
 class _InMemory:
@@ -159,7 +160,7 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What of a content is yet to be sent."""
+    """The part of a content that is yet to be sent."""
 
     content: Content
     start: int
@@ -173,7 +174,8 @@ class _Rest:
 
 
 def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Sendable:
-    """What is uploaded of an array, or of a file given as its Path. Raises TypeError for what is not an array."""
+    """The content to upload for an array, or for a file that is given as its Path. Raises TypeError for data that is
+    not an array."""
     if not isinstance(data, Path):
         match as_file(data, dtype):
             case ArrayAsFile(array):
@@ -194,7 +196,7 @@ def begins_as_npy(path: Path) -> bool:
 
 
 def digest(content: Content) -> str:
-    """What the service will call it."""
+    """The id that the service will give the array."""
     running = hashlib.sha256()
     for piece in content.pieces():
         running.update(piece)

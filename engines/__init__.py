@@ -1,1 +1,1 @@
-"""Exact sums inside of other people's engines: each file gives one engine the reductions of this house."""
+"""Exact reductions inside other engines. Each module gives one engine the reductions of Warpfold."""

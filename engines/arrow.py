@@ -1,5 +1,5 @@
-"""Exact sums by key of whatever hands out batches of Arrow: relations of DuckDB, frames of DataFusion, pandas and
-Polars, LazyFrames, tables, readers and datasets of pyarrow.
+"""Exact sums by key of any object that hands out batches of Arrow: relations of DuckDB, frames of DataFusion, pandas
+and Polars, LazyFrames, tables, readers and datasets of pyarrow.
 
 Batches are taken one after another and are reduced on all cores while the next are made, so that no table need fit
 in memory.
@@ -81,7 +81,8 @@ def _frame(batches: Batches, columns: Sequence[str]) -> Frame:
 
 
 def _joined(batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows of the batches, short ones together: a part takes the same time of Python's however few its rows are."""
+    """The rows of the batches. Short batches are joined, because the Python code takes the same time for a part however
+    few its rows are."""
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
@@ -96,7 +97,7 @@ def _joined(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _opened(batches: Batches, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
     """The schema, and the record batches, of which none is made yet where the engine makes them one by one."""
-    if hasattr(batches, "collect_batches"):  # a LazyFrame
+    if hasattr(batches, "collect_batches"):  # a LazyFrame of Polars
         names = batches.collect_schema().names()
         lazy = batches.select([name for name in columns if name in names])
         schema = lazy.collect_schema().to_frame(eager=True).to_arrow().schema
@@ -129,5 +130,6 @@ def _executed(relation: Any) -> "pyarrow.RecordBatchReader":
 
 @cache
 def _turn() -> Lock:
-    """The lock of whoever executes a relation: one for all, because a relation does not tell its connection."""
+    """The lock under which a relation is executed. All relations share one lock, because a relation does not tell its
+    connection."""
     return Lock()

@@ -26,10 +26,10 @@ def normal_axes(axis: Axes, rank: int) -> frozenset[int]:
     for number in axes:
         if not -rank <= number < rank:
             raise ValueError(f"axis {number} does not exist: the array has {rank}")
-    found = frozenset(number % rank for number in axes)
-    if len(found) != len(axes):
+    reduced = frozenset(number % rank for number in axes)
+    if len(reduced) != len(axes):
         raise ValueError(f"axis {list(axes)} names one twice")
-    return found
+    return reduced
 
 
 def result_shape(shape: Sequence[int], axes: frozenset[int], *, keepdims: bool) -> tuple[int, ...]:

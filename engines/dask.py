@@ -135,7 +135,8 @@ def _whole_in_chunks(x: da.Array, axis: Axes) -> tuple[int, ...]:
 def _of_whole_values(  # noqa: PLR0917
     x: da.Array, op: str, axes: tuple[int, ...], keepdims: bool, ddof: int, meta: NDArray[Any]
 ) -> da.Array:
-    """Values that are rounded with their chunk: there is nothing to merge."""
+    """The values of chunks that hold all elements of each value. They are rounded with their chunk, because there is
+    nothing to merge."""
     chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks))
     rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype)
     values: da.Array = da.map_blocks(rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta)
@@ -204,7 +205,7 @@ def _state_of_rows(column: Any, op: Op) -> bytes:
 
 def _merged_states(states: Any) -> bytes:
     all_states = list(states)
-    whole = reduce(ExactState.merge, (ExactState.from_bytes(one[_NAME:]) for one in all_states))
+    whole = reduce(ExactState.merge, (ExactState.from_bytes(state[_NAME:]) for state in all_states))
     return bytes(all_states[0][:_NAME]) + whole.to_bytes()
 
 
@@ -229,7 +230,7 @@ def _of_chunk(
     op: str,
     computing_meta: bool = False,
 ) -> PartialResults | NDArray[Any]:
-    if computing_meta:  # Dask asks for an array that is like the results of chunks, which are no arrays
+    if computing_meta:  # Dask asks for an array like the results of the chunks, but these results are not arrays
         return chunk
     for array in (chunk, weights):
         if array is not None:

@@ -84,7 +84,7 @@ def _finished(asked: sql.SqlAggregate, states: Sequence[ExactState]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """What is added up, and how an accumulator of it is made."""
+    """The terms of a sum, and the function that makes an accumulator of them."""
 
     terms: Terms
     make: Callable[[], Any]

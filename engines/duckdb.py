@@ -37,7 +37,7 @@ _NAME = "warpfold"
 def connect(database: str | Path = ":memory:", **options: Any) -> "duckdb.DuckDBPyConnection":
     """A connection as `duckdb.connect` makes it, which allows unsigned extensions, with the functions registered.
 
-    Whoever runs SQL on it may load any extension that lies in a file of this machine.
+    Anybody who runs SQL on the connection may load any extension that lies in a file of this machine.
     """
     config = {**options.pop("config", {}), "allow_unsigned_extensions": "true"}
     return register(duckdb.connect(str(database), config=config, **options))
@@ -69,8 +69,8 @@ def register(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyConnect
 
 
 def _prepare(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Have everything compiled, or loaded, that a first query calls: on a new machine that takes seconds, for which
-    DuckDB would print a bar of progress among a program's output."""
+    """Compile or load every function that a first query calls. On a new machine that takes seconds, during which DuckDB
+    would print a progress bar among a program's output."""
     with connection.cursor() as own:
         own.execute("SET enable_progress_bar = false")
         merged = own.execute(

@@ -88,14 +88,14 @@ class _Sums:
     def __exit__(self, *error: object) -> None:
         self._scattered.give_back(self._places.ctypes.data, self.groups, 0)
 
-    def add(self, x: NDArray[np.int64], y: NDArray[np.int64], numbers: NDArray[Any], one: DType, two: DType) -> None:
+    def add(self, x: NDArray[np.int64], y: NDArray[np.int64], numbers: NDArray[Any], left: DType, right: DType) -> None:
         """Add the products of rows to the groups of those numbers."""
         states = self._places[numbers]
         at = x.ctypes.data, 0, y.ctypes.data, 0, states.ctypes.data, x.size, 0
-        if one.is_float:
+        if left.is_float:
             self._rows.add_float_products(*at)
             return
-        wide = [dtype.kind is Kind.UINT and dtype.itemsize == 8 for dtype in (one, two)]
+        wide = [dtype.kind is Kind.UINT and dtype.itemsize == 8 for dtype in (left, right)]
         high = [bool((words < 0).any()) for words in (x, y)]  # from 2**63 on, or negative
         unsigned = any(of and above for of, above in zip(wide, high, strict=True))
         if unsigned and any(not of and below for of, below in zip(wide, high, strict=True)):

@@ -197,7 +197,8 @@ def counts_of_states(states: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
 def _finished(
     finish: Callable[..., float | int | None], *columns: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """What `finish` makes of each row of states; missing where it is None, or a state is null."""
+    """The value that `finish` makes of each row of states. It is missing where `finish` returns None, or where a state
+    is null."""
     values, missing = np.zeros(len(columns[0])), np.ones(len(columns[0]), np.bool_)
     for at, row in enumerate(zip(*(column.to_pylist() for column in columns), strict=True)):
         if any(state is None for state in row):
@@ -212,7 +213,7 @@ def _finished(
 
 
 def _merged(states: Any, numbers: NDArray[Any], groups: int) -> tuple[MergedStates, NDArray[np.bool_]]:
-    """The sums, and which of `states` are no nulls."""
+    """The sums, and which of `states` are not null."""
     import pyarrow
 
     states = states.cast(pyarrow.large_binary())
@@ -228,7 +229,7 @@ def _merged(states: Any, numbers: NDArray[Any], groups: int) -> tuple[MergedStat
 
 
 def _terms(column: StateColumn) -> Terms:
-    """What the first state adds up; the merging checks that the others add up the same."""
+    """The terms of the first state. The merging checks that the other states have the same terms."""
     first = column[0] if len(column) else b""
     products = len(first) > _CODE_AT and first[_CODE_AT] == CODES[Terms.PRODUCTS]
     return Terms.PRODUCTS if products else Terms.VALUES

@@ -198,7 +198,7 @@ def _reduced(x: Data, op: str, skipna: bool, min_count: int = 0, *, ddof: int = 
 
 
 def _shaped(x: Data, of_column: Callable[[Any], Any], of_groups: Callable[[Any, Index, int], Any]) -> Any:
-    """What the functions make of the columns of `x`, with the index that pandas gives it."""
+    """The values of the columns of `x`, with the index that pandas gives them."""
     if isinstance(x, pd.Series):
         return of_column(x)
     if isinstance(x, pd.DataFrame):
@@ -209,7 +209,7 @@ def _shaped(x: Data, of_column: Callable[[Any], Any], of_groups: Callable[[Any, 
     if isinstance(x, pd.api.typing.SeriesGroupBy):
         columns = x.obj.to_frame() if x.obj.name is not None else x.obj.to_frame(0)
     else:
-        columns = x._obj_with_exclusions  # the columns that are selected, without those of the keys
+        columns = x._obj_with_exclusions  # the selected columns, without the keys
     keys = sizes.drop(columns="size") if isinstance(sizes, pd.DataFrame) else pd.DataFrame(index=sizes.index)
     counts = (sizes["size"] if isinstance(sizes, pd.DataFrame) else sizes).to_numpy()
     numbers = _numbers(x, counts)

@@ -108,7 +108,7 @@ class ExactExpr:
         return self._beside(squares).map_batches(spread, pl.Float64, is_elementwise=True)
 
     def _beside(self, other: pl.Expr | str) -> pl.Expr:
-        """Both columns as one of pairs, which has the name of this one."""
+        """Both columns as one column of pairs, which has the name of this column."""
         right = pl.col(other) if isinstance(other, str) else other
         return pl.struct(self._expr.alias("left"), right.alias("right")).alias(self._expr.meta.output_name())
 
@@ -116,7 +116,7 @@ class ExactExpr:
         return self._of_lists(lambda lists: _reduced(lists, op, ddof, min_count), None)
 
     def _of_lists(self, of_lists: Callable[[pl.Series], pl.Series], dtype: Any) -> pl.Expr:
-        # Polars asks for the dtype by a call with made-up lists where it is not named.
+        # Where the dtype is not named, Polars calls the function with made-up lists to find it.
         return self._expr.implode().map_batches(of_lists, dtype, is_elementwise=True)
 
 

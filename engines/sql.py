@@ -1,4 +1,4 @@
-"""The functions of SQL that engines of tables get, by their names: aggregates of lists, and values of states.
+"""The SQL functions that engines of tables get, by their names: aggregates of lists, and values of states.
 
 Aggregates leave nulls out, and their value is null where a group has no elements, or for variances too few. States are
 bytes (docs/exact-state.md).

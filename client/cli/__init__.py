@@ -44,7 +44,7 @@ def build() -> typer.Typer:
         "6 not installed.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        # Its columns would cut the names of options where there is little room; plain text does not.
+        # The columns of rich help cut the names of options in a narrow terminal; plain text does not.
         rich_markup_mode="rich" if shutil.get_terminal_size().columns >= _COLUMNS else None,
     )
 
@@ -79,10 +79,10 @@ def main() -> None:
             build()()
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # who reads the output has read enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         _drop_output()
         sys.exit(Exit.FAILED)
-    except OSError as error:  # a full disk, a file that may not be read or written
+    except OSError as error:  # for instance a full disk, or a file that may not be read or written
         _drop_output()
         named = f"{error.filename}: " if error.filename else ""
         sys.exit(fail(f"{named}{error.strerror or error}", Exit.USAGE).exit_code)

@@ -105,7 +105,7 @@ def results(
 
 
 def print_outcomes(outcomes: list[JobOutcome], *, as_json: bool, places: Sequence[str] = ()) -> None:
-    """A row, or a line of JSON, for each job; with the file that it came from, where `places` has these."""
+    """Print a row, or a line of JSON, for each job; with the file that it came from, if there are `places`."""
     if as_json:
         named = ({"file": places[each.index], **each.model_dump(mode="json")} for each in outcomes if places)
         output.lines(named if places else outcomes)

@@ -26,7 +26,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, how it is ("ok", "warning", "broken", "absent"), and what to do."""
+    """A checked part, its state ("ok", "warning", "broken", "absent"), and what to do about it."""
 
     part: str
     verdict: str

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What became of a command."""
+    """The exit code of a command."""
 
     OK = 0
     FAILED = 1  # the job failed or was cancelled; the doctor found something broken

@@ -40,8 +40,8 @@ def matching(names: Sequence[str]) -> list[Path]:
 
 @contextmanager
 def seekable(path: Path, parameter: str) -> Iterator[Path]:
-    """`path` itself if it is a file; of a pipe (`-`, /dev/stdin, a named one) a copy of all that comes through it, for
-    a .npy file is read in more than one go. The copy is gone after the block."""
+    """`path` itself if it is a file; for a pipe (`-`, /dev/stdin, a named pipe) it is a copy of all bytes that come
+    through it, because a .npy file is read in several steps. The copy is gone after the block."""
     if str(path) != DASH:
         _check(path, parameter)
         if path.is_file():

@@ -26,7 +26,7 @@ from warpfold.kernels.sequential import Elements
 
 
 def fields_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:
-    """The fields of a spec that the options say; none without --axis and --segments. Raises BadParameter."""
+    """The fields of a spec that the options set; none without --axis and --segments. Raises BadParameter."""
     if axis is not None and segments is not None:
         raise typer.BadParameter("cannot be combined with --axis", param_hint="--segments")
     if keepdims and axis is None:

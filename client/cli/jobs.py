@@ -235,7 +235,7 @@ def watch(context: typer.Context, job_id: JobId, timeout: Timeout = None, as_jso
 def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_json: Json = False) -> None:
     """Wait for jobs, quietly. Exit code 0 if all succeeded, 1 if not, 5 after the timeout."""
     with service(context) as client:
-        give_up = None if timeout is None else time.monotonic() + timeout  # for all of them together
+        give_up = None if timeout is None else time.monotonic() + timeout  # the timeout holds for all jobs together
         ended = [find(client, job_id) for job_id in job_ids]
         for job in ended:
             try:
@@ -255,7 +255,8 @@ def cancel(context: typer.Context, job_ids: JobIds, as_json: Json = False) -> No
     refused: list[str] = []
     cancelling: list[LiveJob] = []
     with service(context) as client:
-        for job in [find(client, job_id) for job_id in job_ids]:  # an id that is none cancels nothing
+        # All ids are checked first, so that an unknown id cancels nothing.
+        for job in [find(client, job_id) for job_id in job_ids]:
             try:
                 cancelling.append(job.cancel())
             except Refused as refusal:

@@ -30,7 +30,7 @@ WRITTEN = (".csv", ".parquet", ".arrow")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the options ask for: names with commas between them, and the other fields of the spec."""
+    """The values of the options: names with commas between them, and the other fields of the spec."""
 
     by: str
     columns: str | None
@@ -61,7 +61,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Where to reduce, and what becomes of the table."""
+    """The options that say where to reduce, and where the table goes."""
 
     locally: bool
     rehash: bool
@@ -84,7 +84,7 @@ def reduce_by(context: typer.Context, file: str, asked: Asked, how: How) -> None
             table = {"type": "table", "path": str(path.resolve()), **asked.of_file}
             _here(asked.spec(table), (file, path.resolve()), how)
             return
-        asked.spec({"type": "dataset", "id": "0" * 64})  # what is wrong with it is said before the file is sent
+        asked.spec({"type": "dataset", "id": "0" * 64})  # a wrong spec is refused before the file is sent
         with service(context) as client:
             kept = client.upload(path, path.name[-128:], rehash=how.rehash)
             tabs = {"text": "tsv"} if delimiter_of(path.name) == "\t" else {}

@@ -57,7 +57,7 @@ def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
     with path.open("rb") as file:
         kind = format_of(file)
         if kind is Format.NPY:
-            with suppress(InvalidInput):  # whoever opens the file tells what is wrong with it
+            with suppress(InvalidInput):  # the code that opens the file reports its faults
                 dtype = read_head(file, wider=True).dtype
                 return times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None
         return kind in (None, Format.NPY)
@@ -71,8 +71,8 @@ class Opened:
     options: Mapping[str, Any]
 
     def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
-        """Its elements, for `op`; with `in_place` no null is left out. Raises BadParameter; faults that show later are
-        told with the path."""
+        """The elements of the file, for `op`; with `in_place` no null is left out. Raises BadParameter. Faults that
+        show while elements are read are reported with the path."""
         wanted = AnyOptions.model_validate(self.options)
         if in_place or (op is not None and (op.places or op.sources > 1)):
             wanted = wanted.in_place()
@@ -84,7 +84,8 @@ class Opened:
 
     @contextmanager
     def sent(self, parameter: str) -> Iterator[Path]:
-        """The file to be uploaded: itself, or of a Zarr hierarchy an archive, which is gone after the block."""
+        """The file to be uploaded. For a Zarr hierarchy it is an archive of the folder, which is removed after the
+        block."""
         if not self.path.is_dir():
             yield self.path
             return
@@ -95,7 +96,7 @@ class Opened:
             packed = Path(folder) / f"{self.path.resolve().name}.zip"
             with zipfile.ZipFile(packed, "w") as archive:
                 for file in sorted(path for path in self.path.rglob("*") if path.is_file()):
-                    # Without a time, the same hierarchy is the same file.
+                    # Members have no time of modification, so that the same hierarchy always gives the same file.
                     member = zipfile.ZipInfo(file.relative_to(self.path).as_posix())
                     with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
                         shutil.copyfileobj(stored, to)
@@ -125,20 +126,21 @@ class ReadHere:
         self._inputs.__exit__(*error)
 
     def view(self) -> InputView:
-        """What was read, as a result of the service tells it. Raises InvalidInput where a file has changed."""
+        """The files that were read, as a result of the service describes them. Raises InvalidInput where a file has
+        changed."""
         view = InputView.of((), self._inputs, fingerprint=self.fingerprint)
         assert view is not None, "there is a file"
         return view
 
 
 def folder_at(path: Path) -> Folder:
-    """The folder, open."""
+    """The open folder."""
     return Folder(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
 
 
 @contextmanager
 def faults(called: str, parameter: str) -> Iterator[None]:
-    """End the command with what is wrong with a file."""
+    """End the command with the fault of a file."""
     try:
         yield
     except KernelError as error:

@@ -16,12 +16,12 @@ __all__ = ["Json", "document", "facts", "line", "lines", "say", "table"]
 
 
 def say(message: str) -> None:
-    """Tell a person something, beside what a script reads."""
+    """Print a message for a person to standard error, so that a script that reads standard output does not get it."""
     typer.echo(message, err=True)
 
 
 def document(value: object) -> None:
-    """One JSON document, for reading by people too."""
+    """Print one JSON document, indented for people."""
     typer.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
 
 

@@ -74,7 +74,7 @@ def register(app: typer.Typer) -> None:
 
 
 def complete_op(incomplete: str) -> list[tuple[str, str]]:
-    """What the shell offers to complete `--op` with: the ops, each with what it computes."""
+    """The completions of `--op` in the shell: the ops, each with its description."""
     return [(op.name, op.summary) for op in OPS.values() if op.name.startswith(incomplete)]
 
 
@@ -253,13 +253,13 @@ class _Read:
 
     @contextmanager
     def sent(self, parameter: str) -> Iterator[object]:
-        """What is handed to the client: the array where it fits into a request, else its file as it is."""
+        """The data for the client: the array where it fits into a request, else its file as it is."""
         yield self.array if self.array.size <= MOST_VALUES else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What a URL names, which the service reads itself."""
+    """The file or pattern that a URL names, which the service reads itself."""
 
     url: str
 
@@ -330,7 +330,8 @@ def _reduce_locally(
     array: Elements, op: str, other: Elements | None, chosen: dict[str, Any], *, read: ReadHere, as_json: bool
 ) -> None:
     try:
-        if isinstance(array, ArraySource) and isinstance(other, ArraySource):  # whose dtypes may be made one
+        # The dtypes of both arrays may be made one.
+        if isinstance(array, ArraySource) and isinstance(other, ArraySource):
             result = local.reduce(array.array, op, other=other.array, **chosen)
         else:
             result = local.reduce_elements(array, op, other=other, **chosen)
@@ -374,7 +375,7 @@ def _named(fingerprint: str | None) -> str:
 
 
 def _left(nulls: int, *, null: bool) -> str:
-    """What became of nulls; with `null` they made the value null."""
+    """A phrase about the nulls; with `null` they made the value null."""
     return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
 
 

@@ -239,7 +239,7 @@ def report(
 
 
 def _with_figures(client: Client, text: str, to: Path) -> str:
-    """The report with its pictures in files of ours, in place of the service's, which want a token."""
+    """The report with its pictures in local files, because the service's own addresses need a token."""
     figures = to.parent / "figures"
 
     def kept(picture: Picture) -> str:
@@ -252,7 +252,7 @@ def _with_figures(client: Client, text: str, to: Path) -> str:
 
 
 def _without_figures(text: str) -> str:
-    """The report with each picture's words in its place."""
+    """The report with the text of each picture in place of the picture."""
     left_out: list[str] = []
 
     def link_of(picture: Picture) -> str:

@@ -1,4 +1,5 @@
-"""Commands that run a part of the server. They live in the server's own packages; here they only get their names."""
+"""Commands that run a part of the server. Their code is in the server's own packages; this module only gives them their
+names."""
 
 import os
 import sys
@@ -48,5 +49,5 @@ def _runner(name: str, module: str) -> Callable[[typer.Context], None]:
 
 
 def server_installed() -> bool:
-    """Whether the packages of the server are there, too."""
+    """Whether the packages of the server are installed, too."""
     return installed("fastapi")

@@ -1,4 +1,4 @@
-"""What commands that talk to a service share: the connection, ids in short, waiting, and how errors end a command."""
+"""Shared by all commands that talk to a service: the connection, short ids, waiting, and how errors end a command."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ class Session:
 
 @contextmanager
 def service(context: typer.Context) -> Iterator[Client]:
-    """A connection to the service; what goes wrong in the block ends the command with its exit code."""
+    """A connection to the service. An error in the block ends the command with its exit code."""
     session: Session = context.obj
     with ending_well(), Client(session.url, patience_s=session.patience_s) as client:
         yield client
@@ -68,7 +68,7 @@ def ending_well() -> Iterator[None]:
 
 
 def fail(message: str, code: Exit) -> typer.Exit:
-    """Say what is wrong; raise what it returns."""
+    """Print the error, and return the exception that the caller is to raise."""
     say(f"warpfold: {message}")
     return typer.Exit(code)
 
@@ -88,8 +88,8 @@ def find(client: Client, job_id: str) -> LiveJob:
 
 
 def wait_for(job: LiveJob, timeout_s: float | None, *, show_progress: bool | None = None) -> LiveJob:
-    """Wait for a job's end, with a bar where there is a terminal; unless that is unwanted, what keeps the job from
-    starting is said first."""
+    """Wait for a job's end, with a bar where there is a terminal; unless that is unwanted, the reason that keeps the
+    job from starting is printed first."""
     with leaving_it_running(job):
         waiting = None if show_progress is False or job.ended else job.refresh().waiting
         if waiting is not None:

@@ -35,7 +35,7 @@ class Entry:
         return self.spec if self.array is None else self._of(client.upload(self.array).id)
 
     def shown(self) -> Spec:
-        """The same without sending anything: an array is known by its digest."""
+        """The spec without sending anything: the array is named by its digest."""
         if self.array is None:
             return self.spec
         return self._of(uploads.digest(uploads.FileContent(self.array, rehash=True)))

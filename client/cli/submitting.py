@@ -161,7 +161,7 @@ def run(
 def hand_in(
     client: Client, spec: dict[str, Any], key: str | None, *, wait: bool, timeout: float | None, as_json: bool
 ) -> None:
-    """Submit, print the id, and with `wait` the end."""
+    """Submit the job and print its id. With `wait`, wait for its end and print it."""
     job: LiveJob = client.submit(spec, key=key)
     if not wait:
         if as_json:
@@ -175,7 +175,7 @@ def hand_in(
 
 
 def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout: float | None, as_json: bool) -> None:
-    """Print the id, and with `wait` what became of each job."""
+    """Print the id. With `wait`, wait for the end and print the outcome of each job."""
     if not wait:
         if as_json:
             output.document(batch)
@@ -201,7 +201,7 @@ def _read(file: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML, of which JSON is a part; what JSON cannot say of floats it leaves for the service to read."""
+    """Reads YAML, which includes JSON. Floats that JSON has no numbers for stay text, which the service reads."""
 
 
 def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
@@ -209,7 +209,7 @@ def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
     if math.isfinite(number):
         return number
     named = str(node.value).lower().lstrip("+-") in (".inf", ".nan")
-    return str(number) if named else str(node.value)  # too large a number is no infinity
+    return str(number) if named else str(node.value)  # a number that is too large must not become an infinity
 
 
 _Loader.add_constructor("tag:yaml.org,2002:float", _real)
@@ -220,7 +220,7 @@ def _loaded(text: str) -> Any:
 
 
 def _source(*, values: str | None, generate: str | None, path: str | None, dataset: str | None, **rest: Any) -> Any:
-    """The `source` that options describe; without a type where they only change one."""
+    """The `source` that options describe. It has no type where the options only change the source of a file."""
     made: dict[str, Any] = {name: value for name, value in rest.items() if value is not None}
     sources = {"--generate": generate, "--values": values, "--path": path, "--dataset": dataset}
     named = [name for name, value in sources.items() if value is not None]
@@ -238,7 +238,8 @@ def _source(*, values: str | None, generate: str | None, path: str | None, datas
 
 
 def _number(text: str) -> int | float | str:
-    """An integer or a float, exactly; else the text, such as "nan" or a hex float, for the service to read."""
+    """A number, exactly; or, if it is none in JSON, the text (such as "nan" or a hex float), which the service
+    reads."""
     for kind in (int, float):
         try:
             number = kind(text)

@@ -22,7 +22,7 @@ from warpfold.contract.terminal import console, table
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the service answered to one case."""
+    """The service's answer to one case."""
 
     case: Case
     right: bool
@@ -95,12 +95,12 @@ def _expected(case: Case) -> str:
 
 
 def main() -> int:
-    """Run everything; the process's exit code."""
+    """Run everything, and return the exit code of the process."""
     parser = argparse.ArgumentParser(prog="python -m warpfold.client.demo", description=__doc__)
     parser.add_argument("--slots", help="cpu,cuda:0,…  [default: every GPU seen, and cpu]")
     slots = parser.parse_args().slots
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))  # on the way out the service is ended, too
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # leaving the block ends the service, too
     options = () if slots is None else ("--slots", slots)
     out = console()
     with tempfile.TemporaryDirectory(prefix="warpfold-demo-") as name:

@@ -1,4 +1,4 @@
-"""What the demo submits, and how it knows the right answer without asking the service."""
+"""The cases that the demo submits, with the right answers, which are computed without the service."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A service of the demo's own: a free port, a temporary data folder, gone afterwards."""
+"""A service for the demo, on a free port and with a temporary data folder, which is removed afterwards."""
 
 import os
 import socket

@@ -41,7 +41,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 @dataclass
 class Api:
-    """A running api: clients of its users, and the hands of a worker on its database."""
+    """A running api: clients of its users, and methods that do to its database what a worker does."""
 
     url: str
     settings: Settings
@@ -62,7 +62,7 @@ class Api:
         return made
 
     def submit(self, user: str = "ann", **changes: Any) -> str:
-        """Submit three values, changed as told; the job's id."""
+        """Submit three values, with `changes` to the spec; returns the job's id."""
         response = self.client(user).post("/v1/jobs", json={**THREE_VALUES, **changes})
         assert response.status_code == 202, response.text
         return str(response.json()["id"])
@@ -84,7 +84,7 @@ class Api:
         return job_id
 
     def until_watched(self, *job_ids: str, by: int = 1) -> None:
-        """Until the api holds so many requests for each of the jobs."""
+        """Wait until the api holds this number of requests for each of the jobs."""
         until(lambda: not any(len(self.notifications._watches.get(job_id, ())) < by for job_id in job_ids))
 
     def close_clients(self) -> None:
@@ -99,7 +99,7 @@ class Api:
 
 
 def until_refused(ask: Callable[[], httpx.Response], status: int = 401) -> None:
-    """Until a change of access has arrived: it takes the way of an announcement."""
+    """Wait until a change of access has reached the api, by asking until it refuses."""
     until(lambda: ask().status_code == status)
 
 

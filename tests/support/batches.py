@@ -8,7 +8,7 @@ from tests.support.api import THREE_VALUES, Api
 
 
 def specs(count: int, **changes: Any) -> list[dict[str, Any]]:
-    """So many specs, told apart by a tag."""
+    """This number of specs, which differ by a tag."""
     return [{**THREE_VALUES, "tags": {"number": str(number)}, **changes} for number in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""What a chart shows, as data."""
+"""The data that a chart shows."""
 
 import json
 from typing import Any

@@ -13,7 +13,7 @@ class HandClock:
         return self._now
 
     def pass_over(self, seconds: float) -> None:
-        """Let time pass in one leap, as it does for whoever was stopped meanwhile."""
+        """Let time pass in one leap, as it does for a process that was stopped meanwhile."""
         self._now += seconds
 
     def pass_slowly(self, seconds: float, look: Callable[[], object], steps: int = 40) -> None:

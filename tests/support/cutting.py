@@ -1,4 +1,4 @@
-"""A line to the service that breaks."""
+"""A proxy to the service that breaks connections."""
 
 import socket
 import threading
@@ -27,7 +27,9 @@ def cutting(service: Service, *after: int) -> Iterator[str]:
                         break
                     sink.sendall(data)
             ended(source, sink)
-            source.close()  # with bytes unread: whoever still writes is told at once, and not after its time limit
+            # Closing with unread bytes resets the connection, so that the writer notices at once, and not after its
+            # time limit.
+            source.close()
 
         def accept() -> None:
             with suppress(OSError):

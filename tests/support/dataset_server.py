@@ -1,4 +1,4 @@
-"""A stand-in for an api that gives datasets badly: it breaks off, sends other bytes, stalls, or counts who asks."""
+"""A server of datasets with faults: it breaks off, sends wrong bytes, or stalls, and it counts requests."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Jobs with webhooks, the sender that tells of their ends, and what became of the deliveries."""
+"""Jobs with webhooks, the sender that reports their ends, and the outcomes of the deliveries."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What tests of the dispatcher and of its watch do with it."""
+"""Steps that tests of the dispatcher and of its watch share."""
 
 from uuid import UUID
 

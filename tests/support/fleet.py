@@ -1,4 +1,4 @@
-"""The service's processes under a supervisor of the tests' own: what dies is started again at once."""
+"""The service's processes under a supervisor of the tests, which starts a dead process again at once."""
 
 import signal
 import threading
@@ -30,17 +30,17 @@ class Fleet:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kill(self, name: str) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         with self._lock:
             self._running[name].kill()
 
     def stop(self, name: str) -> None:
-        """SIGSTOP: it is there, and does nothing."""
+        """Send SIGSTOP: the process stays, and does nothing."""
         with self._lock:
             self._running[name].send_signal(signal.SIGSTOP)
 
     def wake(self, name: str) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         with self._lock:
             self._running[name].send_signal(signal.SIGCONT)
 
@@ -91,5 +91,5 @@ def fleet(settings: Settings, log: Path, **commands: Sequence[str]) -> Iterator[
         yield fleet
     finally:
         fleet.over.set()
-        keeper.join()  # first, so that nothing is started any more
+        keeper.join()  # the supervisor ends first, so that it starts no process any more
         fleet.end()

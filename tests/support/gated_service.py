@@ -1,4 +1,4 @@
-"""A worker of the CPU that stays in a job until its gate opens, and a dispatcher, both quick to judge."""
+"""A CPU worker that stays in a job until the job's gate opens, and a dispatcher. Both have short time limits."""
 
 import time
 from collections.abc import Callable, Iterator

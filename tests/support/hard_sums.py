@@ -1,4 +1,4 @@
-"""Columns whose sums are hard to round, and what they come to by rationals."""
+"""Columns whose sums are hard to round, and their right values, computed with rationals."""
 
 import math
 import random

@@ -113,13 +113,13 @@ class Ledger:
             yield
 
     def lose(self, job_id: UUID, max_losses: int = 3) -> None:
-        """What the dispatcher does with a running job when its worker has fallen silent."""
+        """Do to a running job what the dispatcher does when the job's worker has fallen silent."""
         running = self.database.run(leases.running_attempts)
         silent = [lease for lease in running if lease.job_id == job_id]
         assert self.database.run(leases.take_back_silent, silent, max_losses) == [job_id]
 
     def take_back(self, job_id: UUID) -> None:
-        """The same while its worker lives, and may renew the lease in between."""
+        """As `lose`, while the worker lives, and may renew the lease in between."""
         while True:
             running = [each for each in self.database.run(leases.running_attempts) if each.job_id == job_id]
             if self.database.run(leases.take_back_silent, running, 3):
@@ -163,7 +163,7 @@ class Ledger:
         return self.database.run(_points, job_id)
 
     def until(self, job_id: UUID, column: str, value: object, within_s: float = 120.0) -> None:
-        """Until the job's row says so."""
+        """Wait until the job's row has this value in the column."""
         until(
             lambda: self.column(job_id, column) == value,
             within_s,
@@ -171,7 +171,7 @@ class Ledger:
         )
 
     def wait(self, job_ids: Sequence[UUID], within_s: float) -> None:
-        """Until all of the jobs have ended. Postgres may have been restarted before."""
+        """Wait until all of the jobs have ended. Postgres may have been restarted before."""
 
         def still_open() -> int:
             return self.database.run_patiently(30.0, _count_open, job_ids)

@@ -16,7 +16,7 @@ from warpfold.worker.kinds import runs
 
 runs()
 with (Path(tempfile.gettempdir()) / "warpfold-tests.lock").open("w") as turn:
-    fcntl.flock(turn, fcntl.LOCK_EX)  # what the first process of pytest compiles, the others load
+    fcntl.flock(turn, fcntl.LOCK_EX)  # the first process of pytest compiles, and the others load
     CpuBackend().close()
 assert threading.active_count() == 1, "a process of several threads cannot be forked"
 gc.freeze()  # a collection in a fork would copy every page that it looks at

@@ -28,7 +28,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 class Process(Protocol):
-    """What tests do with a process, however it was started."""
+    """The operations of tests on a process, however it was started."""
 
     @property
     def pid(self) -> int: ...
@@ -111,7 +111,7 @@ def child_of(process: Process) -> psutil.Process:
 
 
 def wait_for_ends(processes: Sequence[psutil.Process], within_s: float = 60.0) -> None:
-    """Until none of them works any more. One that ended stays as a zombie where nobody waits for orphans."""
+    """Wait until all of them have ended. A process that ended stays as a zombie where nobody waits for orphans."""
     until(
         lambda: not any(map(_works, processes)),
         within_s,

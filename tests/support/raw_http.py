@@ -1,4 +1,4 @@
-"""Bare connections: what no HTTP client would send."""
+"""Bare connections, for requests that no HTTP client would send."""
 
 import socket
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ PATIENCE_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back until the server closed, or until the first answer was whole."""
+    """The bytes that came back until the server closed, or until the first answer was whole."""
 
     status: int
     headers: dict[str, str]
@@ -62,7 +62,7 @@ def hung_up(link: socket.socket) -> bool:
 
 
 def exchange(url: str, request: bytes) -> Answer | None:
-    """What `request` is answered with on a connection of its own."""
+    """The answer to `request` on a connection of its own."""
     with connected(url) as link:
         sent(link, request)
         return answer(link)

@@ -22,7 +22,8 @@ class Received:
 
 @dataclass
 class Receiver:
-    """What arrived, and how the next ones are answered: one after another, the last for all that follow."""
+    """The messages that arrived, and the answers to the next ones, in their order. The last answer serves all later
+    messages."""
 
     port: int
     behaviours: list[Behaviour]

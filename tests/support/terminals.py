@@ -1,4 +1,4 @@
-"""A terminal of any width, for what prints to one."""
+"""A terminal of any width, for code that prints to a terminal."""
 
 import fcntl
 import os

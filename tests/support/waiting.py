@@ -1,4 +1,4 @@
-"""The one way in which tests wait: for a condition, and never for a time that a loaded machine might not keep."""
+"""The function by which all tests wait: for a condition, and never for a time that a loaded machine might not keep."""
 
 import time
 from collections.abc import Callable

@@ -48,7 +48,7 @@ class Nursery:
         """A fork of this process, which must have a single thread. It ends with this process."""
         ours, theirs = socket.socketpair()
         if os.fork() == 0:
-            _take((*_STANDARD, theirs.fileno()), (*_STANDARD, 3))  # whoever waits for the end of another must not wait
+            _take((*_STANDARD, theirs.fileno()), (*_STANDARD, 3))  # and no other file, which would never close
             serve(socket.socket(fileno=3), parent=os.getppid())
             os._exit(0)
         theirs.close()

@@ -72,7 +72,7 @@ def commands(block: Block) -> list[Command]:
 
 
 def fits(expected: str, printed: str) -> bool:
-    """Whether what was printed is what the page says."""
+    """Whether the printed text is the text of the page."""
     lines = plain(expected.strip()).splitlines()
     pattern = "".join(r"(?:.*\n)*" if line == "…" else re.escape(line).replace("…", ".*") + r"\n" for line in lines)
     return re.fullmatch(pattern, f"{plain(printed.strip())}\n" if lines else plain(printed.strip())) is not None

@@ -1,4 +1,4 @@
-"""What an op must give, by exact arithmetic on Python numbers, and how far a strategy may be from it."""
+"""The right value of an op, by exact arithmetic on Python numbers, and the error that a strategy may have."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

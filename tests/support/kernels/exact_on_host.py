@@ -21,7 +21,7 @@ def states_of(
     ahead: bool = False,
     omit_nan: bool = False,
 ) -> tuple[ExactState, ...]:
-    """What the device code makes of one array, or of two: one state, or two for moments."""
+    """The result of the device code for one array, or for two: one state, or two states for moments."""
     return states_of_limbs(kind, limbs_made(library, dtype, kind, *arrays, ahead=ahead), omit_nan=omit_nan)
 
 
@@ -33,7 +33,7 @@ def limbs_made(
 
 
 def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
-    """What the portable definition makes of them."""
+    """The result of the portable definition for the same arrays."""
     values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
     match kind:
         case SumKind.MOMENTS:

@@ -49,7 +49,7 @@ SMALL_FOLDS = FoldShape(threads=WARP, lanes=4, short=6, enough=8, part=4, longes
 
 
 class HostArray(np.ndarray):
-    """An array with what a CuPy array has beside."""
+    """A NumPy array with the additional attributes of a CuPy array."""
 
     @property
     def data(self) -> Any:
@@ -66,7 +66,7 @@ def host_array(array: Any) -> HostArray:
 
 
 def as_cupy() -> types.ModuleType:
-    """What stands for the module cupy. Memory that is not written first reads as all ones."""
+    """The stand-in for the module cupy. Memory that was not written reads as all ones."""
 
     def empty(size: int, dtype: Any) -> HostArray:
         made = host_array(np.empty(size, dtype))

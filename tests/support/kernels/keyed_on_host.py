@@ -59,7 +59,7 @@ class HostKeyedGpu(HostGpu):
 
 
 def keyed_cupy() -> types.ModuleType:
-    """What stands for the module cupy."""
+    """The stand-in for the module cupy."""
     module = as_cupy()
 
     def wrapped(function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a child can be told to do in tests: real work of real processes, without a device."""
+"""The work that tests give to a child: real work of real processes, without a device."""
 
 import ctypes
 import json
