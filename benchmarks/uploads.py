@@ -3,8 +3,9 @@
 Starts `warpfold serve --slots cpu` in a temporary folder and uploads a file of random bytes several times, each time
 with other bytes. Beside it, in turn, on the same disk: a plain upload (uvicorn and Starlette write and hash what httpx
 sends), a copy that is hashed and flushed, and the hash alone. Then the same in a folder that lies in memory, where the
-machine has one: there no disk bounds what the api takes in. Times are the best of the rounds; CPU time is that of
-client and server together.
+machine has one: there no disk bounds what the api takes in. The same file is also uploaded and summed, by a job after
+the upload and by a job beside it (decision 56). Times are the best of the rounds; CPU time is that of client and server
+together, without the worker.
 """
 
 import argparse
@@ -38,6 +39,8 @@ _AT_LEAST = 1.0
 _RATIO_AT_LEAST = 1.5
 _MEMORY = Path("/dev/shm")  # noqa: S108 (the benchmark makes a folder of its own there)
 _REMEMBERED_S = 0.25
+_NEW_S = 2.1
+"""The client does not remember the digest of a file that was changed just now."""
 
 
 @dataclass(eq=False)
@@ -150,6 +153,8 @@ def measure(size: int, rounds: int, within: Path) -> list[Figure]:
         Stage("SHA-256 alone"),
     )
     again = Stage("the same file again")
+    after, beside = Stage("upload, and its sum by a job after it"), Stage("upload, and its sum by a job beside it")
+    followed = 0
     with (
         measured_service(within) as (service, data_dir),
         tempfile.TemporaryDirectory(prefix="warpfold-bench-", dir=within) as name,
@@ -160,18 +165,34 @@ def measure(size: int, rounds: int, within: Path) -> list[Figure]:
         api = api_of(data_dir)
         for number in range(rounds):
             path = file_of(Path(name) / "array.npy", size, number)
-            expected = hashed(path)
-            time.sleep(2.1)  # a file that was changed just now is not remembered
-
-            def upload() -> None:
-                assert client.upload(path).id == expected  # noqa: B023 (called within the round)
-
-            ours.time(upload, api)
-            again.time(upload, api)
-            client.delete_dataset(expected)
+            digests: list[str] = []
+            digest.time(lambda: digests.append(hashed(path)))  # noqa: B023 (called within the round)
+            [expected] = digests
             plain.time(lambda: http.put(address, content=pieces(path)).raise_for_status(), server)  # noqa: B023
             copy.time(lambda: copied(path, Path(name) / "copy"))  # noqa: B023
-            digest.time(lambda: hashed(path))  # noqa: B023
+
+            def upload() -> None:
+                assert client.upload(path).id == expected  # noqa: B023
+
+            def reduce_after() -> None:
+                source = {"type": "dataset", "id": client.upload(path).id}  # noqa: B023
+                client.submit({"kind": "reduce", "op": "sum", "source": source}).get()
+
+            def reduce_beside() -> None:
+                nonlocal followed
+                job = client.submit_reduce(path, "sum")  # noqa: B023
+                job.get()
+                followed += job.spec["source"]["type"] == "upload"
+
+            works = {ours: upload, after: reduce_after, beside: reduce_beside}
+            for stage in (ours, after, beside) if number % 2 == 0 else (after, beside, ours):
+                os.utime(path)  # the client takes the file for a new one
+                if stage is ours:
+                    time.sleep(_NEW_S)
+                stage.time(works[stage], api)
+                if stage is ours:
+                    again.time(upload, api)
+                client.delete_dataset(expected)
     nbytes = size + 128
     rates = {stage: nbytes / min(stage.seconds) / _GB for stage in (ours, plain, copy, digest)}
     rows = [
@@ -182,6 +203,16 @@ def measure(size: int, rounds: int, within: Path) -> list[Figure]:
             True,
         )
         for stage, rate in rates.items()
+    ]
+    alone_s = min(ours.seconds)
+    rows += [
+        Figure(after.name, _beside_upload(after, alone_s), "", True),
+        Figure(
+            beside.name,
+            f"{_beside_upload(beside, alone_s)}; the job came beside it in {followed} of {rounds} rounds",
+            "",
+            True,
+        ),
     ]
     ratio = min(plain.seconds) / min(ours.seconds)
     to_disk = min(copy.seconds) / min(ours.seconds)
@@ -199,11 +230,15 @@ def measure(size: int, rounds: int, within: Path) -> list[Figure]:
     ]
 
 
+def _beside_upload(stage: Stage, alone_s: float) -> str:
+    return f"{min(stage.seconds):.2f} s, {min(stage.seconds) / alone_s:.2f} × the upload alone of {alone_s:.2f} s"
+
+
 def main() -> int:
     """Measure; 1 if a figure does not reach its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.uploads", description=__doc__)
-    parser.add_argument("--mib", type=int, default=1024, help="size of the file (1024)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each stage is measured (3)")
+    parser.add_argument("--mib", type=int, default=768, help="size of the file (768)")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each stage is measured (2)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     size = options.mib << 20
