@@ -1,6 +1,7 @@
 """The GPU as a backend: sources, policies, pieces, errors."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def test_the_device_is_described_by_the_driver(backend: CudaBackend) -> None:
     device = backend.device
     (seen,) = [row for row in visible_devices() if row.index == device.index]
     assert (device.name, device.uuid, device.cores) == (seen.name, seen.uuid, seen.cores)
+    assert re.fullmatch(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", device.uuid or "")
     assert device.compute_capability == seen.compute_capability
     assert {"cuda_driver", "cuda_runtime", "cupy", "nvrtc"} <= {name for name, _ in device.versions}
 

@@ -12,9 +12,9 @@ from warpfold.kernels.errors import CudaError
 def describe(gpu: Gpu) -> Device:
     """`gpu` as results name it, with the versions of driver, runtime and libraries in use."""
     import cupy
+    from cuda.bindings import driver
 
     with cuda_errors("device facts"):
-        facts = cupy.cuda.runtime.getDeviceProperties(gpu.index)
         versions = (
             ("driver", driver_release()),
             ("cuda_driver", _dotted(cupy.cuda.runtime.driverGetVersion())),
@@ -29,7 +29,7 @@ def describe(gpu: Gpu) -> Device:
         memory_bytes=gpu.memory,
         cores=gpu.multiprocessors,
         compute_capability=gpu.compute_capability,
-        uuid=_uuid(bytes(facts["uuid"])),
+        uuid=_uuid(driver, _checked(driver.cuDeviceGet(gpu.index))),
         versions=tuple((name, version) for name, version in versions if version is not None),
     )
 
@@ -68,7 +68,7 @@ def _seen(driver: Any, index: int, versions: tuple[tuple[str, str], ...]) -> Dev
         memory_bytes=int(_checked(driver.cuDeviceTotalMem(handle))),
         cores=attribute("MULTIPROCESSOR_COUNT"),
         compute_capability=f"{attribute('COMPUTE_CAPABILITY_MAJOR')}.{attribute('COMPUTE_CAPABILITY_MINOR')}",
-        uuid=_uuid(bytes(_checked(driver.cuDeviceGetUuid(handle)).bytes)),
+        uuid=_uuid(driver, handle),
         versions=versions,
     )
 
@@ -97,9 +97,12 @@ def driver_release() -> str | None:
         return None
 
 
-def _uuid(raw: bytes) -> str:
-    """As nvidia-smi prints it: GPU-8-4-4-4-12 hexadecimal digits."""
-    text = raw.hex()
+def _uuid(driver: Any, handle: Any) -> str:
+    """As nvidia-smi prints it: GPU-8-4-4-4-12 hexadecimal digits.
+
+    The driver is asked, because CuPy's device properties end the identifier at its first byte of zero.
+    """
+    text = bytes(_checked(driver.cuDeviceGetUuid(handle)).bytes).hex()
     return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
