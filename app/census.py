@@ -1,7 +1,7 @@
 """The census: how many jobs wait and are on record, counted in the background, so that no answer counts them all.
 
-What is few is counted when somebody asks: up to `NEAR` jobs, by an index that ends there. What is more comes from the
-latest census, which the dispatcher's housekeeping takes every few seconds. A census reads the whole queue, so the
+Up to `NEAR` jobs are counted when somebody asks, by an index that ends there. Larger numbers come from the latest
+census, which the dispatcher's housekeeping takes every few seconds. A census reads the whole queue, so the
 pauses between two of them grow with the time that one takes (docs/decisions/0022-a-census-and-room).
 """
 

@@ -177,7 +177,7 @@ class Settings(BaseSettings):
     dataset_urls: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="The urls of the apis from which a worker fetches uploaded arrays that its `dataset_dir` lacks, "
-        "separated by spaces. If there is none, all machines share that folder.",
+        "separated by spaces. Without any, all machines must share that folder.",
     )
     dataset_cache_bytes: int = Field(
         64 << 30, ge=1024, description="A machine keeps at most this many bytes of arrays that its workers fetched."

@@ -43,8 +43,8 @@ sent was received, and after eleven in which nothing was sent. A worker whose ma
 renews its lease by a new connection before the lease is over; TCP itself would wait ever longer."""
 
 LETS_GO = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=8s"
-"""Options of a session: Postgres notices as soon that its client was cut off, and lets go of the rows that are locked
-for it. Others need them: whoever takes back its jobs, and itself when it returns."""
+"""Options of a session: Postgres notices within this time that its client was cut off, and lets go of the rows that it
+locked. The process that takes back its jobs needs these rows, and so does the client itself when it returns."""
 
 # Every statement of ours is short; the time-outs bound what a lost network or a forgotten lock can cost.
 KEPT_PLANS = " ".join(
@@ -70,7 +70,7 @@ PLAN_EACH = "-c plan_cache_mode=force_custom_plan -c enable_seqscan=on"
 
 
 def database_url(url: str) -> URL:
-    """`url` for SQLAlchemy with psycopg, whatever scheme of Postgres it was given with."""
+    """`url` for SQLAlchemy with psycopg; any scheme of Postgres will do."""
     return make_url(url).set(drivername="postgresql+psycopg")
 
 

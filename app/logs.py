@@ -1,6 +1,6 @@
 """Logs of every process are JSON objects on stderr, one a line; on a terminal they are lines for people.
 
-A call to a logger never raises: a job that was accepted stays accepted, whatever becomes of the line about it.
+A call to a logger never raises: a job that was accepted stays accepted even if the line about it is lost.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""HTTP of looking first: what is in a file, before a job reads it."""
+"""HTTP of looking first: the contents of a file, before a job reads it."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What is wrong with the variables of a process's environment, in sentences for people. `app.config` reads them."""
+"""Faults of the variables of a process's environment, in sentences for people. `app.config` reads the variables."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,5 @@
-"""HTTP of the administration: users, tokens, quotas and workers, which only admins may change; and the tokens and
-sessions that belong to whoever asks, which viewers may change, too."""
+"""HTTP of the administration: users, tokens, quotas and workers, which only admins may change; and the caller's own
+tokens and sessions, which viewers may change, too."""
 
 from typing import Annotated
 

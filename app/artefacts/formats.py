@@ -174,7 +174,7 @@ def record_batches(artefact: Artefact, folder: Path) -> "tuple[Any, Iterator[Any
 
 
 class _Sink(io.RawIOBase):
-    """A file object for a writer: it collects what is written, and the caller takes it piece by piece."""
+    """A file object for a writer: it collects the bytes written, and the caller takes them piece by piece."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -226,7 +226,7 @@ def parquet_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
 
 
 def csv_of_table(artefact: Artefact, folder: Path) -> Iterator[bytes]:
-    """The rows of a stored table as CSV; bytes are in base64, and what is null is an empty cell."""
+    """The rows of a stored table as CSV; bytes are in base64, and a null is an empty cell."""
     schema, made = record_batches(artefact, folder)
     text = io.StringIO()
     writer = csv.writer(text)

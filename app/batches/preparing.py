@@ -76,7 +76,7 @@ class GivenSpecs:
         yield from enumerate(from_json(self.text), self.first)
 
     def problem(self, number: int, problem: FieldProblem) -> FieldProblem:
-        """What is wrong with a spec, in terms of the request."""
+        """A fault of a spec, in terms of the request."""
         return FieldProblem(field=f"specs[{number}].{problem.field}".rstrip("."), message=problem.message)
 
 
@@ -94,8 +94,8 @@ class SweptSpecs:
             yield number, self.sweep.at(places)
 
     def problem(self, number: int, problem: FieldProblem) -> FieldProblem:
-        """What is wrong with a spec, in terms of the request: the value that is swept, or the field of the spec beside
-        the values that go with it."""
+        """A fault of a spec, in terms of the request: the value that is swept, or the field of the spec beside the
+        values that go with it."""
         [places] = self.sweep.points(number, number + 1)
         for path, place in places.items():
             if f"{problem.field}.".startswith(f"{path}."):

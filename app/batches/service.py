@@ -38,7 +38,7 @@ _FEW = 32
 _PAUSE_S = 0.01
 _PAUSE_OF_A_JOB_S = 200e-6
 _LONGEST_PAUSE_S = 0.5
-"""Whoever follows a batch pauses after each look, the longer the more jobs there are: the events of ten thousand jobs
+"""A follower of a batch pauses after each look, the longer the more jobs there are: the events of ten thousand jobs
 become two looks a second, and the end of three jobs is known at once."""
 
 

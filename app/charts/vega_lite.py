@@ -89,8 +89,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of a line chart. `log` axes leave out what is not above zero. `format` is d3's, of the numbers at the
-    ticks. A `counted` axis has ticks where there are points, and nowhere else."""
+    """An axis of a line chart. `log` axes leave out values that are not above zero. `format` is d3's, of the numbers at
+    the ticks. A `counted` axis has ticks where there are points, and nowhere else."""
 
     title: str
     log: bool = True
@@ -127,7 +127,7 @@ def line_chart(text: ChartText, x: Axis, y: Axis, series: Sequence[Series], leve
     colour = altair.Color("series:N", scale=altair.Scale(domain=names), title=None)
     shape = altair.Shape("series:N", scale=altair.Scale(domain=names), title=None)
     kinds = [kind for kind in _DASHES if any(row["kind"] == kind for row in rows)]
-    # Dashes have no legend: the subtitle says what is dashed.
+    # Dashes have no legend: the subtitle names the dashed lines.
     dashes = altair.Scale(domain=kinds, range=[_DASHES[kind] for kind in kinds])
     dash = altair.StrokeDash("kind:N", scale=dashes, legend=None)
     points = [point for line in series for point in line.points]

@@ -73,7 +73,7 @@ class Rendered:
 
 
 def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
-    """A part of a page, which htmx puts into its place. A part that is polled for has the `etag` of what it shows."""
+    """A part of a page, which htmx puts into its place. A part that is polled for has the `etag` of its data."""
     return Rendered(_render(template, etag=etag, **model).encode(), etag)
 
 

@@ -112,7 +112,7 @@ def _reserve(store: Store, file: IO[bytes], length: int, held: Holdings, holder:
     if held.bytes + owned > holder.quota and not again:
         raise _not_taken(
             TooLarge,
-            f"Your datasets and stored results, with what is being uploaded, would be {held.bytes + owned} bytes, more "
+            f"Your datasets, stored results and uploads in progress would be {held.bytes + owned} bytes, more "
             f"than your quota of {holder.quota}; delete some first.",
         )
 
@@ -137,7 +137,7 @@ class RoomCheck:
 
 
 def _not_taken(kind: type[ApiError], detail: str) -> ApiError:
-    """The refusal of an upload. What is still on its way is not read: the connection ends with the answer."""
+    """The refusal of an upload. The rest of the body is not read: the connection ends with the answer."""
     return kind(detail, headers={"Connection": "close"})
 
 
@@ -171,8 +171,8 @@ async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
 
 
 async def stored(context: Context, user: Principal | None, dataset_id: str) -> StoredFile:
-    """What is to be known of the file of an array before it is sent to `user`, or None for a worker. Raises NotFound
-    and Forbidden."""
+    """The facts about an array's file that are needed before it is sent to `user`, who is None for a worker. Raises
+    NotFound and Forbidden."""
     asking = 0 if user is None else user.id  # no user has the id 0
     dataset = await context.database.read(repository.get, dataset_id, asking)
     if dataset is None:

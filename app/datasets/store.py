@@ -20,7 +20,7 @@ from warpfold.contract.upload_notes import incoming_folder, note_folder
 
 _SUFFIX = ".npy"
 _LONG_S = 3600.0
-_BLOCK = 512  # the unit of st_blocks, whatever the blocks of the disk are
+_BLOCK = 512  # the unit of st_blocks on every disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Store:
                 Path(file.name).unlink(missing_ok=True)
 
     def arriving(self, owner_id: int) -> Arriving:
-        """What is on its way now, what may be resumed included. What was abandoned is removed and does not count."""
+        """The uploads in progress, with those that may be resumed. Abandoned ones are removed and do not count."""
         self.remove_abandoned(_LONG_S)
         owned = unwritten = 0
         for path in self._incoming.glob("*"):

@@ -63,7 +63,7 @@ class LargeBodies:
                 self._places[user_id] = (places, users - 1)
 
     async def checked(self, parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:
-        """`body` as what `parameter` takes. Raises the ApiError that tells what is wrong with it."""
+        """`body` as a value that `parameter` takes. Raises an ApiError that names the faults of `body`."""
         return await self.apart(_check, parameter, read, body, max_values)
 
     async def apart(self, function: Callable[..., T], *args: Any) -> T:

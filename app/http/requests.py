@@ -44,7 +44,7 @@ class BodyLimit:
         most = self._max_bytes if other is None else other
         detail = f"A body may have at most {most} bytes here"
         detail += "." if other is not None else "; upload many values as a dataset, or generate them."
-        # What is still on its way is not read: the connection ends with the answer.
+        # The rest of the body is not read: the connection ends with the answer.
         too_large = TooLarge(detail, headers={"Connection": "close"})
         if (declared_bytes(Headers(scope=scope)) or 0) > most:
             await problem_response(too_large)(scope, receive, send)
@@ -77,7 +77,7 @@ async def known_parameters(user: User, request: Request) -> None:
 
 
 async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
-    """The same as `known_parameters` for routes on which viewers may change what is theirs."""
+    """The same as `known_parameters` for routes on which viewers may change their own things."""
     _refuse_unknown(request)
 
 

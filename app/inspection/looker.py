@@ -27,7 +27,7 @@ from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.lifeline import end_with
 
 MEMORY_BYTES = 1 << 30
-"""What a look may take beside what is imported."""
+"""Memory that a look may take beside that of its imports."""
 
 _PARSERS = ("pyarrow.dataset", "pyarrow.parquet", "pyarrow.csv", "pyarrow.ipc", "h5py", "zarr")
 _PAGE = resource.getpagesize()
@@ -98,7 +98,7 @@ def _look(connection: socket.socket, parent: int) -> None:
 
 
 def _limit(within_s: float) -> None:
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process, whatever a parser does meanwhile
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process even in the middle of a parser
     signal.setitimer(signal.ITIMER_REAL, within_s)
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE
     for limit, most in (

@@ -131,7 +131,8 @@ def reads_files(spec: Spec) -> bool:
 
 
 def _work(spec: Spec, folders: Folders | None) -> Mapping[str, object] | None:
-    """What a job has to move, if that tells how long it takes: not of small jobs, nor of what has parts."""
+    """The bytes and elements that a job has to move. None for small jobs and for jobs with parts, whose duration they
+    do not predict."""
     work = None if not isinstance(spec, Task) or spec.parts() or spec.small() else spec.work(folders)
     return None if work is None else work.model_dump()
 
@@ -369,7 +370,7 @@ _KEY = select(idempotency_keys.c.body_hash, idempotency_keys.c.job_id).where(
 
 
 def accept(connection: Connection, new: Job) -> Job:
-    """Store one queued job, whatever room its owner has."""
+    """Store one queued job without a look at its owner's quota."""
     return _accepted(new, connection.execute(_ACCEPT, _row_of(new)).one())
 
 

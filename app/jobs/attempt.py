@@ -67,8 +67,8 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """The attempt succeeded: its result as JSON values, the points that were measured, and what is stored of the result
-    in files. With `replace` the process that computed it is to be replaced, because it holds devices that others want.
+    """The attempt succeeded: its result as JSON values, the points that were measured, and the part of the result that
+    is stored in files. With `replace` the process that computed it must go, because it holds devices that others want.
     """
 
     result: Mapping[str, object]

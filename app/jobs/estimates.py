@@ -1,4 +1,4 @@
-"""When a waiting job may start, by what runs and what is ahead of it, at the pace of the latest jobs of each kind.
+"""When a waiting job may start: from the running jobs and the jobs ahead of it, at the pace of the latest of each kind.
 
 The estimate is no promise: it knows priority and age, not fair shares, the quotas of others, or what comes next.
 """

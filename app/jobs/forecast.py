@@ -1,4 +1,4 @@
-"""Which slot ends a job first, by the rates that slots have measured and by what is in their hands.
+"""Which slot ends a job first, by the rates that slots have measured and the jobs that they hold.
 
 Each candidate of a pass is booked on the slot that ends it first, even if that slot has no room now. The next candidate
 then finds a longer queue there, and slower slots get the jobs that they end first.

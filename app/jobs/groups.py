@@ -1,7 +1,7 @@
 """Small jobs in groups: one statement claims, renews or ends many attempts, each with a lease of its own.
 
-What is written to a job's row, and recorded of it as an event, is what `app.jobs.leases` writes for a job alone, under
-the same guard. The attempts of a group may be in different states: some run, some have ended, some were cancelled or
+Each job's row and its events come out as `app.jobs.leases` writes them for a job alone, under the same guard. The
+attempts of a group may be in different states: some run, some have ended, some were cancelled or
 taken back. A statement changes those whose leases are still held, and returns which they are.
 """
 
@@ -44,9 +44,9 @@ from warpfold.contract.states import EventType, Status
 
 @dataclass(frozen=True, slots=True)
 class ClaimedGroup:
-    """The leases of a group, in the order in which its jobs were asked for; and which of the others wait on: one is to
-    run alone, others were asked for after that, or somebody has locked them. What is in neither is not to be had any
-    more."""
+    """The leases of a group, in the order in which its jobs were asked for; and the jobs that wait on, because one of
+    them is to run alone, they were asked for after that one, or another transaction has locked them. A job in neither
+    list can no longer be claimed."""
 
     leases: Sequence[Lease]
     waiting: Collection[UUID]

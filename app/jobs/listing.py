@@ -2,8 +2,7 @@
 cheap. An index has the jobs of each filter in the order of the list: those of states, kinds and owners on `jobs`, those
 of tags and words on `job_tags`. Where several filters meet, the jobs of the rarer one are read, and each of them is
 checked against the others. Such a search looks at a few thousand jobs a page at most: a page may end early, or be
-empty, and still name the next one. So the work of a page is bounded, whatever the filters are and however many jobs are
-on record.
+empty, and still name the next one. So the work of a page is bounded for all filters and any number of jobs on record.
 """
 
 import re
@@ -55,7 +54,7 @@ _PROBED = 256
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs a list has; what is empty or None does not restrict.
+    """Which jobs a list has; a field that is empty or None does not restrict it.
 
     A job has one of `statuses`, of `kinds` and of `owners`, all of `tags`, which are (name, value) pairs with a value
     None for any, and all words of `text` at the beginning of a word of its tags or its name. `parent` is a preset, or

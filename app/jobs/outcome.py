@@ -1,7 +1,7 @@
 """The outcome of a job: the columns of its row that changed between its acceptance and its end.
 
-Whoever waits for the end of one job is told the outcome with the notification of the end, so that the row need not be
-read again. Postgres sends a notification after the commit, and the row of a job that has ended changes no more: the
+A request that waits for the end of one job gets the outcome with the notification of the end, so that the row need not
+be read again. Postgres sends a notification after the commit, and the row of a job that has ended changes no more: the
 message says what a reader of the row would find. It has the secret of the waiting request, which stands in the row and
 nowhere else, so only who reads jobs could forge it. An outcome that is too long for a notification, or one of many that
 one statement stores, is not sent: then those who wait read the row. So does everybody who has missed the message.

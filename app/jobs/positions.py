@@ -1,4 +1,4 @@
-"""Places in the queue, which is in the order of rank and age, and what is ahead of a job.
+"""Places in the queue, which is in the order of rank and age, and the jobs ahead of a job.
 
 The first thousand places are counted by the index of the queue. Behind them, the count begins at the nearest mark that
 the latest census left (`app.census`), so that a place costs the same however many jobs wait; it is as old as that
@@ -131,5 +131,5 @@ def positions_of(connection: Connection, ids: Collection[UUID]) -> Mapping[UUID,
 
 
 def ahead_of(connection: Connection, job_id: UUID) -> list[Ahead]:
-    """What is ahead of a waiting job, by kind and need."""
+    """The jobs ahead of a waiting job, counted by kind and need."""
     return [Ahead(*row) for row in connection.execute(_AHEAD, {"job_id": job_id})]

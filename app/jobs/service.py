@@ -55,8 +55,8 @@ async def submit(
     *,
     secret: UUID | None = None,
 ) -> Job:
-    """Accept a job, as `job_id` if it is given, or find the one that was accepted with the same key: that has another
-    id. The outcome is told with `secret`. Touches nothing but Postgres."""
+    """Accept a job, as `job_id` if it is given, or find the job that was accepted with the same key, which has another
+    id. The notification of the outcome carries `secret`. Touches nothing but Postgres."""
     accept.check(spec, context.settings)
     accept.check_uploads(spec, context.settings, user)
     with context.tracing.span("submit", kind=spec.kind) as span:

@@ -49,13 +49,13 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 class Change:
     """An UPDATE of `jobs` that records `event` for each row it touches and notifies those who wait for the job or for
-    its batch. An end is left to be counted (`app.metrics.counters`). Whoever waits for the end of a job that ends alone
-    is told its outcome (`app.jobs.outcome`).
+    its batch. An end is left to be counted (`app.metrics.counters`). If a job ends alone, those who wait for its end
+    get its outcome (`app.jobs.outcome`).
 
     Built once and run often: with bound parameters (named unlike columns), SQLAlchemy finds its compiled form at once.
     `also` are columns to return beside id, version, attempt and status; `frees_slot` wakes the dispatcher too, and
     tells it whether any job waits. `of_many` changes thousands of rows at once: it notifies those who wait for a batch,
-    and whoever waits for one job finds out within a second, by looking again. `of_group` changes a hundred rows at
+    and those who wait for one job find out within a second, by looking again. `of_group` changes a hundred rows at
     most, and notifies those who wait for one of the jobs by one notification. `data` makes the data of each job's event
     from the changed rows; without it all events have the data that `run` is given. `beside` is one more part of the
     statement, which may read the changed rows as `changed`.

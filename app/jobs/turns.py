@@ -5,7 +5,7 @@ in the order of their ids, and `turns` keeps who had the last one. Among a user'
 Every statement reads what an index answers, and as many rows as there are places to fill and jobs in hand, however
 many jobs wait or have ended (docs/decisions/0012-users-take-turns.md).
 
-What is read here, `app.jobs.allotment` assigns to slots.
+This module reads who waits; `app.jobs.allotment` assigns their jobs to slots.
 """
 
 from collections import Counter, defaultdict

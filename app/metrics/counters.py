@@ -1,8 +1,8 @@
-"""Counters in Postgres: what only ever grows and must outlive every process.
+"""Counters in Postgres: numbers that only grow and must outlive every process.
 
-Whoever ends a job leaves its id; the dispatcher counts these jobs, each once. The rows of jobs cannot be counted when
-somebody asks: they go when their time is over, and a counter must not shrink. If each end were counted at once, all
-workers would wait for the same few rows.
+The process that ends a job leaves its id; the dispatcher counts these jobs, each once. The rows of jobs cannot be
+counted when somebody asks: they go when their time is over, and a counter must not shrink. If each end were counted at
+once, all workers would wait for the same few rows.
 """
 
 from bisect import bisect_left
@@ -60,7 +60,7 @@ def labelled(**labels: str) -> Labels:
 
 
 def add(connection: Connection, amounts: Mapping[tuple[Name, Labels], float]) -> None:
-    """Add to counters, in the transaction of what is counted: so it counts once or not at all."""
+    """Add to counters in the transaction of the event itself, so that the event counts once or not at all."""
     if not amounts:
         return
     rows = [

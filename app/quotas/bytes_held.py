@@ -18,7 +18,7 @@ _HELD = select(_PARTS[0] + _PARTS[1])
 
 def lock_holdings(connection: Connection, owner_id: int) -> None:
     """Wait until nothing else is being added to what the user holds, and keep others waiting until the transaction
-    ends: two additions cannot share what is left of a quota."""
+    ends: two additions cannot share the rest of a quota."""
     connection.execute(_LOCK, {"owner_id": owner_id})
 
 

@@ -42,7 +42,7 @@ _seconds = func.coalesce(quotas.c.gpu_seconds_per_day, bindparam("gpu_seconds_pe
 _IN_HAND = select(in_hand.c.owner_id, in_hand.c.count)
 _OWN = select(quotas.c.user_id, quotas.c.running).where(quotas.c.running.is_not(None))
 _EVERYBODY = select(users.c.id)
-# A probe of the index of what waits for each user, rank and need, and no more.
+# One probe of the index of waiting jobs for each user, rank and need.
 _WAIT: TextClause = text("""
     select asked.id
     from unnest(:users) as asked(id) cross join lateral (

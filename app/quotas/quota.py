@@ -1,4 +1,4 @@
-"""Quotas: how much of the service one user may use at a time, what is set for each, and what of it is used."""
+"""Quotas: how much of the service one user may use at a time, the limits set for each user, and the present use."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -165,7 +165,7 @@ def quota_of(connection: Connection, user: str, defaults: Limits) -> UserQuota |
 
 
 def put_limits(connection: Connection, user: str, own: Limits) -> bool:
-    """Set a user's limits, None for what is to follow the settings. False if there is no such user."""
+    """Set a user's limits; a limit of None follows the settings. False if there is no such user."""
     user_id = connection.execute(select(users.c.id).where(users.c.name == user)).scalar_one_or_none()
     if user_id is None:
         return False

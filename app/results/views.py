@@ -25,7 +25,7 @@ class _Origin(BaseModel):
 
 
 def _always_there(schema: JsonDict) -> None:
-    """A point that is shown has all of its fields, whatever a worker may leave out."""
+    """A point that is shown has all of its fields, even those that a worker may leave out."""
     properties = schema["properties"]
     assert isinstance(properties, dict)
     for field in properties.values():

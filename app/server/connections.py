@@ -155,8 +155,8 @@ class Connections:
         self._handed_over -= 1
 
     def note(self, why: Ending, address: str) -> None:
-        """Count a connection that was ended or refused. The log has a line at most every ten seconds: whoever attacks
-        must not fill the disk."""
+        """Count a connection that was ended or refused. The log gets at most one line in ten seconds, so that an attack
+        cannot fill the disk."""
         self._counts.ended(why)
         self._unsaid[why.value, address] += 1
         self._say()

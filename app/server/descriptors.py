@@ -7,7 +7,7 @@ _MOST = 1 << 20
 
 
 def raise_limit() -> int:
-    """Raise this process's soft limit of open files to its hard limit; returns what is in force."""
+    """Raise this process's soft limit of open files to its hard limit, and return the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -54,7 +54,7 @@ class Proxies(Protocol):
 
 
 class Guarded(HttpToolsProtocol):
-    """One connection. Whatever is refused here is answered with a problem, and the connection ends."""
+    """One connection. A request that is refused here gets a problem document, and the connection ends."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Guarded(HttpToolsProtocol):
         self._gate = gate
         self._proxies = proxies
         self._may = Admission.ALL
-        self._deaf = False  # nothing more of what comes is read
+        self._deaf = False  # bytes that arrive are no longer read
         self._since = 0.0
         self._begun = 0.0  # the body
         self._lines = self._hosts = self._head = self._unframed = self._body = 0
@@ -305,7 +305,7 @@ class Guarded(HttpToolsProtocol):
         raise _Stopped
 
     def _refuse(self, error: ApiError | None, why: Ending | None = None) -> None:
-        """Answer with `error` (None: with nothing), after what is being answered, and end the connection."""
+        """Send `error` (nothing if it is None) after the answer in progress, and end the connection."""
         if self._deaf or self.transport.is_closing():
             return
         self._deaf = True

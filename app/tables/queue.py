@@ -11,7 +11,7 @@ from warpfold.app.tables.schema import metadata
 census_counts = Table(
     "census_counts",
     metadata,
-    Column("topic", String(16), primary_key=True),  # what is counted: owner, priority, status, reason
+    Column("topic", String(16), primary_key=True),  # jobs are counted by it: owner, priority, status, reason
     Column("label", String(64), primary_key=True),  # which owner (an id), which priority, and so on
     Column("number", BigInteger, nullable=False),
     Column("oldest", BigInteger),  # of an owner: the `seq` of the job that has waited longest

@@ -1,4 +1,4 @@
-"""The tables of what the service keeps about itself: counters, and the one row that says which dispatcher leads."""
+"""Tables about the service itself: its counters, and the one row that says which dispatcher leads."""
 
 from sqlalchemy import BigInteger, Column, DateTime, Double, Integer, String, Table, Uuid
 from sqlalchemy.dialects.postgresql import JSONB

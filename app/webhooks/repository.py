@@ -177,7 +177,7 @@ def put_secret(connection: Connection, user_id: int, secret: str) -> None:
 def claim(connection: Connection, not_of: Collection[int], lease_s: float) -> Claimed | None:
     """Begin the attempt that is due first, of an owner who is not among `not_of`; None if nothing is due.
 
-    The number of an attempt is given out once. Whoever claimed it has `lease_s` seconds before the next attempt is due.
+    The number of an attempt is given out once. Its sender has `lease_s` seconds before the next attempt is due.
     """
     due = (
         select(webhooks.c.id, _OWNER_ID.label("owner_id"))

@@ -96,7 +96,7 @@ def test_what_is_on_its_way_counts_and_counts_no_more_when_it_ends(small: Settin
             until(lambda: on_disk(api) > 4 * MIB)
             refused = ann.post("/v1/datasets", content=npy(2, 2))
             assert refused.status_code == 413
-            assert "with what is being uploaded" in refused.json()["detail"]
+            assert "uploads in progress" in refused.json()["detail"]
             assert refused.headers["content-type"] == "application/problem+json"
         until(lambda: arriving(api) == [])
         assert ann.post("/v1/datasets", content=npy(4, 2)).status_code == 201

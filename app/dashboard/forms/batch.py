@@ -1,8 +1,8 @@
 """A form for a new batch that was sent: what was typed, and the same as the body of `POST /v1/batches`.
 
 The specs are JSON lines, as a file has them, or a sweep, as the api takes it. `read_batch` reads a form whole; it may
-run in another process. It checks no spec: whoever accepts the batch does that. The typed texts are passed on unchanged,
-so that no number loses digits.
+run in another process. It checks no spec, because the acceptance of the batch does that. The typed texts are passed on
+unchanged, so that no number loses digits.
 """
 
 import json

@@ -27,7 +27,7 @@ def look_for(form: Form, typed: Typed, group: str) -> InspectRequest:
 
 
 def problems_of(error: ApiError, group: str) -> tuple[FieldProblem, ...]:
-    """What is wrong with a look, in terms of the fields of `group`."""
+    """The faults of a look into a file, in terms of the fields of `group`."""
     problems = error.errors or (FieldProblem(field="source", message=str(error.detail)),)
     return tuple(
         FieldProblem(field=problem.field.replace("source", group, 1), message=problem.message) for problem in problems

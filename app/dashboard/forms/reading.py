@@ -41,8 +41,8 @@ def _tags(before: Typed) -> Typed:
 
 
 def spec_of(form: Form, typed: Typed) -> dict[str, Any]:
-    """The spec as JSON values. A text that cannot be read as its type stays a text, so that the api says what is wrong
-    with it. A field that is empty, or has its default, is left out."""
+    """The spec as JSON values. A text that cannot be read as its type stays a text, so that the api names the fault.
+    A field that is empty, or has its default, is left out."""
     spec: dict[str, Any] = {"kind": form.kind}
     for part in (*form.main, *form.more):
         _put(spec, part, typed)

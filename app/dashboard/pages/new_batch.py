@@ -39,7 +39,7 @@ async def show(request: Request, visitor: Contributor) -> Response:
 
 @router.post("/batches/new")
 async def submit(request: Request, visitor: Contributor, context: Using) -> Response:
-    """Submit all jobs, and go to the batch. What is wrong is named by its line, with everything else as it was."""
+    """Submit all jobs, and go to the batch. Faults are named by their lines, and the form stays as it was."""
     small = await small_body(request)
     if small is not None:
         return await _submitted(request, context, visitor, read_batch(small))

@@ -74,8 +74,8 @@ async def fields(
     context: Using,
     look_into: Annotated[Literal["", "source", "other"], Query(alias="look")] = "",
 ) -> Response:
-    """The fields again, after a choice that changes which there are; what was typed stays. After a look into the file
-    that a group of fields names, they offer what is in it."""
+    """The fields again, after a choice that changes which there are; typed values stay. After a look into the file
+    that a group of fields names, they offer its columns or arrays."""
     body = await small_body(request)
     if body is not None:
         typed = typed_in(body)
@@ -99,7 +99,7 @@ async def fields(
 
 @router.post("/jobs/new/preview")
 async def preview(request: Request, visitor: Contributor, context: Using) -> Response:
-    """The same submission in curl and Python, what is wrong with it so far, and what no slot could run of it."""
+    """The same submission in curl and Python, its faults so far, and the parts that no slot could run."""
     submission = await _sent(request, context, visitor)
     return part("new_job_preview", **await _preview(context, submission)).response(request)
 

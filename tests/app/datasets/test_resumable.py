@@ -188,7 +188,7 @@ def test_an_unfinished_upload_counts_whole_towards_the_quota_until_it_is_given_u
     path = begun(http, len(LARGE))
     refused = http.post(PREFIX, headers={"Upload-Length": str(len(LARGE))})
     assert refused.status_code == 413
-    assert "with what is being uploaded" in refused.json()["detail"]
+    assert "uploads in progress" in refused.json()["detail"]
     assert http.post("/v1/datasets", content=LARGE).status_code == 413
     assert [upload["id"] for upload in http.get(PREFIX).json()["items"]] == [path.rpartition("/")[2]]
     assert http.delete(path).status_code == 204
