@@ -238,6 +238,11 @@ def segment_variants(dtype: str, mean: int, *, more: bool) -> dict[str, GroupedS
     for blocks, waves in ((5, 1), (6, 1), (6, 4), (7, 4)):
         shape = StreamShape(4, ends, *((8, 2) if mean < 32 else (32, 4)), blocks=blocks, waves=waves)
         variants[f"stream {ends} {blocks} × {waves}"] = replace(shapes, streams=((1 << 20, shape),))
+    if mean >= 256:
+        for threads in (32, 64, 128):  # a block keeps its place on a multiprocessor until its longest segment ends
+            for flight in (4, 8):
+                long = SpanShape(32, flight, vectors=False, threads=threads)
+                variants[f"spans {flight} {threads}"] = replace(shapes, streams=(), short_spans=(), long_spans=long)
     return variants
 
 

@@ -133,6 +133,32 @@ def test_sums_and_means_of_segments_are_correctly_rounded(sums: Sums, dtype: str
             check(values, omitted, groups, mean=mean, omit_nan=omit_nan)
 
 
+def drawn_lengths(random: np.random.Generator) -> Array:
+    """Lengths of segments: mostly empty, of one kind, with a giant among them, or with empty ones at both ends."""
+    few = random.geometric(1 / 10, random.integers(1, 40))
+    return (
+        lambda: random.integers(0, 5, 300) * random.integers(0, 2, 300),
+        lambda: random.geometric(1 / 40, random.integers(1, 60)),
+        lambda: random.geometric(1 / 700, random.integers(1, 6)),
+        lambda: np.concatenate([few, [20_000], few]),
+        lambda: np.concatenate([np.zeros(150, int), random.geometric(1 / 300, 4), np.zeros(40, int)]),
+    )[random.integers(5)]()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_segments_of_any_lengths_at_any_start_are_correctly_rounded(sums: Sums, dtype: str, seed: int) -> None:
+    random, row = np.random.default_rng([seed, DTYPES[dtype].itemsize]), DTYPES[dtype]
+    for data in ("positive", "normal", "cancelling", "special"):
+        offsets = np.concatenate([[0], np.cumsum(drawn_lengths(random))]).astype(np.int64) + random.integers(0, 9)
+        size = int(offsets[-1]) + int(random.integers(0, 4))
+        values = random.random(size) if data == "positive" else adversarial(data, row, size, seed)
+        array, layout = aligned(values.astype(row.numpy), 0), OffsetsLayout(host_array(offsets), offsets)
+        for mean, omit_nan in ((False, False), (True, data == "special")):
+            found, omitted, _, _ = sums(array, layout, mean=mean, omit_nan=omit_nan)
+            check(found, omitted, np.split(array, offsets)[1:-1], mean=mean, omit_nan=omit_nan)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_streams_of_as_many_exponents_as_they_hold_are_exact(sums: Sums, dtype: str) -> None:
     """Elements whose last places are set, of one sign and of both, of about as many exponents as a window has."""
