@@ -88,6 +88,14 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def compiled_by_one_process() -> None:
+    """Where several processes of the tests call the same function of Numba, one compiles it."""
+    from tests.support.compiling import compile_by_turns  # after `pytest_configure` has named the cache
+
+    compile_by_turns(Path(os.environ["NUMBA_CACHE_DIR"]) / "turns")
+
+
+@pytest.fixture(scope="session", autouse=True)
 def forked_children() -> Iterator[None]:
     """Processes that tests spawn by way of our code are forks; `real_children` is for tests of what a start does."""
     with warm_children(nursery):

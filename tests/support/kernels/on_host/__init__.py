@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.turns import turn
 from warpfold.kernels.cuda.compile import INCLUDE
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact import SumKind
@@ -103,12 +104,13 @@ def _compiled(name: str) -> ctypes.CDLL:
         folder = Path(made)
         _translate(folder)
         library = Path(tempfile.gettempdir()) / f"warpfold-tests-{name}-{_digest(folder)}.so"
-        if not library.exists():
-            assert COMPILER is not None
-            options = [*_OPTIONS, f"-I{folder}", f"-I{HERE}"]
-            new = folder / library.name
-            subprocess.run([COMPILER, *options, str(HERE / f"{name}.cpp"), "-o", str(new)], check=True)
-            new.rename(library)  # whole, or not there
+        with turn(library.with_suffix(".lock")):
+            if not library.exists():
+                assert COMPILER is not None
+                options = [*_OPTIONS, f"-I{folder}", f"-I{HERE}"]
+                new = folder / library.name
+                subprocess.run([COMPILER, *options, str(HERE / f"{name}.cpp"), "-o", str(new)], check=True)
+                new.rename(library)  # whole, or not there
     return ctypes.CDLL(str(library))
 
 
