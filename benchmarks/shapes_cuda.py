@@ -129,7 +129,7 @@ class Bench:
 
     def prepared(self, layout: Layout, shapes: GroupedShapes) -> tuple[GroupedSums, Prepared]:
         recorder = RecordingGpu(self.gpu)
-        sums = GroupedSums(recorder, self.array[: layout_count(layout)], layout, self.dtype, shapes=shapes)
+        sums = GroupedSums(recorder, self.array[: layout.total], layout, self.dtype, shapes=shapes)
         with recorder.recording() as launches:
             sums.start()
         return sums, Prepared(self.gpu, launches)
@@ -150,7 +150,7 @@ class Bench:
         peers: Mapping[str, Callable[[], object]],
     ) -> Iterator[GpuShapeRow]:  # fmt: skip
         """A shape by all variants; the peers only once."""
-        read = layout_count(layout) * self.dtype.itemsize
+        read = layout.total * self.dtype.itemsize
         read += layout.offsets.nbytes if isinstance(layout, OffsetsLayout) else 0
         first = True
         for variant, shapes in variants.items():
@@ -171,11 +171,6 @@ class Bench:
                 first = False
             except Exception:  # one that fails leaves the others
                 print(f"{label} {variant}: {traceback.format_exc()}", flush=True)
-
-
-def layout_count(layout: Layout) -> int:
-    """Elements of a layout."""
-    return layout.width * layout.height if isinstance(layout, ColumnsLayout) else layout.total
 
 
 def _only(shapes: GroupedShapes, shape: RowsShape) -> GroupedShapes:

@@ -122,7 +122,7 @@ class GroupedFolds:
         self._gpu, self._array, self._layout, self._shape = gpu, array, layout, shape
         self._names = _Names(reduction, dtype, shape)
         self._omit_nan = np.uint32(omit_nan)
-        self._values = _values_of(layout)
+        self._values = layout.count
         self._words = cupy.empty(self._values * self._names.kept, dtype=np.uint64)
         self.kernel = ""
 
@@ -224,9 +224,3 @@ class GroupedFolds:
     def _run(self, name: str, grid: int, args: tuple[Any, ...]) -> None:
         # Every kernel is compiled when it is first used.
         self._gpu.kernel(Unit(SOURCE, (name,)), name)(grid, self._shape.threads, args)
-
-
-def _values_of(layout: Layout) -> int:
-    if isinstance(layout, ColumnsLayout):
-        return layout.width
-    return layout.count if isinstance(layout, RowsLayout) else int(layout.host.size) - 1

@@ -1,4 +1,7 @@
-"""Which elements of an array on a GPU make which value: rows, columns, or segments by offsets."""
+"""Which elements of an array on a GPU make which value: rows, columns, or segments by offsets.
+
+Each layout has `count` values of `total` elements together, of which the longest has `longest`.
+"""
 
 from dataclasses import dataclass
 from math import gcd
@@ -18,6 +21,9 @@ from warpfold.kernels.cuda.grouped.shapes import (
 )
 from warpfold.kernels.dtypes import DType
 
+Members = tuple[Any, np.uint64, np.uint64, np.uint64, np.uint64]
+"""Where the elements of each value lie, as the arguments of `Members` in include/exact_members.cuh."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowsLayout:
@@ -27,6 +33,17 @@ class RowsLayout:
     length: int
     total: int
 
+    @property
+    def longest(self) -> int:
+        """Elements of the longest value."""
+        return self.length
+
+    @property
+    def members(self) -> Members:
+        """Where the elements of each value lie."""
+        length = np.uint64(self.length)
+        return np.uint64(0), length, np.uint64(1), length, np.uint64(self.total)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnsLayout:
@@ -34,6 +51,27 @@ class ColumnsLayout:
 
     width: int
     height: int
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return self.width
+
+    @property
+    def total(self) -> int:
+        """Elements of all values."""
+        return self.width * self.height
+
+    @property
+    def longest(self) -> int:
+        """Elements of the longest value."""
+        return self.height
+
+    @property
+    def members(self) -> Members:
+        """Where the elements of each value lie."""
+        width, height = np.uint64(self.width), np.uint64(self.height)
+        return np.uint64(0), np.uint64(1), width, height, np.uint64(self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +90,11 @@ class OffsetsLayout:
         return cls(cupy.asarray(host), host)
 
     @property
+    def count(self) -> int:
+        """How many values there are."""
+        return int(self.host.size) - 1
+
+    @property
     def total(self) -> int:
         """Elements of all values."""
         return int(self.host[-1] - self.host[0])
@@ -60,6 +103,11 @@ class OffsetsLayout:
     def longest(self) -> int:
         """Elements of the longest value."""
         return int(np.diff(self.host).max(initial=0))
+
+    @property
+    def members(self) -> Members:
+        """Where the elements of each value lie."""
+        return self.offsets, np.uint64(0), np.uint64(1), np.uint64(0), np.uint64(self.total)
 
 
 Layout = RowsLayout | ColumnsLayout | OffsetsLayout

@@ -16,11 +16,6 @@ from warpfold.kernels.cuda.grouped.shapes import (
     LEVELS_OF_PARTS,
     SHAPES,
     SPAN_BITS,
-    WIDE_BLOCKS,
-    WIDE_BYTES,
-    WIDE_PART,
-    WIDE_THREADS,
-    WORDS,
     GroupedShapes,
     RowsShape,
     SpanShape,
@@ -28,14 +23,13 @@ from warpfold.kernels.cuda.grouped.shapes import (
     lanes_of,
     later_kernel,
     pairs_kernel,
-    round_kernel,
     rows_kernel,
     short_columns_kernel,
     spans_kernel,
     stream_kernel,
     unit_of,
-    wide_kernel,
 )
+from warpfold.kernels.cuda.grouped.wide import WideSums
 from warpfold.kernels.dtypes import DTYPES, DType
 
 _FLOAT64 = DTYPES["float64"]
@@ -80,9 +74,10 @@ class GroupedSums:
         self._dtype, self._result, self._mean, self._omit_nan = dtype, dtype, mean, omit_nan
         self._shapes = SHAPES[dtype.name] if shapes is None else shapes
         self.kernel = ""
-        count = self._count()
+        count = layout.count
         self.values = cupy.empty(count, dtype=dtype.numpy) if values is None else values
         self.omitted = cupy.zeros(count, dtype=np.uint32) if omit_nan else None
+        self._wide = WideSums(gpu, array, layout, dtype, self.values, self.omitted, mean)
         self.cleared: list[Any] = []
         self.marked = self._zeros(1)
         self._left = cupy.zeros(2 + LEFT_ROOM, dtype=np.uint64)  # which launches leave as they find it
@@ -94,11 +89,6 @@ class GroupedSums:
         made = cupy.zeros(size, dtype=np.uint32)
         self.cleared.append(made)
         return made
-
-    def _count(self) -> int:
-        if isinstance(self._layout, ColumnsLayout):
-            return self._layout.width
-        return self._layout.count if isinstance(self._layout, RowsLayout) else int(self._layout.offsets.size) - 1
 
     def start(self) -> None:
         """Put the launches that nearly all values need on the GPU's stream."""
@@ -126,7 +116,7 @@ class GroupedSums:
             self.kernel = f"segments_{_words(shape.lanes)}"
             self._spans(self._array, self._dtype, shape, layout.offsets, self.values.size, layout.total, 0, longest)
         if giants.size:
-            self._add_wide(cupy.asarray(giants.astype(np.int64)))
+            self._wide.add(cupy.asarray(giants.astype(np.int64)))
 
     @staticmethod
     def _elements_of(layout: OffsetsLayout, segments: Any) -> int:
@@ -141,7 +131,7 @@ class GroupedSums:
             bits, mark = MARKS[self._result.name]
             listed = cupy.flatnonzero(self.values.view(bits) == bits(mark)).astype(np.int64)
             for start in range(0, int(listed.size), _AT_ONCE):
-                self._add_wide(listed[start : start + _AT_ONCE])
+                self._wide.add(listed[start : start + _AT_ONCE])
             self.marked.fill(0)
         return count
 
@@ -331,38 +321,6 @@ class GroupedSums:
         sizes = (np.uint64(vectors), np.uint32(layout.height))
         self._run(name, -(-vectors // threads), threads, (self._array, *sizes, *self._results(layout.height)))
         return True
-
-    # What no window holds
-
-    def _add_wide(self, listed: Any) -> None:
-        import cupy
-
-        layout, size = self._layout, int(listed.size)
-        totals = cupy.zeros(size * WORDS, dtype=np.uint64)
-        if isinstance(layout, ColumnsLayout):
-            total = np.uint64(layout.width * layout.height)
-            members = (np.uint64(0), np.uint64(1), np.uint64(layout.width), np.uint64(layout.height), total)
-            longest = layout.height
-        elif isinstance(layout, RowsLayout):
-            length = np.uint64(layout.length)
-            members = (np.uint64(0), length, np.uint64(1), length, np.uint64(layout.total))
-            longest = layout.length
-        else:
-            members = (layout.offsets, np.uint64(0), np.uint64(1), np.uint64(0), np.uint64(layout.total))
-            longest = layout.longest
-        dtype = self._dtype
-        room = self._gpu.multiprocessors * WIDE_BLOCKS[dtype.name]
-        parts = max(1, min(-(-longest // WIDE_PART), room // size))
-        self._run(
-            wide_kernel(dtype), size * parts, WIDE_THREADS,
-            (self._array, *members, listed, np.uint32(parts), totals), WIDE_THREADS * WIDE_BYTES[dtype.name],
-        )  # fmt: skip
-        omitted = np.uint64(0) if self.omitted is None else self.omitted
-        self._run(
-            round_kernel(self._result), -(-size // 64), 64,
-            (totals, np.uint64(size), *members, listed, self.values, omitted, np.uint32(self._mean),
-             np.uint32(self._omit_nan)),
-        )  # fmt: skip
 
     def _results(self, divisor: int, values: Any = None) -> tuple[Any, ...]:
         """The arguments of `Results` in include/grouped_window.cuh."""

@@ -18,7 +18,7 @@ from warpfold.kernels.cuda.exact.finishing import Finishing
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.layouts import Layout, Members
 from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "grouped_states.cu"
@@ -90,19 +90,7 @@ class GroupedTotals:
         """Add up all values; waits for the work, but for no rounding."""
         import cupy
 
-        layout = self._layout
-        first: Any = np.uint64(0)
-        if isinstance(layout, ColumnsLayout):
-            count, longest = layout.width, layout.height
-            sizes = (1, layout.width, layout.height, layout.width * layout.height)
-        elif isinstance(layout, RowsLayout):
-            count, longest = layout.count, layout.length
-            sizes = (layout.length, 1, layout.length, layout.total)
-        else:
-            assert isinstance(layout, OffsetsLayout)
-            count, longest, first = int(layout.host.size) - 1, layout.longest, layout.offsets
-            sizes = (0, 1, 0, layout.total)
-        members = (first, *map(np.uint64, sizes))
+        count, longest, members = self._layout.count, self._layout.longest, self._layout.members
         name, threads = totals_kernel(self._dtype, self._kind), THREADS[self._dtype.itemsize]
         shared = threads * SHAPES[self._dtype.name][self._kind].shared
         parts = max(1, min(-(-longest // PART), MOST_PARTS // max(1, count)))
@@ -123,7 +111,7 @@ class GroupedTotals:
             else:
                 self._round(words, members, start, many, self._rounding)
 
-    def _round(self, words: Any, members: tuple[Any, ...], start: int, many: int, rounding: Rounding) -> None:
+    def _round(self, words: Any, members: Members, start: int, many: int, rounding: Rounding) -> None:
         name = finished_kernel(self._dtype, self._kind)
         stop = start + many
         omitted = self.omitted[start:stop] if rounding.omit_nan else self.omitted
