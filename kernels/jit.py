@@ -7,7 +7,8 @@ something is compiled again.
 
 Numba's own cache of a function notices a change in the function's file alone, while the machine code also holds the
 compiled functions that it calls. Here a change in any file of its folder counts, so that compiled functions which call
-each other stand in one folder, in as many files as read well.
+each other stand in one folder, in as many files as read well. What functions of several folders call is in
+`machine_code.py`, and a change there counts for all of them.
 """
 
 import hashlib
@@ -21,6 +22,8 @@ from numba import extending
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
+
+_FOR_ALL = Path(__file__).with_name("machine_code.py")
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -72,8 +75,8 @@ class _Cache(FunctionCache):
 
 @cache
 def _stamp(folder: Path) -> str:
-    """What the sources in `folder` say, as a digest."""
+    """What the sources in `folder` and the functions for all folders say, as a digest."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in (*sorted(folder.glob("*.py")), _FOR_ALL):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -14,8 +14,8 @@ import numba
 from llvmlite import ir
 
 from warpfold.kernels.jit import intrinsic, jit
-
-WORD, LINE = 8, 64
+from warpfold.kernels.machine_code import ENDED as FILE_ENDED
+from warpfold.kernels.machine_code import LINE, WORD, add, errno, load, now_ns, read_whole, store
 
 # Words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 NEXT = 0
@@ -55,59 +55,13 @@ NOT_READY = 600
 
 _types: Any = numba.types
 _I32, _I64, _WORD = ir.IntType(32), ir.IntType(64), _types.int64
-_pread = _types.ExternalFunction("pread", _WORD(_types.int32, _WORD, _WORD, _WORD))
 _read = _types.ExternalFunction("read", _WORD(_types.int32, _WORD, _WORD))
 _memcpy = _types.ExternalFunction("memcpy", _WORD(_WORD, _WORD, _WORD))
-_errno = _types.ExternalFunction("__errno_location", _WORD())
-_clock = _types.ExternalFunction("clock_gettime", _types.int32(_types.int32, _WORD))
 _yield = _types.ExternalFunction("sched_yield", _types.int32())
 _usleep = _types.ExternalFunction("usleep", _types.int32(_types.uint32))
 
-_MONOTONIC = 1
 _EINTR = 4
 _YIELDS, _SLEEP_US = 256, 20
-
-
-@intrinsic
-def load(context: Any, address: Any) -> Any:
-    """The word at `address`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load_atomic(builder.inttoptr(arguments[0], _I64.as_pointer()), "acquire", WORD)
-
-    return _WORD(_WORD), generate
-
-
-@intrinsic
-def store(context: Any, address: Any, value: Any) -> Any:
-    """Make `value` the word at `address`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store_atomic(arguments[1], builder.inttoptr(arguments[0], _I64.as_pointer()), "release", WORD)
-        return context.get_dummy_value()
-
-    return _types.void(_WORD, _WORD), generate
-
-
-@intrinsic
-def add(context: Any, address: Any, value: Any) -> Any:
-    """Add `value` to the word at `address`, and return what it was before."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], _I64.as_pointer())
-        return builder.atomic_rmw("add", pointer, arguments[1], "seq_cst")
-
-    return _WORD(_WORD, _WORD), generate
-
-
-@intrinsic
-def _load_int(context: Any, address: Any) -> Any:
-    """The C int at `address`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.inttoptr(arguments[0], _I32.as_pointer()))
-
-    return _types.int32(_WORD), generate
 
 
 def _caller(count: int) -> Any:
@@ -141,13 +95,6 @@ def _call4(context: Any, function: Any, first: Any, second: Any, third: Any, fou
 
 
 @jit
-def now_ns(scratch: Any) -> Any:
-    """Nanoseconds of the clock that never goes back; `scratch` is the address of two words."""
-    _clock(_MONOTONIC, scratch)
-    return load(scratch) * 1_000_000_000 + load(scratch + WORD)
-
-
-@jit
 def _pause(idle: Any) -> Any:
     """Wait a little, and longer when one has waited `idle` times already; return `idle` + 1."""
     if idle < _YIELDS:
@@ -172,19 +119,10 @@ def _fill(control: Any, row: Any, place: Any) -> Any:
     if descriptor < 0:
         _memcpy(place, offset, left)
         return True
-    while left > 0:
-        got = _pread(descriptor, place, left, offset)
-        if got < 0:
-            error = _load_int(_errno())
-            if error == _EINTR:
-                continue
-            _fail(control, error)
-            return False
-        if got == 0:
-            _fail(control, 0)
-            return False
-        place, offset, left = place + got, offset + got, left - got
-    return True
+    error = read_whole(descriptor, offset, place, left)
+    if error != 0:
+        _fail(control, 0 if error == FILE_ENDED else error)
+    return error == 0
 
 
 @jit
@@ -215,7 +153,7 @@ def serve(control: Any, scratch: Any) -> None:
     wake = load(control + WAKE * LINE)
     while True:
         if _read(wake, scratch, WORD) != WORD:
-            if _load_int(_errno()) == _EINTR:
+            if errno() == _EINTR:
                 continue
             return
         if load(control + ENDED * LINE) != 0:
