@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.claims import Claims
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
@@ -33,11 +34,11 @@ class Accumulator(Protocol):
 def accumulator(dtype: DType, terms: Terms, *, magnitudes: bool = False) -> Accumulator:
     """An empty accumulator of `terms` of elements of `dtype`; with `magnitudes` it adds |x| for x."""
     if dtype.is_float:
-        return _Floats(dtype, terms, magnitudes=magnitudes)
+        return FloatAccumulator(dtype, terms, magnitudes=magnitudes)
     return _Integers(dtype, terms, magnitudes=magnitudes)
 
 
-class _Floats:
+class FloatAccumulator:
     """The compiled windows of `kernels.cpu.windows` and their working space."""
 
     def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
@@ -53,16 +54,17 @@ class _Floats:
         self._origin = ORIGIN[terms]
         self._bits = np.dtype(f"int{8 * dtype.itemsize}")
         self._add: Callable[..., int]
+        self._add_claimed: Callable[..., tuple[int, int]]
         self._read: int | Read
         self._space: tuple[Any, ...]
         if dtype.itemsize == 8:
-            self._add = windows.add_float64
+            self._add, self._add_claimed = windows.add_float64, windows.add_claimed64
             self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
             tiles = [np.empty(windows.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
             self._space = (*tiles, tuple(np.zeros(windows.FIELDS64, dtype) for dtype in (np.uint64, np.int16)))
         else:
             layout = LAYOUTS[dtype]
-            self._add = windows.add_float32
+            self._add, self._add_claimed = windows.add_float32, windows.add_claimed32
             self._read = layout.read(magnitudes=magnitudes)
             self._origin -= layout.scale * (2 if self._squares else 1)
             self._space = (np.empty(windows.TILE32), np.empty(windows.TILE32, self._bits))
@@ -73,13 +75,25 @@ class _Floats:
         for at in range(0, bits.size, self._most):
             part = bits[at : at + self._most]
             codes |= self._add(part, self._read, self._squares, self._origin, self._limbs, *self._space)
-        flags = Flags(codes)
-        if self._unsigned and bits.size:
+        return self._noted(Flags(codes), bits.size)
+
+    def add_claimed(self, claims: Claims) -> None:
+        """Add the elements of all pieces that no other thread takes, of which `claims` are."""
+        elements = claims.elements()
+        bits, clock = readable(elements, self._bits), np.zeros(2, np.int64)
+        addresses = (elements.ctypes.data, claims.control, clock.ctypes.data)
+        space = (self._read, self._squares, self._origin, self._limbs, *self._space)
+        codes, count = self._add_claimed(bits, *addresses, *space)
+        self._noted(Flags(codes), count)
+
+    def _noted(self, flags: Flags, count: int) -> Flags:
+        """Count elements that were added and their flags, which are returned as they are of such terms."""
+        if self._unsigned and count:
             # Squares and magnitudes are neither −0 nor −∞.
             infinite = Flags.POS_INF if flags & (Flags.POS_INF | Flags.NEG_INF) else Flags.NONE
             flags = (flags & Flags.NAN) | infinite | Flags.NOT_NEGATIVE_ZERO
         self._flags |= flags
-        self._count += bits.size
+        self._count += count
         return flags
 
     def state(self) -> ExactState:

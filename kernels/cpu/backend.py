@@ -26,8 +26,8 @@ from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, op_named
 from warpfold.kernels.preparation import Preparation
-from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ArraySource, GeneratedSource, Source, generator_of
+from warpfold.kernels.sequential import Elements
+from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.strategy import AUTO, EXACT
 
 
@@ -141,15 +141,12 @@ class CpuBackend:
         return merge_tables(tables, plan, progress)
 
     def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
-        """Compile or load every function that this reduction calls, unless a reduction like it was prepared before. To
-        do so, a single element is reduced: it has the same types of arguments as all elements.
-        """
+        """Compile or load every function that this reduction calls, unless a reduction like it was prepared before."""
         key = (strategy, op.name, *(_reader(source) for source in (taken.source, taken.other) if source is not None))
         if key in self._preparation.ready or taken.source.count == 0:
             return
         with self._preparation:
-            first = Operands(_first(taken.source), None if taken.other is None else _first(taken.other))
-            cpu_strategies()[strategy].reduce(first, op, NanPolicy.PROPAGATE, None)
+            cpu_strategies()[strategy].prepare(taken, op)
         self._preparation.ready.add(key)
 
     def close(self) -> None:
@@ -159,15 +156,11 @@ class CpuBackend:
 def _reader(source: Elements) -> Hashable:
     """The properties of `source` that decide which compiled functions read it."""
     made = generator_of(source)
-    return (source.dtype, *(() if made is None else (made[0].distribution, *sorted(made[0].parameters))))
-
-
-def _first(source: Elements) -> Source:
-    """The first element of `source`, read as the whole source will be; the number 1 for a source that can be read only
-    once."""
-    if isinstance(source, SequentialSource):
-        return ArraySource(np.ones(1, dtype=source.dtype.numpy))
-    return ArraySource(source.read(0, 1))
+    return (
+        source.dtype,
+        bytes_at(source) is not None,
+        *(() if made is None else (made[0].distribution, *sorted(made[0].parameters))),
+    )
 
 
 def _this_machine(cache_size: int) -> Device:

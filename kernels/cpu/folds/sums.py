@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.accumulator import FloatAccumulator, accumulator
+from warpfold.kernels.cpu.claims import Claims
 from warpfold.kernels.cpu.folds.fold import StartFold
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.pairs import pair_accumulator
@@ -41,6 +42,12 @@ class SumFold:
         flags = self._accumulator.add(part)
         if self._refuse and flags & Flags.NAN:
             refuse_nan(start, part, self._dtype)
+
+    def add_claimed(self, claims: Claims) -> None:
+        """Take in all pieces that no other thread takes, NaNs among them."""
+        assert isinstance(self._accumulator, FloatAccumulator), "pieces of floats are claimed"
+        self._whole = None
+        self._accumulator.add_claimed(claims)
 
     def merge(self, other: "SumFold") -> None:
         self._merged = other.state() if self._merged is None else self._merged.merge(other.state())

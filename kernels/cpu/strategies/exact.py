@@ -2,22 +2,26 @@
 threads."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Reduction
+from warpfold.kernels.cpu.claiming import stream_claims
+from warpfold.kernels.cpu.claims import claims_on
 from warpfold.kernels.cpu.folds import extremes, integers, sums
 from warpfold.kernels.cpu.folds.fold import Fold, StartFold
-from warpfold.kernels.cpu.folds.sums import DotFold
+from warpfold.kernels.cpu.folds.sums import DotFold, SumFold
 from warpfold.kernels.cpu.pieces import pieces_of
-from warpfold.kernels.cpu.strategy import CpuStrategy
+from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
 from warpfold.kernels.cpu.stream import Streamed, stream
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
+from warpfold.kernels.source import bytes_at
 from warpfold.kernels.strategy import EXACT, claims
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
@@ -39,19 +43,7 @@ class ExactCpuStrategy(CpuStrategy):
         nothing, and for an integer product beyond 65,536 bits.
         """
         dtype = operands.source.dtype
-        streamed: Streamed[Any]
-        if op.sources == 2:
-            first, second = operands.both
-            streamed = stream(
-                pieces_of(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress
-            )
-        else:
-            by_index = op.places or nan_policy is NanPolicy.RAISE
-            streamed = stream(
-                pieces_of(operands.source, by_index=by_index),
-                lambda: fold_for(op, dtype, nan_policy, operands.ddof),
-                progress,
-            )
+        streamed = _streamed(operands, op, nan_policy, progress)
         fold: Fold[Any] = streamed.fold
         value = fold.value() if fold.count else empty_value(op, dtype)
         state = fold.state() if fold.count or op.terms not in ORIGIN else ExactState.empty(op.terms)
@@ -67,6 +59,26 @@ class ExactCpuStrategy(CpuStrategy):
             stages=streamed.stages,
             state=None if state is None else state.to_bytes(),
         )
+
+    def prepare(self, operands: Operands, op: Op) -> None:
+        super().prepare(operands, op)
+        if bytes_at(operands.source) is not None and op.fold == "sum":
+            claims = claims_on(first_of(operands.source), least_bytes=0)
+            if claims is not None:
+                stream_claims(claims, lambda: SumFold(op, operands.source.dtype, NanPolicy.PROPAGATE))
+
+
+def _streamed(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Streamed[Any]:
+    """The fold of all elements."""
+    if op.sources == 2:
+        first, second = operands.both
+        return stream(pieces_of(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress)
+    source, dtype = operands.source, operands.source.dtype
+    if op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (claims := claims_on(source)) is not None:
+        return stream_claims(claims, lambda: SumFold(op, dtype, nan_policy), progress)
+    by_index = op.places or nan_policy is NanPolicy.RAISE
+    start = partial(fold_for, op, dtype, nan_policy, operands.ddof)
+    return stream(pieces_of(source, by_index=by_index), start, progress)
 
 
 def strategy() -> ExactCpuStrategy:

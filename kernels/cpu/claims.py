@@ -1,0 +1,148 @@
+"""Long arrays of floats that lie in memory or in a file as kernels read them: threads claim pieces of them in machine
+code (`windows/claimed.py`).
+
+A thread that asks Python for its next piece holds the interpreter's lock for some microseconds, and all that wait for
+the lock are woken one after another: 16 threads were handed a piece every 0.18 ms, whatever its size.
+"""
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.dtypes import Kind
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import MOST_MAPPED_BYTES, ArraySource, Location, Source, bytes_at
+
+LEAST_BYTES = 1 << 22
+"""The shortest array of which pieces are claimed: one thread adds fewer bytes before others have begun."""
+
+MOST_BYTES = 1 << 23
+"""The most bytes that a thread takes at a time of a map or of memory. When the pages of a map are forgotten, all
+processors that know them are interrupted, so that pieces of long files are not small."""
+
+_LEAST_PIECE_BYTES = 1 << 18
+_PIECES_A_THREAD = 16
+"""Threads that have as many pieces each end at about the same time."""
+
+MAPPED_BYTES = 1 << 20
+"""The bytes of a map that a thread has brought into memory at a time. Until that is done no other thread can start: the
+stack of a new thread is memory of the same process."""
+
+READ_BYTES = 1 << 19
+"""The most bytes that a thread reads of a file at a time. They are in its second-level cache when they are added."""
+
+_LINE = 8  # words a cache line
+
+
+class Claims:
+    """The elements of `source`, whose bytes lie somewhere (`bytes_at`), for several threads to take pieces of at most
+    `most_bytes`; by default as many as are best."""
+
+    def __init__(self, source: Source, most_bytes: int | None = None) -> None:
+        from warpfold.kernels.cpu.windows import claimed  # it imports Numba
+
+        where, itemsize = bytes_at(source), source.dtype.itemsize
+        assert where is not None, "the bytes lie somewhere"
+        self._names, self._source = claimed, source
+        self._array = source.array.reshape(-1) if isinstance(source, ArraySource) else None
+        self._in_file = where.descriptor >= 0
+        piece = (most_bytes or self._best_piece()) // itemsize
+        if self._array is not None:
+            address, large = self._array.ctypes.data, self.nbytes > MOST_MAPPED_BYTES
+            lead = address // itemsize % piece
+            mapped = claimed.FORGOTTEN if large else claimed.MAPPED
+            where = Location(mapped if self._in_file else claimed.IN_MEMORY, address)
+        else:
+            lead = 0
+        self._words = _aligned(claimed.WORDS)
+        self._set(claimed.COUNT, source.count)
+        self._set(claimed.PIECE, piece)
+        self._set(claimed.LEAD, lead)
+        self._set(claimed.STEP, min(piece, MAPPED_BYTES // itemsize))
+        self._set(claimed.DESCRIPTOR, where.descriptor)
+        self._set(claimed.OFFSET, where.offset)
+
+    def _best_piece(self) -> int:
+        """The bytes of a piece, a power of two."""
+        if self._array is None:
+            return READ_BYTES
+        share = max(_LEAST_PIECE_BYTES, min(self.nbytes // (usable_cores() * _PIECES_A_THREAD), MOST_BYTES))
+        return 1 << (share.bit_length() - 1)
+
+    @property
+    def control(self) -> int:
+        """The address of the words that all threads share."""
+        return int(self._words.ctypes.data)
+
+    @property
+    def count(self) -> int:
+        """How many elements there are."""
+        return self._source.count
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they are."""
+        return self._source.count * self._source.dtype.itemsize
+
+    @property
+    def done(self) -> int:
+        """How many elements were added."""
+        return self._get(self._names.DONE)
+
+    @property
+    def in_file(self) -> bool:
+        """Whether the elements are read from a file."""
+        return self._in_file
+
+    def elements(self) -> NDArray[Any]:
+        """What one thread adds elements from: all of them, or room for those of a piece, one dimension."""
+        if self._array is not None:
+            return self._array
+        return np.empty(min(self.count, self._get(self._names.PIECE)), self._source.dtype.numpy)
+
+    def stop(self) -> None:
+        """Have no thread begin another piece."""
+        self._set(self._names.STOP, 1)
+
+    def check(self) -> None:
+        """Raise InvalidInput where a thread could not read the file."""
+        if self._get(self._names.FAILED):
+            error = self._get(self._names.ERROR)
+            if error > 0:
+                raise InvalidInput(f"the file cannot be read: {os.strerror(error).lower()}")
+            raise InvalidInput("the file became shorter while it was read")
+
+    def seconds(self) -> tuple[float, float]:
+        """For how long all threads together read and added."""
+        return self._get(self._names.READ_NS) / 1e9, self._get(self._names.ADD_NS) / 1e9
+
+    def _get(self, word: int) -> int:
+        return int(self._words[word * _LINE])
+
+    def _set(self, word: int, value: int) -> None:
+        self._words[word * _LINE] = value
+
+
+def claims_on(source: Elements, least_bytes: int = LEAST_BYTES) -> Claims | None:
+    """The claims on a source of at least so many bytes; None where it is shorter, or its bytes do not lie as kernels
+    read them."""
+    if sys.platform != "linux" or isinstance(source, SequentialSource) or source.dtype.kind is not Kind.FLOAT:
+        return None
+    itemsize = source.dtype.itemsize
+    if bytes_at(source) is None or source.count * itemsize < max(1, least_bytes):
+        return None
+    if isinstance(source, ArraySource) and source.array.ctypes.data % itemsize:  # it has to be copied
+        return None
+    return Claims(source)
+
+
+def _aligned(words: int) -> NDArray[np.int64]:
+    """So many words, each at the beginning of a cache line of its own."""
+    room = np.zeros((words + 1) * _LINE, np.int64)
+    skipped = -room.ctypes.data % 64 // 8
+    return room[skipped : skipped + words * _LINE]

@@ -1,0 +1,166 @@
+"""Exact sums of one long array by several threads, which take its pieces themselves: no thread needs the interpreter
+between two pieces.
+
+The elements are in memory, in the map of a file, or in a file. The system brings a piece of a map into memory before it
+is added, which fails with an error where the file has become shorter (`kernels/mapped.py`). Of a file each thread reads
+its piece into room of its own.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+import errno as numbers
+from mmap import PAGESIZE
+from typing import Any
+
+import numba
+
+from warpfold.kernels.cpu.windows.float32 import add_float32
+from warpfold.kernels.cpu.windows.float64 import add_float64
+from warpfold.kernels.jit import jit
+from warpfold.kernels.machine_code import ENDED, LINE, add, errno, load, now_ns, read_whole, store
+
+# The words that all threads share are a cache line apart: word n is at `control + n * LINE`.
+NEXT = 0
+"""The piece that is taken next."""
+STOP = 1
+"""Not 0 when no piece is to be begun any more."""
+FAILED, ERROR = 2, 3
+"""How many threads could not read, and what `read_whole` returned to the first of them."""
+DONE = 4
+"""Elements that were added."""
+READ_NS, ADD_NS = 5, 6
+"""Nanoseconds that reading and adding took, of all threads."""
+COUNT, PIECE, LEAD = 7, 8, 9
+"""Elements in all, elements a piece, and how many fewer the first piece has, so that the others begin where pages do.
+The last piece may have fewer, too."""
+DESCRIPTOR, OFFSET = 10, 11
+"""The file, and where in it the elements begin. Elements at an address have no offset, and IN_MEMORY, MAPPED or
+FORGOTTEN in place of a descriptor."""
+STEP = 12
+"""Elements that a thread brings into memory and adds at a time, of its piece."""
+WORDS = 13
+
+IN_MEMORY, MAPPED, FORGOTTEN = -1, -2, -3
+"""The pages of a map stay with the process, or are forgotten when they were added."""
+
+_types: Any = numba.types
+_WORD = _types.int64
+_madvise = _types.ExternalFunction("madvise", _types.int32(_WORD, _WORD, _types.int32))
+_DONTNEED, _POPULATE_READ = 4, 22
+_EFAULT = numbers.EFAULT
+
+
+@jit
+def _taken(control: Any) -> Any:
+    """The first element of the next piece, and the one behind its last; two equal numbers where there is none."""
+    count, piece = load(control + COUNT * LINE), load(control + PIECE * LINE)
+    start = add(control + NEXT * LINE, 1) * piece - load(control + LEAD * LINE)
+    if start >= count or load(control + STOP * LINE) != 0:
+        return count, count
+    return max(0, start), min(start + piece, count)
+
+
+@jit
+def _place(control: Any, start: Any, stop: Any, room: Any, itemsize: Any) -> Any:
+    """Bring elements start … stop − 1 into memory. Returns which element of a thread's array, whose address is `room`,
+    the first of them is; a negative number where that failed."""
+    descriptor, place, error = load(control + DESCRIPTOR * LINE), start, 0
+    if descriptor >= 0:
+        offset = load(control + OFFSET * LINE) + start * itemsize
+        error, place = read_whole(descriptor, offset, room, (stop - start) * itemsize), 0
+    elif descriptor != IN_MEMORY and _advise(room + start * itemsize, room + stop * itemsize, _POPULATE_READ) != 0:
+        # A system that does not know this advice reads the pages when they are touched.
+        error = ENDED if errno() == _EFAULT else 0
+    if error == 0:
+        return place
+    if add(control + FAILED * LINE, 1) == 0:
+        store(control + ERROR * LINE, error)
+    store(control + STOP * LINE, 1)
+    return -1
+
+
+@jit
+def _advise(begin: Any, end: Any, advice: Any) -> Any:
+    page = begin & -PAGESIZE
+    return _madvise(page, end - page, advice)
+
+
+@jit
+def _added(control: Any, elements: Any, began: Any, read: Any, ended: Any) -> None:
+    """Count what was added, and how long that took."""
+    add(control + DONE * LINE, elements)
+    add(control + READ_NS * LINE, read - began)
+    add(control + ADD_NS * LINE, ended - read)
+
+
+@jit
+def _leave(control: Any, start: Any, stop: Any, room: Any, itemsize: Any) -> None:
+    """Have the process forget the pages of elements start … stop − 1, if it is to."""
+    if load(control + DESCRIPTOR * LINE) == FORGOTTEN:
+        _advise(room + start * itemsize, room + stop * itemsize, _DONTNEED)
+
+
+@jit
+def add_claimed32(
+    bits: Any,
+    room: Any,
+    control: Any,
+    clock: Any,
+    layout: Any,
+    squares: Any,
+    origin: Any,
+    limbs: Any,
+    rest: Any,
+    spare: Any,
+) -> Any:
+    """limbs += Σ of the elements of all pieces that no other thread takes, as `add_float32` adds them. `bits` are all
+    elements, or room for a piece of a file; `room` is their address, and `clock` that of two words. Returns the Flags
+    of these elements, and how many they are."""
+    flags, count, step = 0, 0, load(control + STEP * LINE)
+    while True:
+        start, stop = _taken(control)
+        if start == stop:
+            return flags, count
+        for first in range(start, stop, step):
+            last, began = min(first + step, stop), now_ns(clock)
+            at = _place(control, first, last, room, bits.itemsize)
+            if at < 0:
+                return flags, count
+            part, read = bits[at : at + last - first], now_ns(clock)
+            flags |= add_float32(part, layout, squares, origin, limbs, rest, spare)
+            count += last - first
+            _added(control, last - first, began, read, now_ns(clock))
+        _leave(control, start, stop, room, bits.itemsize)
+
+
+@jit
+def add_claimed64(
+    bits: Any,
+    room: Any,
+    control: Any,
+    clock: Any,
+    keep: Any,
+    squares: Any,
+    origin: Any,
+    limbs: Any,
+    rest: Any,
+    other: Any,
+    spare: Any,
+    fields: Any,
+) -> Any:
+    """As `add_claimed32`, of float64 elements as `add_float64` adds them."""
+    flags, count, step = 0, 0, load(control + STEP * LINE)
+    while True:
+        start, stop = _taken(control)
+        if start == stop:
+            return flags, count
+        for first in range(start, stop, step):
+            last, began = min(first + step, stop), now_ns(clock)
+            at = _place(control, first, last, room, bits.itemsize)
+            if at < 0:
+                return flags, count
+            part, read = bits[at : at + last - first], now_ns(clock)
+            flags |= add_float64(part, keep, squares, origin, limbs, rest, other, spare, fields)
+            count += last - first
+            _added(control, last - first, began, read, now_ns(clock))
+        _leave(control, start, stop, room, bits.itemsize)
