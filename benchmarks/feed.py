@@ -1,7 +1,9 @@
 """Measures how fast the elements of a file reach the device that adds them: `python -m benchmarks.feed`.
 
 Both backends sum `.npy` files in the page cache, beside the programs that a user writes by hand: NumPy on the map,
-CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. Then they sum Parquet,
+CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. Each of them begins
+with a file that is not open, because mapping the pages of a file is a part of reading it; only the row of a map whose
+pages are in place does without, and shows what the memory gives. Then the backends sum Parquet,
 Zarr, CSV, a `.npy` file that is not in the page cache and one of a web server, beside what the libraries of the
 formats, `dd` and bare sockets take to read them. A figure is GB/s of the file in the best of several runs, because it
 shows what the machine can do; all take turns on the same file. The speed of the bus is that of one copy from pinned
@@ -12,11 +14,14 @@ import argparse
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +34,19 @@ from benchmarks.provenance import of_host
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.source import ArraySource
+from warpfold.kernels.source import ArraySource, FileBytes, FileSource
 
 SIZES = (200_000_000, 2 << 30, 8 << 30)
 DTYPES = ("float32", "float64")
 ROUNDS = 5
 PIECE = 1 << 24
-"""The bytes that a thread copies at a time, in the program by hand."""
+"""The bytes that a thread reads or copies at a time, in the programs by hand."""
+BUFFER = 1 << 19
+"""The bytes of a buffer that stays in the second-level cache."""
 
 BUS, OURS_CUDA, OURS_CPU = "pinned memory to the GPU", "warpfold, slot cuda", "warpfold, slot cpu"
 
@@ -88,9 +96,7 @@ def main() -> None:
 
 def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | None) -> list[Row]:
     """Measure every way to feed on one file, in turns."""
-    with path.open("rb") as file:
-        source = open_array(file, read_head(file))
-    ways = _ways(path, source, cpu, gpu)
+    ways = _ways(path, cpu, gpu)
     seconds = _best(ways)
     rows = []
     for name, spent in seconds.items():
@@ -120,34 +126,53 @@ def _best(ways: Mapping[str, Way], before: Way = lambda: None) -> dict[str, floa
     return seconds
 
 
-_READ = "threads that read the map"
+_READ = "threads that map the file and read it"
+_IN_PLACE = "threads that read a map that is in place"
+_INTO_CACHES = "threads that read the file into buffers"
+_BY_READS = "warpfold, slot cpu, by reads in place of the map"
 _BY_HAND = "threads that copy the map into pinned buffers"
 _CUPY = "cupy.asarray of the map, sum"
 _KVIKIO = "kvikio into the GPU's memory, sum"
 _ACROSS = frozenset({BUS, OURS_CUDA, _BY_HAND, _CUPY, _KVIKIO})
 
 
-def _ways(path: Path, source: ArraySource, cpu: Backend, gpu: Backend | None) -> Mapping[str, Way]:
-    array = source.array
+def _ways(path: Path, cpu: Backend, gpu: Backend | None) -> Mapping[str, Way]:
+    in_place = opened(path).array
     ways: dict[str, Way] = {
-        _READ: lambda: _read(array),
-        "numpy.sum of the map": lambda: np.sum(array),
-        OURS_CPU: lambda: cpu.reduce(source, "sum"),
+        _READ: lambda: _read(opened(path).array),
+        _IN_PLACE: lambda: _read(in_place),
+        _INTO_CACHES: lambda: _read_into_buffers(path),
+        "numpy.sum of the map": lambda: np.sum(opened(path).array),
+        OURS_CPU: lambda: cpu.reduce(opened(path), "sum"),
+        _BY_READS: lambda: cpu.reduce(_by_reads(path), "sum"),
     }
     if gpu is not None:
-        ways |= _across(path, source, gpu)
+        ways |= _across(path, gpu)
     return ways
 
 
-def _across(path: Path, source: ArraySource, gpu: Backend) -> Mapping[str, Way]:
+def opened(path: Path) -> ArraySource:
+    """The elements of a `.npy` file, newly mapped."""
+    with path.open("rb") as file:
+        return open_array(file, read_head(file))
+
+
+def _by_reads(path: Path) -> FileSource:
+    """The elements of a `.npy` file without a map."""
+    with path.open("rb") as file:
+        head = read_head(file)
+        return FileSource(dtype_of(head.dtype), prod(head.shape), FileBytes(file.fileno(), head.offset), 0)
+
+
+def _across(path: Path, gpu: Backend) -> Mapping[str, Way]:
     import cupy
 
-    array = source.array
+    array = opened(path).array
     ways: dict[str, Way] = {
         BUS: bus(array.nbytes),
-        OURS_CUDA: lambda: gpu.reduce(source, "sum"),
-        _CUPY: lambda: float(cupy.asarray(array).sum()),
-        _BY_HAND: _by_hand(array),
+        OURS_CUDA: lambda: gpu.reduce(opened(path), "sum"),
+        _CUPY: lambda: float(cupy.asarray(opened(path).array).sum()),
+        _BY_HAND: _by_hand(path),
     }
     with suppress(ImportError):  # it is not installed, or one of its libraries is not
         ways[_KVIKIO] = _by_kvikio(path, array)
@@ -159,6 +184,22 @@ def _read(array: Any) -> object:
     flat = array.reshape(-1).view(np.uint8)
     with ThreadPoolExecutor(usable_cores()) as pool:
         return max(pool.map(lambda at: int(flat[at : at + PIECE].max()), range(0, flat.size, PIECE)))
+
+
+def _read_into_buffers(path: Path) -> object:
+    """The largest byte, of parts that each thread reads into a buffer which stays in its cache."""
+    own, size = threading.local(), path.stat().st_size
+
+    def largest(file: int, start: int) -> int:
+        if not hasattr(own, "buffer"):
+            own.buffer = np.empty(BUFFER, np.uint8)
+        most = 0
+        for at in range(start, min(start + PIECE, size), BUFFER):
+            most = max(most, int(own.buffer[: os.preadv(file, [own.buffer], at)].max()))
+        return most
+
+    with path.open("rb") as file, ThreadPoolExecutor(usable_cores()) as pool:
+        return max(pool.map(partial(largest, file.fileno()), range(0, size, PIECE)))
 
 
 def bus(nbytes: int) -> Way:
@@ -177,16 +218,17 @@ def bus(nbytes: int) -> Way:
     return copy
 
 
-def _by_hand(array: Any) -> Way:
+def _by_hand(path: Path) -> Way:
     """The program of a careful user: each thread has a pinned buffer and a stream, copies a piece of the map and sends
     it; the whole is added at the end."""
     import cupy
 
     threads = usable_cores()
-    flat = array.reshape(-1).view(np.uint8)
     lanes = [(cupy.cuda.alloc_pinned_memory(PIECE), cupy.cuda.Stream(non_blocking=True)) for _ in range(threads)]
 
     def run() -> object:
+        array = opened(path).array
+        flat = array.reshape(-1).view(np.uint8)
         out = cupy.empty(flat.size, cupy.uint8)
         cupy.cuda.get_current_stream().synchronize()
 
