@@ -159,7 +159,8 @@ class Client(MergesTables):
 
         The arrays go in batches of 256, of which two are in hand at a time: an iterator is read no further ahead than
         that, and at most one array of more than 10,000 elements is held. A reduction that fails raises JobFailed, or
-        with failures="yield" the JobFailed stands in place of its result. Who stops early cancels what is in hand.
+        with failures="yield" the JobFailed stands in place of its result. A caller that stops early cancels the jobs in
+        hand.
         """
         left, in_hand = iter(arrays), deque[batches.Batch]()
         try:
@@ -248,13 +249,13 @@ class Client(MergesTables):
         """Have the service keep an array, or as a Path a file, for `dataset` sources.
 
         A file that was sent before is recognised by its path, size, inode and times without being read; `rehash` reads
-        it. What was cut goes on where it stood, in another process too. Raises WarpfoldError where a file changes while
-        it is sent.
+        it. An upload that was cut goes on where it stood, in another process too. Raises WarpfoldError if a file
+        changes while it is sent.
         """
         return self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
-        """What is in a file of the server's, or in the files of a source as a spec has it: names, dtypes, shapes."""
+        """The contents of a file of the server's, or of a source as a spec has it: names, dtypes, shapes."""
         return self._do(inspections.inspect(source, timeout_s))
 
     def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
@@ -272,7 +273,7 @@ class Client(MergesTables):
     # --- results
 
     def results(self, *, limit: int = 1000, **wanted: Unpack[Filter]) -> Results:
-        """What was measured across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of it."""
+        """Measured points across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of them."""
         return self._do(results.find(wanted, limit))
 
     def compare(self, baseline: str, candidate: str, *, across: bool = False) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def as_numpy(data: object, dtype: str | None = None) -> Array:
     arrays of CuPy, PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). Without `dtype`
     elements keep theirs; columns of several have the one that holds all of their elements, and a list is read as
     `kernels.values.dtype_for` says. With `dtype` a float, Decimal or Fraction is rounded to it once. Raises TypeError
-    for what is not an array of numbers, and where a dtype does not hold an element that is no float.
+    if `data` is no array of numbers, and if the dtype does not hold an element that is no float.
     """
     return _only(parts_of(data, dtype))
 

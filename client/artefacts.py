@@ -27,7 +27,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 class Landing:
-    """The file that a download is written to, and the digest of what was written."""
+    """The file that a download is written to, and the digest of the bytes written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

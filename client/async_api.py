@@ -151,8 +151,8 @@ class AsyncClient(MergesTables):
         rehash: bool = False,
         **options: Unpack[Options],
     ) -> AsyncIterator[ReduceResult | JobFailed]:
-        """As `Client.map`: the results of any number of arrays, in their order. Who stops early cancels what is in
-        hand."""
+        """As `Client.map`: the results of any number of arrays, in their order. A caller that stops early cancels the
+        jobs in hand."""
         left, in_hand = iter(arrays), deque[batches.Batch]()
         try:
             while True:
@@ -237,7 +237,7 @@ class AsyncClient(MergesTables):
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
-        """What is in a file of the server's, or in the files of a source as a spec has it: names, dtypes, shapes."""
+        """The contents of a file of the server's, or of a source as a spec has it: names, dtypes, shapes."""
         return await self._do(inspections.inspect(source, timeout_s))
 
     async def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
@@ -255,7 +255,7 @@ class AsyncClient(MergesTables):
     # --- results
 
     async def results(self, *, limit: int = 1000, **wanted: Unpack[Filter]) -> Results:
-        """What was measured across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of it."""
+        """Measured points across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of them."""
         return await self._do(results.find(wanted, limit))
 
     async def compare(self, baseline: str, candidate: str, *, across: bool = False) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from warpfold.client.errors import WarpfoldError
 from warpfold.client.exchange import Call, Content, Interrupted
 
 _REDUCED_A_S = 2e9
-"""Bytes a second that a busy service reduces of what it has, about: the job begins so long before the upload ends.
-An idle service reduces more, and the slot then waits for a part of this time."""
+"""Bytes a second that a busy service reduces, about. The job begins as long before the end of the upload as it needs at
+this rate. An idle service is faster, and the slot then waits for a part of this time."""
 
 _START_S = 0.1
 _BURST = 16 << 20
-"""Bytes that buffers on the way may take at once: the rate is that of what follows, once that is as much again."""
+"""Bytes that buffers on the way may take at once. The rate is taken from the bytes after these, once as many again have
+followed."""
 
 _LOOK_EVERY_S = 0.01
 
@@ -92,7 +93,7 @@ class Timed:
 
 def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside) -> Any:
     """The answer to `call`. It is sent without its second call, which a thread sends. If the service refuses `call`,
-    what is beside it is undone. A connection that breaks undoes nothing, because the conversation goes on."""
+    the second call is undone. A connection that breaks undoes nothing, because the conversation goes on."""
 
     def work() -> None:
         if beside.wait():

@@ -17,7 +17,7 @@ class User(Answer):
 
 
 class Op(Answer):
-    """A reduction: `terms` is what is added up exactly, `results` the dtype of its value by dtype of the elements."""
+    """A reduction: `terms` names the exact sums it needs, `results` the dtype of its value by dtype of the elements."""
 
     name: str
     summary: str

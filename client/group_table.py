@@ -26,7 +26,7 @@ class GroupKeys(Answer):
 
 
 class GroupValues(Answer):
-    """A column of values, one for each group, None where there is none; `counts` says how many elements each has."""
+    """A column with one value for each group, None for a group without a value; `counts` has each group's elements."""
 
     name: str
     op: str

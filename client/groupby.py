@@ -140,8 +140,8 @@ def names_of(data: object) -> list[str]:
 
 
 def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
-    """`data` as a table of pyarrow, or only these of its columns. Raises TypeError for what is no table, KeyError for a
-    column that is not there, and ImportError without pyarrow."""
+    """`data` as a table of pyarrow, or only these of its columns. Raises TypeError if `data` is no table, KeyError for
+    a column that is not there, and ImportError without pyarrow."""
     try:
         import pyarrow
     except ImportError as error:

@@ -19,7 +19,7 @@ Segments = int | Sequence[int] | Mapping[str, Any]
 
 def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> dict[str, Any]:
     """The fields of a spec that say which elements make which value; none if all of them make one. Raises TypeError
-    for what is no axis and no offset."""
+    for an axis that is no integer and for offsets that are none."""
     fields: dict[str, Any] = {}
     if axis is not None:
         fields["axis"] = (

@@ -23,7 +23,7 @@ class FileColumn(Answer):
 
 
 class Inspection(Answer):
-    """What is in a file, or in the first of `files`: `contents` are arrays or columns, as `holds` says."""
+    """The contents of a file, or of the first of `files`: arrays or columns, as `holds` says."""
 
     file: str
     files: int

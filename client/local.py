@@ -40,14 +40,14 @@ def reduce(
     null_policy: str = "omit",
     ddof: int = 0,
 ) -> Reduction:
-    """Reduce an array, or two, here and now: whatever `client.arrays.as_numpy` takes for one, and times, decimals and
+    """Reduce an array, or two, here and now: any array that `client.arrays.as_numpy` takes, and times, decimals and
     complex numbers as `client.as_files` has them. Nulls of columns are left out, or with `null_policy` "raise" are a
     TypeError, as they are where every element is needed in its place; of times and decimals they are InvalidInput.
 
     With the server's packages every op and every CPU strategy is there, at the speed of a CPU slot; with the base
     installation the exact strategy of sums and products, in NumPy, much slower and with the same bits. Raises
-    InvalidInput, TypeError for what is not an array of numbers, and Unavailable for what only the server's packages
-    compute.
+    InvalidInput, TypeError for an object that is no array of numbers, and Unavailable for reductions that need the
+    server's packages.
     """
     nulls = policy_of(null_policy, places=op_named(op).places)
     data, other = as_file(data), None if other is None else as_file(other)

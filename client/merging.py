@@ -79,7 +79,7 @@ def _merged_by(job: Job) -> Steps[Any]:
 
 
 def _source(table: object) -> Steps[dict[str, Any]]:
-    """How a spec names a table. Raises JobFailed for a job without a result, and TypeError for what is no table."""
+    """How a spec names a table. Raises JobFailed for a job without a result, and TypeError for other objects."""
     if isinstance(table, Job):
         ended = yield from jobs.wait(table)
         jobs.result_of(ended)

@@ -178,7 +178,7 @@ class ScalingResult(Answer):
 
 
 class ProfileResult(Answer):
-    """What the kernels of strategies take of a GPU of `arch`, by points. `note` says what is unknown without one."""
+    """What the kernels of strategies take of a GPU of `arch`, by points. `note` names figures that need a GPU."""
 
     arch: str
     note: str | None
@@ -343,7 +343,7 @@ class Job(Answer):
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same, whoever was asked."""
+        """Whether both say the same, even if they came from different clients."""
         return isinstance(other, Job) and all(getattr(self, name) == getattr(other, name) for name in Job.model_fields)
 
     def __hash__(self) -> int:

@@ -35,7 +35,7 @@ MOST_VALUES = 10_000
 
 class Options(TypedDict, total=False):
     """The options of a reduction besides its op. The service's defaults hold for options that are left out (`POST
-    /v1/jobs`). The options from `array` on say what is read from a file that is given as a Path or a URL
+    /v1/jobs`). The options from `array` on choose elements of a file that is given as a Path or a URL
     (docs/sources.md)."""
 
     strategy: str

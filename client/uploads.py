@@ -56,7 +56,7 @@ class Sendable(Content, Protocol):
 
 
 class _InMemory:
-    """What is no file has no name, and nothing of it is remembered."""
+    """Bytes in memory: they have no name, and no digest of them is remembered."""
 
     @property
     def called(self) -> str:

@@ -66,7 +66,7 @@ class ArtefactColumn(Frozen):
 
 
 class Artefact(Frozen):
-    """What is stored of a result, and where it can be downloaded.
+    """The stored part of a result, and where it can be downloaded.
 
     Of an array, `format=npy` gives the stored file; where there is no value, it has NaN, 0 or an empty text, and the
     part `missing` is true. Integers beyond 64 bits are stored as decimal text. The other formats are tables with a row

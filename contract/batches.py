@@ -147,7 +147,7 @@ def check_one(specs: object, sweep: object) -> None:
 
 
 # Its own schema is that of the body of `POST /v1/jobs`. To repeat the union of all kinds within a list would double the
-# document, and whoever makes requests from the document would be busy for minutes.
+# document, and a tool that makes requests from the document would be busy for minutes.
 _SpecOfBatch = Annotated[
     JobSpec,
     WithJsonSchema(

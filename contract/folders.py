@@ -53,11 +53,11 @@ def dataset_file(datasets: Path, dataset_id: str) -> Path:
 
 
 def incoming_artefact(folder: Path, job_id: UUID, attempt: int) -> Path:
-    """The folder in which an attempt of a job writes what is to be stored of its result."""
+    """The folder in which an attempt of a job writes the files of its result."""
     return folder / "incoming" / f"{job_id}-{attempt}"
 
 
 def placed_artefact(folder: Path, job_id: UUID) -> Path | None:
-    """The folder of what the last attempt of a job stored, None if there is none. (`app.artefacts.store` names it.)"""
+    """The folder that the last attempt of a job stored, None if it stored nothing. (`app.artefacts.store` names it.)"""
     kept = [path for path in (folder / str(job_id)[:2]).glob(f"{job_id}-*") if path.name[37:].isdecimal()]
     return max(kept, key=lambda path: int(path.name[37:]), default=None)

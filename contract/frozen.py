@@ -1,4 +1,4 @@
-"""The base of specs and results: what is stored and compared."""
+"""The base of specs and results, which are stored and compared."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -57,8 +57,8 @@ class InputView(Frozen):
     files: tuple[FileView, ...] = Field((), description=f"The files in order, the first {MOST_OBJECTS}.")
     fingerprint: str | None = Field(
         None,
-        description="The SHA-256 of what was read: of one file or object its own; of several, the files first, that of "
-        "their hashes in hexadecimal digits, each with a line feed behind it. Null where one of them is not known.",
+        description="The SHA-256 of the input. One file or object has its own. For several it is the SHA-256 of their "
+        "hashes in hexadecimal digits, files first, each with a line feed behind it. Null if one of them is not known.",
     )
 
     @classmethod

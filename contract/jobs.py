@@ -51,6 +51,6 @@ def summary_of(kind: str, stored: Mapping[str, Any]) -> str:
 
 
 def brief_of(spec: Spec) -> str | None:
-    """JSON text of what lists show in place of `spec`; None if it is short enough as it is."""
+    """JSON text that lists show in place of `spec`; None if `spec` is short enough itself."""
     brief = spec.brief()
     return None if brief is None else brief.model_dump_json(exclude={"webhook"})

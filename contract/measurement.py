@@ -56,7 +56,7 @@ class PointShape(BaseModel):
 
 
 class PointHead(BaseModel):
-    """What was measured where, and the time that it took."""
+    """A measured point: its place among the points, and the time that it took."""
 
     kind: Annotated[str, Stored(32, filter=True)]
     op: Annotated[str, Stored(32, filter=True)]

@@ -27,8 +27,8 @@ PartitionsField = Annotated[
 
 
 def check_partitioned(op: Op, strategy: str, partitions: int | None, *, of_dask: bool, field: str = "op") -> bool:
-    """Whether a reduction is one over partitions. Raises InvalidInput naming the field where they cannot be combined to
-    what is asked for, `field` for the op, and where partitions are asked for of another backend."""
+    """Whether a reduction is one over partitions. Raises InvalidInput where the answers of partitions cannot be
+    combined (it names `field` for the op), and where partitions are asked for of another backend."""
     if not of_dask:
         if partitions is not None:
             raise InvalidInput("partitions are for the backend dask", "partitions")

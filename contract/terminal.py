@@ -1,4 +1,4 @@
-"""Tables for people. In a pipe or a file a table is as wide as what is in it; on a terminal that is too narrow a column
+"""Tables for people. In a pipe or a file a table is as wide as its cells; on a terminal that is too narrow a column
 takes more lines, or each row becomes a block of lines. Nothing is ever cut, and no name is read as markup."""
 
 import shutil
@@ -32,7 +32,7 @@ def table(
 ) -> None:
     """Print rows, `headed` by their names; numbers in the columns `right` stand at the right, and where there is too
     little room the column `fold` takes more lines. If that is not enough, each row is a block, a line for each value.
-    What is None is empty."""
+    A cell of None is empty."""
     out, room = console(), _room()
     head = [Text(name, style="bold") for name in names]
     cells = [[text_of(value) for value in row] for row in rows]
@@ -57,7 +57,7 @@ def table(
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> None:
-    """Print names with their values, one a line; what is None is left out."""
+    """Print names with their values, one a line; values of None are left out."""
     lines = [(Text(name, style="bold"), text_of(value)) for name, value in rows if value is not None]
     _facts(console(), lines, max((_width(name) for name, _ in lines), default=0), _room())
 

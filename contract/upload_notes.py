@@ -33,7 +33,7 @@ class NoteState:
 
     @classmethod
     def of(cls, descriptor: int) -> "NoteState":
-        """The state in an open note. Raises ValueError where there is none yet, and OSError."""
+        """The state in an open note. Raises ValueError if the note has no state yet, and OSError."""
         text = os.pread(descriptor, STATE_BYTES, 0).decode("ascii")
         return cls(int(text[:20]), int(text[21:41]), text[42:58].strip(), text[59:].strip())
 
@@ -58,7 +58,7 @@ def note_folder(datasets: Path) -> Path:
 
 
 def incoming_folder(datasets: Path) -> Path:
-    """The folder of what has come."""
+    """The folder of uploads in progress."""
     return datasets / "incoming"
 
 
@@ -78,8 +78,8 @@ def is_finished_mark(path: Path) -> bool:
 
 
 class Arriving:
-    """An upload as whoever may only read it sees it. Its files are looked for under any owner: nobody guesses an id of
-    128 bits, and the api lets only the owner name one."""
+    """An upload as a process sees it that may only read it. Its files are looked for under any owner: nobody guesses an
+    id of 128 bits, and the api lets only the owner name one."""
 
     def __init__(self, datasets: Path, upload_id: str) -> None:
         notes = note_folder(datasets)

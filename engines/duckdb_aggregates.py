@@ -233,7 +233,7 @@ class _Callbacks:
         parts = [ctypes.string_at(place, length) for place, length in pairs]
         codes = np.array([part[_CODE_AT] if len(part) > _CODE_AT else -1 for part in parts], np.int64)
         for part in np.flatnonzero(~np.isin(codes, list(CODES.values()))).tolist():
-            ExactState.from_bytes(parts[part])  # says what is wrong
+            ExactState.from_bytes(parts[part])  # it raises an error that names the fault
         for terms, kind in ((Terms.VALUES, self._scattered.OF_VALUES), (Terms.PRODUCTS, self._scattered.OF_PRODUCTS)):
             chosen = np.flatnonzero(codes == CODES[terms])
             if chosen.size:
@@ -246,7 +246,7 @@ class _Callbacks:
         plain_digits = (LARGEST[terms].bit_length() - 1) // 32
         if self._encoding.look(data, offsets, CODES[terms], plain_digits, doubtful)[2]:
             for part in np.flatnonzero(doubtful).tolist():
-                ExactState.from_bytes(parts[part])  # says what is wrong, if anything
+                ExactState.from_bytes(parts[part])  # it raises an error that names the fault, if there is one
         self._scattered.merge(data, offsets, targets, states, self._scattered.PRODUCTS, kind)
 
     def _finish(self, finish: _Finalize) -> Callable[[int, int, int, int, int], None]:

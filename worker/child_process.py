@@ -122,7 +122,7 @@ class Child:
 
     def opened(self, stop: Stop, within_s: float, give_up: Callable[[], bool]) -> Mapping[str, object]:
         """Wait until the device is open; returns how the child describes it. A spare child that has not opened it yet
-        is told to.
+        gets the order to open it.
 
         Raises BrokenSlot when the device cannot be opened within `within_s` seconds, StopRequested when asked to stop
         meanwhile, and GaveUp when `give_up`, which is called every 100 ms, returns True.

@@ -159,7 +159,7 @@ class CachedDatasets:
                 held -= kept.nbytes
                 unwritten -= kept.unwritten
         if held + total > self._cache.most_bytes:
-            raise NoRoom(f"the cache of this machine ({self._cache.most_bytes} bytes) is full of what other jobs read")
+            raise NoRoom(f"the cache of this machine ({self._cache.most_bytes} bytes) is full of files of other jobs")
         if self._free(unwritten) < total - partial.size:
             raise NoRoom("the disk of this machine's cache is full")
 

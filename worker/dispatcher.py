@@ -274,7 +274,7 @@ def main() -> int:
     stop = Stop()
     stop.listen()
     # If Postgres crashes, a forgotten hand-over or recovery is simply due again: the message in Redis stays valid.
-    # The name is this process's alone: whoever takes the lead from it, should it hang, ends its sessions by that name.
+    # The name is this process's alone. If it hangs, the next leader ends its sessions by that name.
     name = f"warpfold-dispatcher {secrets.token_hex(4)}"
     database = BlockingDatabase(settings.database_url, application=name, durable=False)
     queues = AttemptQueues(connect(settings.redis_url, answer_within_s=5.0))

@@ -96,7 +96,7 @@ def _store_success(place: Place, lease: Lease, success: Success) -> None:
     except DATABASE_LOST:
         raise
     except OverQuota as error:
-        assert success.stored is not None, "only what is stored has a quota"
+        assert success.stored is not None, "only a stored result has a quota"
         dropped = f"{success.stored.field}: {error}"
         patiently(place, leases.fail, lease, Reason.INVALID_INPUT, dropped)
     except (StatementError, OSError) as error:  # Postgres, the driver or the disk refuses the result
@@ -108,7 +108,7 @@ def _store_success(place: Place, lease: Lease, success: Success) -> None:
 
 
 def _succeed(connection: Connection, settings: Settings, lease: Lease, success: Success) -> bool:
-    """End the attempt as succeeded, and keep what is stored of its result, in one transaction. It is as safe to repeat
+    """End the attempt as succeeded, and keep the stored part of its result, in one transaction. It is as safe to repeat
     as `leases.succeed`. Raises OverQuota and OSError, after which nothing has happened."""
     if not leases.succeed(connection, lease, success.result, success.points):
         return False

@@ -1,8 +1,8 @@
 """Lock files that divide this machine among its slots. Each slot has one, held for the worker's life, and each GPU has
 two, held for the time of a job.
 
-A slot of one GPU and a gang of several want the same devices. Each GPU has a *turnstile* beside its lock. Whoever wants
-GPUs passes all their turnstiles in index order, then takes all their locks in index order, then leaves the turnstiles.
+A slot of one GPU and a gang of several want the same devices. Each GPU has a *turnstile* beside its lock. A slot or
+gang passes all turnstiles of its GPUs in index order, takes all their locks in index order, and leaves the turnstiles.
 One order for all means no deadlock. While a gang waits for a GPU to become free it stands in the turnstile, so the slot
 cannot take its next job before it; and while the slot waits for the gang's end, the gang cannot come back before it.
 Nobody starves (as in the no-starve readers-writers of Downey, The Little Book of Semaphores, 4.2.5).

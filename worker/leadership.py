@@ -54,7 +54,7 @@ class Leadership:
 
     The lead goes to another dispatcher at once when it is given back or its session ends, and after `lasts_s` seconds
     in which its holder did not renew it, by the watcher's own clock. Then all sessions of the silent holder are ended:
-    its open transaction lets go of its rows, and whatever it does when it wakes up fails, so that it hears of its loss.
+    its open transaction lets go of its rows, and its next statement fails, so that it hears of its loss.
 
     Leading saves work. The promise that no job runs twice does not depend on it. Each statement of a dispatcher is
     harmless in the hands of one that no longer leads (docs/decisions/0014-the-lead-is-a-lease.md). Every method raises

@@ -138,8 +138,8 @@ def is_file_of_lines(file: str | None) -> bool:
 
 
 def read_specs(file: str, complete: Callable[[dict[str, Any]], dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    """The specs in a file of JSON lines, completed, each with the number of its line. Empty lines are left out. What is
-    wrong with a line is an error of usage that names the line."""
+    """The specs in a file of JSON lines, completed, each with the number of its line. Empty lines are left out. A
+    faulty line is an error of usage that names the line."""
     specs: list[tuple[int, dict[str, Any]]] = []
     with _opened(file) as lines:
         for number, text in enumerate(lines, 1):

@@ -60,7 +60,7 @@ def upload(
     rehash: Rehash = False,
     as_json: Json = False,
 ) -> None:
-    """Upload a file, and print its id. What is there already is not sent again, and what was cut goes on."""
+    """Upload a file, and print its id. A file that the service has is not sent again; a cut upload goes on."""
     with service(context) as client, seekable(file, "FILE") as readable:
         kept = client.upload(readable, readable.name[-128:] if name is None else name[:128], rehash=rehash)
     if as_json:

@@ -1,4 +1,4 @@
-"""The command that looks for what is broken: doctor."""
+"""The command that looks for broken parts of an installation: doctor."""
 
 import json
 import stat
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(context: typer.Context, as_json: Json = False) -> None:
-    """Check the way to the service and this machine, and say what to do about what is broken.
+    """Check the way to the service and this machine, and say how to mend what is broken.
 
     Where the server is installed, that is driver, CUDA, NVRTC, NCCL, Postgres, Redis, folders, memory and disk. Exit
     code 1 if something is broken.

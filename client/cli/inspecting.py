@@ -1,4 +1,4 @@
-"""The command that shows what is in a file, of this machine or of the server: inspect."""
+"""The command that shows the contents of a file, of this machine or of the server: inspect."""
 
 import re
 from collections.abc import Sequence

@@ -112,7 +112,7 @@ def reduce(
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
     float8: Annotated[str | None, typer.Option(help="The bytes are floats of 8 bits: e4m3fn or e5m2.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
-    fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of what is read, too.")] = False,
+    fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Annotated[
         Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write an array of values here, as .npy.")
     ] = None,
@@ -122,9 +122,9 @@ def reduce(
     """Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array,
     with --by to a table of groups.
 
-    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows what is in it. A
-    large file is uploaded, once however often it is reduced; what a URL names (s3://, gs://, az://, https://) the
-    service reads itself, and a pattern of URLs is one array. The value goes to standard output, how it was computed
+    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows its contents. A
+    large file is uploaded, once however often it is reduced; the service itself reads URLs (s3://, gs://, az://,
+    https://), and a pattern of URLs is one array. The value goes to standard output, how it was computed
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
     name of its file.
     """

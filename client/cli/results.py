@@ -1,4 +1,4 @@
-"""Commands about what came out: results, compare, report, and artefact for what is stored."""
+"""Commands about results: results, compare, report, and artefact for stored arrays and tables."""
 
 import sys
 from enum import StrEnum
@@ -185,7 +185,7 @@ def results(
 def compare(
     context: typer.Context,
     baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="A benchmark job, or JOB:STRATEGY.")],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="What is compared with it: the same.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="Likewise: it is compared with BASELINE.")],
     *,
     across: Annotated[bool, typer.Option("--across", help="Compare different devices or drivers, too.")] = False,
     as_json: Json = False,

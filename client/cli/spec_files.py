@@ -58,7 +58,7 @@ def is_array(file: str) -> bool:
 
 def entries(files: Sequence[str], read: Callable[[str], Spec], complete: Callable[[Spec], Spec]) -> list[Entry]:
     """The jobs of files and of patterns, in their order; `read` reads the file of one spec, and `complete` adds what
-    options say. What is wrong with a file is an error of usage that names the file."""
+    options say. A faulty file is an error of usage that names the file."""
     listed: list[Entry] = []
     for path in matching(files):
         file = str(path)

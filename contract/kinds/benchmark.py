@@ -1,4 +1,4 @@
-"""Benchmarks: what is to be measured, and how much of it was. The points themselves are rows of measurements."""
+"""Benchmarks: the points to measure, and how many were. The points themselves are rows of measurements."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -302,7 +302,7 @@ class BenchmarkSpec(Task):
         return Rule(self.target_rse, self.min_samples, self.max_samples, self.time_limit_s)
 
     def data(self) -> Data:
-        """What is reduced."""
+        """The elements that are reduced."""
         return Data(self.distribution, self.parameters, self.seed)
 
     def backends(self) -> tuple[str, ...]:

@@ -241,7 +241,7 @@ class GroupbySpec(Task):
         )
 
     def description(self) -> str:
-        """What is asked for, in the words of a report."""
+        """The request in the words of a report."""
         parts = [part for part in self.summary(self.model_dump(mode="json")) if part]
         nulls = "" if self.dropna else ", null is a key"
         return f"{' of '.join(parts)}{nulls}"

@@ -145,7 +145,7 @@ class ProfileResult(Frozen):
     """What the kernels of strategies need of a GPU, and how well they use the GPU."""
 
     arch: str = Field(description='The architecture of the machine code, such as "sm_90".')
-    note: str | None = Field(description="What is unknown without a GPU; null on a GPU.")
+    note: str | None = Field(description="The figures that are unknown without a GPU; null on a GPU.")
     points: tuple[ProfilePoint, ...]
     measured: int
     skipped: int

@@ -1,4 +1,4 @@
-"""Reductions: what is to be reduced and how, and what came out."""
+"""Reductions: which elements to reduce and how, and the values that came out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod

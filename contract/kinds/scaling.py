@@ -1,4 +1,4 @@
-"""Scaling studies: what is to be measured over several GPUs, and what was."""
+"""Scaling studies: the points to measure over several GPUs, and how many were."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self

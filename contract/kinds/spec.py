@@ -44,7 +44,7 @@ class Spec(JobOptions, ABC):
         any version wrote it."""
 
     def description(self) -> str:
-        """What is asked for, in the words of a report."""
+        """The request in the words of a report."""
         parts = self.summary(self.model_dump(mode="json"))
         return f"{self.kind}: {' · '.join(part for part in parts if part) or self.kind}"
 

@@ -42,7 +42,7 @@ SOURCES: Mapping[str, type[SourceSpec]] = MappingProxyType(
 
 
 def summary_of_source(stored: Mapping[str, Any] | None) -> str:
-    """One line about a stored source or its brief form, whatever version wrote it."""
+    """One line about a stored source or its brief form; older versions may have written it."""
     if not stored or "type" not in stored:
         return "nothing"
     kind, rest = stored["type"], [str(value) for name, value in stored.items() if name != "type"]

@@ -19,8 +19,8 @@ from warpfold.kernels.source import GeneratedSource
 
 @lru_cache(1024)
 def _check(distribution: str, n: int, dtype: str, parameters: tuple[tuple[str, float], ...]) -> None:
-    """Raise InvalidInput that names the field where no such elements can be made, whatever the seed is. The sources of
-    a sweep are checked once."""
+    """Raise InvalidInput that names the field if no seed can make such elements. The sources of a sweep are checked
+    once."""
     plan(GeneratedSource(distribution, n, 0, dtype_named(dtype), dict(parameters)))
 
 

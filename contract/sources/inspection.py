@@ -1,4 +1,4 @@
-"""What is in the files of a source, as far as their heads, footers or first blocks tell: a look before a job."""
+"""The contents of a source's files, as far as heads, footers or first blocks tell them: a look before a job."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ class ContentView(Frozen):
 
 
 class Inspection(Frozen):
-    """What is in a file, or in the first of many."""
+    """The contents of a file, or of the first of many."""
 
     model_config = ConfigDict(
         json_schema_extra={

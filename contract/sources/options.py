@@ -116,8 +116,8 @@ class ArrayOptions(FileOptions):
     )
     stored: StrictBool = Field(
         False,
-        description="Reduce elements as they are stored, whatever the attributes `_FillValue`, `missing_value`, "
-        "`scale_factor` and `add_offset` say of them. Otherwise missing values are nulls, and packed arrays are "
+        description="Reduce elements as they are stored, without regard to the attributes `_FillValue`, "
+        "`missing_value`, `scale_factor` and `add_offset`. Otherwise missing values are nulls, and packed arrays are "
         "refused.",
     )
 

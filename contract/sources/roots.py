@@ -76,8 +76,8 @@ def open_regular(name: str, roots: Sequence[Path], field: str) -> BinaryIO:
 
 
 def size_at_hand(name: str, roots: Sequence[Path], field: str) -> int | None:
-    """The bytes of the regular file that `name` names, which must lie under a root as it must to be opened; None where
-    there is none, and of a URL."""
+    """The size in bytes of the regular file `name`, which must lie under a root as it must to be opened; None for a URL
+    and where no such file exists."""
     if is_url(name):
         return None
     try:
@@ -110,7 +110,7 @@ def locate(name: str, roots: Sequence[Path], field: str) -> tuple[Path, Path]:
 
 
 def open_below(root: Path, path: Path) -> BinaryIO:
-    """Open `root / path` for reading, following no link: whoever put one there since we looked gets an error."""
+    """Open `root / path` for reading, following no link: a link that was put there since we looked is an error."""
     if not path.parts:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     file = _descriptor(root, path)

@@ -1,4 +1,4 @@
-"""What every kind of source answers, whatever it reads from."""
+"""The questions that every kind of source answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -41,8 +41,8 @@ class SourceSpec(Frozen, ABC):
 
     def bytes_at_hand(self, folders: Folders | None) -> int | None:
         """How many bytes the elements have, or the one file in `folders` that they are read from; None where no folders
-        are given, and where that takes more than a look at one file of this machine. Nothing is raised: whoever opens a
-        file tells what is wrong with it."""
+        are given, and where that takes more than a look at one file of this machine. Nothing is raised: a faulty file
+        is refused when it is opened."""
         count, dtype = self.known_count, self.known_dtype
         return None if count is None or dtype is None else count * dtype.itemsize
 
@@ -91,8 +91,8 @@ class SourceSpec(Frozen, ABC):
         return ()
 
     def check(self, field: str, roots: tuple[Path, ...], most_values: int, places: Places = NOWHERE) -> None:
-        """Refuse what this server does not offer, or what is too long for a request. Raises InvalidInput, whose field
-        begins with `field`."""
+        """Refuse a source that this server does not offer or that is too long for a request. Raises InvalidInput, whose
+        field begins with `field`."""
 
     def brief(self) -> BaseModel:
         """The source as lists show it: itself, unless it is long."""

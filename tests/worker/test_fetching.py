@@ -198,7 +198,7 @@ def test_nothing_is_removed_that_a_job_reads(
         _fetch(folders, OTHER)
         reading.enter_context(at_hand(folders, [THIRD], _silent))
         assert _files(tmp_path) == {ID, THIRD}
-        with pytest.raises(Unavailable, match=f"dataset {OTHER} .* is full of what other jobs read"):
+        with pytest.raises(Unavailable, match=f"dataset {OTHER} .* is full of files of other jobs"):
             _fetch(folders, OTHER)
     _fetch(folders, OTHER)
     assert OTHER in _files(tmp_path)

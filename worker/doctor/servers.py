@@ -82,7 +82,7 @@ def _redis(url: str) -> Finding:
         return poor(
             "redis",
             f"Redis {version}, maxmemory-policy {policy}",
-            "set maxmemory-policy noeviction: what is evicted is handed over again, later",
+            "set maxmemory-policy noeviction: a message that Redis evicts is handed over again, but later",
         )
     return well("redis", f"Redis {version}, {policy}")
 

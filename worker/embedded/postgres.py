@@ -68,7 +68,7 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         pid = self.pid
         if pid is not None:
-            # Fast shutdown, then immediate: what is committed is in the log, and the next start replays it.
+            # Fast shutdown, then immediate: committed transactions are in the log, and the next start replays it.
             end(pid, self._data_dir, (signal.SIGINT, signal.SIGQUIT), _STOP_S, self._process)
 
     def _launch(self) -> None:

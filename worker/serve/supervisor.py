@@ -103,7 +103,7 @@ def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs
                     log.warning("restarted", process=name)
                 pause.reset()
                 next_revival = time.monotonic() + _REVIVE_EVERY_S
-            except RuntimeError as error:  # for instance a full disk; whatever needs no such server goes on
+            except RuntimeError as error:  # for instance a full disk; processes that need no such server go on
                 log.error("cannot be restarted; trying on", error=str(error))
                 next_revival = time.monotonic() + pause.next()
         if time.monotonic() >= next_rotation:

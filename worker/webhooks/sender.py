@@ -32,7 +32,7 @@ _OF_ONE_OWNER = 8  # so that one user's hanging receiver leaves the others their
 
 
 class Sender:
-    """A thread with an event loop of its own. Whatever a receiver does, only the message to that receiver waits."""
+    """A thread with an event loop of its own. A receiver that is slow or fails holds up its own messages alone."""
 
     def __init__(self, settings: Settings, *, schedule: Sequence[float] = DAY) -> None:
         self._settings = settings
