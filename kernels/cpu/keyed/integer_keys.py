@@ -1,0 +1,96 @@
+"""Numbers of keys that are integers. They are looked up in a table while the range of the keys is narrow, and by hash
+afterwards."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int32]
+
+_MOST_TABLE = 1 << 24
+"""The widest range of integers that has a table: 64 MiB of numbers."""
+
+_TABLE_ROWS = 64
+"""A table is no wider than so many times the keys that have come, or than _SMALL_TABLE."""
+
+_SMALL_TABLE = 1 << 16
+
+
+class IntegerKeys:
+    """The numbers of int64 keys. They are looked up in a table over the range of the keys while the range is narrow,
+    and by hash afterwards."""
+
+    def __init__(self) -> None:
+        from warpfold.kernels.cpu.keyed import loops
+
+        self._loops = loops
+        self.count = 0
+        self._known = np.zeros(1 << 8, np.int64)
+        self._rows = 0
+        self._reserved = 0
+        self._least = 0
+        self._table: Numbers | None = np.zeros(0, np.int32)
+        self._slots = np.zeros(0, np.int32)
+        self._shift = np.uint64(0)
+
+    def known(self) -> NDArray[np.int64]:
+        """The keys by number, from 1 on."""
+        return self._known[1 : self.count + 1]
+
+    def reserve(self) -> int:
+        """A number that no key has."""
+        self._hold(self.count + 1)
+        self.count += 1
+        self._reserved = self.count
+        return self.count
+
+    def _hold(self, count: int) -> None:
+        if self._known.size <= count:
+            self._known = np.concatenate([self._known, np.zeros(max(count, self._known.size), np.int64)])
+
+    def number(self, keys: NDArray[Any]) -> Numbers:
+        """The number of each of `keys`, signed integers, shape (n,)."""
+        ids = np.empty(keys.size, np.int32)
+        if not keys.size:
+            return ids
+        self._rows += keys.size
+        if self._table is not None and not self._covers(int(keys.min()), int(keys.max())):
+            self._table = None
+        most = self.count + keys.size
+        self._hold(most if self._table is None else min(most, self._table.size + 1))
+        if self._table is not None:
+            self.count = self._loops.number_by_table(keys, self._least, self._table, ids, self._known, self.count)
+        else:
+            self._grow_slots(most)
+            self.count = self._loops.number_by_hash(keys, self._shift, self._slots, ids, self._known, self.count)
+        return ids
+
+    def _covers(self, least: int, most: int) -> bool:
+        """Make the table grow for keys from `least` to `most`, and return whether it has a place for them."""
+        assert self._table is not None, "asked only of a table"
+        if self._least <= least and most < self._least + self._table.size:
+            return True
+        if self.count:
+            least, most = min(least, self._least), max(most, self._least + self._table.size - 1)
+        width = most - least + 1
+        if width > min(_MOST_TABLE, max(_SMALL_TABLE, _TABLE_ROWS * self._rows)):
+            return False
+        if self.count:  # with room to spare, so that the table does not grow with every part
+            room = min(width, _MOST_TABLE - width)
+            least, width = (least - room, width + room) if least < self._least else (least, width + room)
+            least = max(least, -(1 << 63))
+        table = np.zeros(width, np.int32)
+        self._least, self._table = least, table
+        numbers = np.arange(1, self.count + 1, dtype=np.int32)
+        numbers = numbers[numbers != self._reserved]
+        table[self._known[numbers] - least] = numbers
+        return True
+
+    def _grow_slots(self, count: int) -> None:
+        if self._slots.size >= 2 * count:
+            return
+        bits = (4 * count - 1).bit_length()
+        self._slots = np.zeros(1 << bits, np.int32)
+        self._shift = np.uint64(64 - bits)
+        self._loops.rehash(self._known, self.count, self._reserved, self._shift, self._slots)
