@@ -1,4 +1,5 @@
-"""Numbers of keys that are integers. They are looked up in a table while the range of the keys is narrow, and by hash
+"""Numbers of keys that are integers. Where the first keys are all integers of a range, the number of a key is its place
+in that range. Numbers of other keys are looked up, in a table while the range of all keys is narrow, and by hash
 afterwards."""
 
 from typing import Any
@@ -18,12 +19,14 @@ _SMALL_TABLE = 1 << 16
 
 
 class IntegerKeys:
-    """The numbers of int64 keys. They are looked up in a table over the range of the keys while the range is narrow,
-    and by hash afterwards."""
+    """The numbers of signed integers. They count from 1 on, in the order in which keys appear, or with `any_order` in
+    an order that makes them cheaper to find."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, any_order: bool) -> None:
         from warpfold.kernels.cpu.keyed import loops
 
+        self._any_order = any_order
+        self._range: tuple[Any, Any] | None = None  # its least key and its width less 1, as patterns
         self._loops = loops
         self.count = 0
         self._known = np.zeros(1 << 8, np.int64)
@@ -52,9 +55,33 @@ class IntegerKeys:
     def number(self, keys: NDArray[Any]) -> Numbers:
         """The number of each of `keys`, signed integers, shape (n,)."""
         ids = np.empty(keys.size, np.int32)
-        if not keys.size:
-            return ids
         self._rows += keys.size
+        done, first = self._number_by_range(keys, ids), self.count == 0
+        if done < keys.size:
+            self._look_up(keys[done:], ids[done:])
+        if first and self._any_order and self._table is not None and 0 < self.count == self._table.size:
+            self._number_again(keys, ids)
+        return ids
+
+    def _number_by_range(self, keys: NDArray[Any], ids: Numbers) -> int:
+        """Number keys up to one outside of the range; returns how many were numbered."""
+        if self._range is None:
+            return 0
+        least, above = self._range
+        done: int = self._loops.number_by_range(keys.view(least.dtype), least, above, ids)
+        return done
+
+    def _number_again(self, keys: NDArray[Any], ids: Numbers) -> None:
+        """Number the first keys by place in the range of the table, which has no gap."""
+        assert self._table is not None, "asked only of a table"
+        patterns = np.array([self._least, self.count - 1]).astype(f"uint{8 * keys.itemsize}")
+        self._range = patterns[0], patterns[1]
+        self._table[:] = np.arange(1, self.count + 1)
+        self._known[1 : self.count + 1] = self._least + np.arange(self.count)
+        self._number_by_range(keys, ids)
+
+    def _look_up(self, keys: NDArray[Any], ids: Numbers) -> None:
+        """Number keys by the table while it can hold them, and by hash afterwards."""
         if self._table is not None and not self._covers(int(keys.min()), int(keys.max())):
             self._table = None
         most = self.count + keys.size
@@ -64,7 +91,6 @@ class IntegerKeys:
         else:
             self._grow_slots(most)
             self.count = self._loops.number_by_hash(keys, self._shift, self._slots, ids, self._known, self.count)
-        return ids
 
     def _covers(self, least: int, most: int) -> bool:
         """Make the table grow for keys from `least` to `most`, and return whether it has a place for them."""

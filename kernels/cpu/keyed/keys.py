@@ -1,6 +1,6 @@
-"""Numbers of keys. Equal keys of one column, or of several, get the same number. Numbers count from 1 on, in the order
-in which keys appear. Keys come as arrays of pyarrow. Each thread has a table of numbers of its own; where two tables
-are merged, the keys of one are numbered again in the other.
+"""Numbers of keys. Equal keys of one column, or of several, get the same number. Numbers count from 1 on. Keys come as
+arrays of pyarrow. Each thread has a table of numbers of its own; where two tables are merged, the keys of one are
+numbered again in the other.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,9 @@ from warpfold.kernels.extras import required
 class _Column(Protocol):
     """The numbers of the keys of one column. Without `keep_nulls` the number of a null is 0."""
 
+    @property
+    def count(self) -> int: ...
+
     def number(self, keys: Any) -> Numbers: ...
 
     def keys(self, numbers: Numbers) -> Any:
@@ -26,14 +29,18 @@ class _Column(Protocol):
 class _Whole:
     """A column of integers or truth values."""
 
-    def __init__(self, kind: Any, *, keep_nulls: bool) -> None:
+    def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool) -> None:
         pyarrow = required("pyarrow", "tables")
         self._kind = kind
         self._stored = pyarrow.uint8() if pyarrow.types.is_boolean(kind) else kind
         self._signed = np.dtype(f"int{self._stored.bit_width}")
-        self._numbers = IntegerKeys()
+        self._numbers = IntegerKeys(any_order=any_order)
         self._keep_nulls = keep_nulls
         self._null = 0
+
+    @property
+    def count(self) -> int:
+        return self._numbers.count
 
     def number(self, keys: Any) -> Numbers:
         if self._stored is not self._kind:
@@ -65,7 +72,7 @@ class _Words:
     """A column of strings, or of a dictionary. Its keys are numbered in the order of the dictionaries. An entry of a
     dictionary that no row uses gets no number."""
 
-    def __init__(self, kind: Any, *, keep_nulls: bool) -> None:
+    def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool) -> None:
         pyarrow = required("pyarrow", "tables")
         words = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
         # pyarrow neither sorts views of strings nor encodes them.
@@ -73,8 +80,12 @@ class _Words:
         self._keep_nulls = keep_nulls
         self._places: dict[Any, int] = {}
         self._words: list[Any] = []
-        self._numbers = IntegerKeys()
+        self._numbers = IntegerKeys(any_order=any_order)
         self._last: tuple[Any, Numbers] | None = None
+
+    @property
+    def count(self) -> int:
+        return self._numbers.count
 
     def number(self, keys: Any) -> Numbers:
         pyarrow = required("pyarrow", "tables")
@@ -124,20 +135,25 @@ class _Words:
 
 
 class KeyTable:
-    """The numbers of keys of columns of these types of pyarrow. `frames.check_key` has accepted the types."""
+    """The numbers of keys of columns of these types of pyarrow, which `frames.check_key` has accepted. Keys are
+    numbered in the order in which they appear, or with `any_order` in a cheaper one."""
 
-    def __init__(self, kinds: Sequence[Any], *, keep_nulls: bool) -> None:
+    def __init__(self, kinds: Sequence[Any], *, keep_nulls: bool, any_order: bool = False) -> None:
         from warpfold.kernels.cpu.keyed import loops
 
         pyarrow = required("pyarrow", "tables")
         whole = [pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind) for kind in kinds]
         self._columns: list[_Column] = [
-            (_Whole if is_whole else _Words)(kind, keep_nulls=keep_nulls)
+            (_Whole if is_whole else _Words)(kind, keep_nulls=keep_nulls, any_order=any_order)
             for kind, is_whole in zip(kinds, whole, strict=True)
         ]
-        self._pairs = [IntegerKeys() for _ in kinds[1:]]
+        self._pairs = [IntegerKeys(any_order=any_order) for _ in kinds[1:]]
         self._loops = loops
-        self.count = 0
+
+    @property
+    def count(self) -> int:
+        """How many keys have numbers."""
+        return self._pairs[-1].count if self._pairs else self._columns[0].count
 
     def number(self, keys: Sequence[Any]) -> Numbers:
         """The number of the keys of each row, shape (rows,); 0 where a null among them is dropped."""
@@ -153,7 +169,6 @@ class KeyTable:
             else:
                 both.flags.writeable = False
                 ids = numbers.number(both)
-        self.count = max(self.count, int(ids.max(initial=0)))
         return ids
 
     def keys(self) -> list[Any]:

@@ -14,6 +14,7 @@ from warpfold.kernels.jit import jit
 _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _DIGIT = np.int64(0xFFFFFFFF)
+_BLOCK = 1 << 12
 _MOST_ADDED = (1 << 28) - 1
 """Elements that a group takes before it carries."""
 
@@ -32,6 +33,23 @@ def number_by_table(keys: Any, least: Any, table: Any, ids: Any, known: Any, cou
             known[number] = keys[i]
         ids[i] = number
     return count
+
+
+@jit
+def number_by_range(keys: Any, least: Any, above: Any, ids: Any) -> Any:
+    """ids[i] = keys[i] − least + 1, of keys that are unsigned patterns, up to the first block with a key that is more
+    than `above` above `least`, modulo the width of a key. Returns where that block begins."""
+    word = keys.dtype.type
+    for start in range(0, keys.size, _BLOCK):
+        some, numbers = keys[start : start + _BLOCK], ids[start : start + _BLOCK]
+        most = word(0)
+        for i in range(some.size):
+            at = word(some[i] - least)
+            most = at if at > most else most
+            numbers[i] = np.int32(np.int32(at) + np.int32(1))
+        if most > above:
+            return start
+    return keys.size
 
 
 @jit

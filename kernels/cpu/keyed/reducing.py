@@ -152,7 +152,7 @@ class _Groups:
         self._loops = loops
         self._source = source
         self._plan = plan
-        self._keys = KeyTable(source.key_types, keep_nulls=plan.keep_nulls)
+        self._keys = KeyTable(source.key_types, keep_nulls=plan.keep_nulls, any_order=True)
         named = zip(source.column_names, source.dtypes, _ops(source, plan), places, strict=True)
         self._columns = [ColumnFold(*column, plan.nan_policy) for column in named]
         self._firsts: Index = np.zeros(0, np.int64)
