@@ -85,6 +85,8 @@ class KeyedFloatSums:
         self._infinity = (2 * self._bias + 1) << self._fraction
         self._decided = False
         self._unit, self._levels = 0, 2
+        self._anchors = self._anchors_at(self._unit, self._levels)
+        self._table: Index = np.zeros((0, 0, 0), np.int64)
         self._state = np.zeros((1 << 8, 4), np.int64)
         self._negative_zeros: Index = np.zeros(0, np.int64)
         self._flags: Index = np.zeros(0, np.int64)
@@ -104,12 +106,18 @@ class KeyedFloatSums:
         x = widened(array, self._dtype)
         x = np.abs(x) if self._magnitudes else x
         words = readable(x, np.dtype(f"int{8 * x.itemsize}"))
+        done = self._add_held(words, words.view(x.dtype), ids, groups)
+        if done == x.size:
+            return
+        x, words, ids = x[done:], words[done:], ids[done:]
         most, least, negative_zeros = self._keyed.extent(words)
         if negative_zeros and not self._squares:
             self._negative_zeros = grown(self._negative_zeros, self._state.shape[0])
             self._keyed.count_negative_zeros(words, ids, self._negative_zeros)
+        if most and not self._decided and most < self._infinity:
+            self._widen(*self._exponents(least + 1, most))
         if most and not (self._decided and self._hold(least + 1, most)):
-            x = self._inside(x, words, ids)
+            x = self._inside(x, words, ids, array.size)
         if not self._squares:
             self._add(x, ids, groups, 1)
         elif x.itemsize < 8:
@@ -123,15 +131,33 @@ class KeyedFloatSums:
 
     def _add(self, elements: NDArray[Any], ids: Numbers, groups: int, weight: int) -> None:
         """Add elements that the levels hold. Each element counts `weight`."""
-        anchors = np.array([self._anchor_at(self._unit + self._apart * level) for level in range(self._levels)])
         elements, two, done = readable(elements, elements.dtype), self._levels == 2, 0
-        if groups <= _FEW_GROUPS and elements.size >= _EACH * groups:
+        if self._are_few(elements.size, groups):
             add_few = self._keyed.add_few_two if two else self._keyed.add_few_four
-            table = np.zeros((groups + 1, self._copies, self._levels), np.int64)
-            done = add_few(elements, ids, self._state, anchors, weight, table)
+            done = add_few(elements, elements, None, ids, self._state, self._anchors, weight, self._table_of(groups))
         if done < elements.size:
             add = self._keyed.add_two if two else self._keyed.add_four
-            add(elements[done:], ids[done:], self._state, anchors, weight)
+            add(elements[done:], ids[done:], self._state, self._anchors, weight)
+
+    def _add_held(self, words: NDArray[Any], elements: NDArray[Any], ids: Numbers, groups: int) -> int:
+        """Add elements, whose patterns are `words`, up to a block that the levels do not hold, if the groups are few;
+        returns how many were added."""
+        if not self._decided or self._squares or not self._are_few(words.size, groups):
+            return 0
+        add_few = self._keyed.add_few_two if self._levels == 2 else self._keyed.add_few_four
+        table = self._table_of(groups)
+        done: int = add_few(elements, words, self._patterns(), ids, self._state, self._anchors, 1, table)
+        return done
+
+    @staticmethod
+    def _are_few(elements: int, groups: int) -> bool:
+        return groups <= _FEW_GROUPS and elements >= _EACH * groups
+
+    def _table_of(self, groups: int) -> Index:
+        """A table of zeros, as `windows.keyed` gathers few groups in; it leaves zeros there."""
+        if self._table.shape[0] <= groups or self._table.shape[2] != self._levels:
+            self._table = np.zeros((groups + 1, self._copies, self._levels), np.int64)
+        return self._table
 
     def _patterns(self) -> tuple[int, int]:
         """The least magnitude's pattern that the levels hold, and the first above them."""
@@ -145,13 +171,13 @@ class KeyedFloatSums:
         first, end = self._patterns()
         return first <= least and most < end
 
-    def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers) -> NDArray[Any]:
-        """`x` with 0 for every element outside of the levels, which is added to limbs. Where too many elements are
-        outside, the levels are placed first, or levels are added."""
+    def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers, rows: int) -> NDArray[Any]:
+        """`x` with 0 for every element outside of the levels, which is added to limbs. Where too many elements of a
+        part of so many rows are outside, the levels are placed first, or levels are added."""
         magnitudes = words & np.iinfo(words.dtype).max
         finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
         outside = self._outside(words)
-        if finite.size and (not self._decided or outside.size * _FEW > x.size):
+        if finite.size and (not self._decided or outside.size * _FEW > rows):
             self._widen(*self._exponents(int(finite.min()), int(finite.max())))
             outside = self._outside(words)
         if not outside.size:
@@ -207,6 +233,10 @@ class KeyedFloatSums:
             first = (self._unit - unit) // self._apart
             state[:, first : first + self._levels + 1] = self._state[:, :-1]
         self._state, self._unit, self._levels = state, unit, levels
+        self._anchors = self._anchors_at(unit, levels)
+
+    def _anchors_at(self, unit: int, levels: int) -> NDArray[np.float64]:
+        return np.array([self._anchor_at(unit + self._apart * level) for level in range(levels)])
 
     def _add_wild(self, words: NDArray[Any], ids: Numbers) -> None:
         count = self._state.shape[0]

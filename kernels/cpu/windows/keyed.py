@@ -24,13 +24,13 @@ from warpfold.kernels.cpu.windows.levels import (
     resolve,
 )
 from warpfold.kernels.cpu.windows.nearest import rounded_limbs
-from warpfold.kernels.cpu.windows.vectors import COPIES, scatter_levels
+from warpfold.kernels.cpu.windows.vectors import COPIES, WIDE, scatter_levels
 from warpfold.kernels.jit import jit
 
 PLACES = 41
 _CARRY = (1 << (62 - PLACES)) - 1
 _SPARE = 4
-_BLOCK = (1 << 13) - COPIES
+_BLOCK = (1 << 13) - WIDE
 _INFINITY = np.int64(0x7FF0000000000000)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
@@ -115,25 +115,44 @@ def add_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> 
 
 
 @jit
-def add_few_two(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any) -> Any:
+def _is_held(words: Any, held: Any) -> bool:
+    """Whether the levels hold all of a block, of whose magnitudes' patterns they hold `held[0]` … `held[1]` − 1, and no
+    −0 is in it. `held` is None where that is known."""
+    if held is None:
+        return True
+    most, least, negative_zeros = extent(words)
+    return (most == 0 or (held[0] <= least + 1 and most < held[1])) and not negative_zeros
+
+
+@jit
+def add_few_two(
+    elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any
+) -> Any:
     """As `add_two`, of few groups: `table`, zeros of the shape (groups, COPIES, 2), gathers a block of elements, which
-    then goes to `state`. Returns how many elements were added: the last few are not."""
-    size = elements.size // COPIES * COPIES
+    then goes to `state`. Returns how many elements were added: the last few are not, and none from the first block on
+    that `_is_held` refuses, where `words` are the patterns of the elements."""
+    size = elements.size // WIDE * WIDE
     below = _lowered(anchors[1]), anchors[0]
     for at in range(0, size, _BLOCK):
         part = slice(at, min(at + _BLOCK, size))
+        if not _is_held(words[part], held):
+            return at
         scatter_levels(elements[part], ids[part], table, below)
         _gather(table, below, weight, state)
     return size
 
 
 @jit
-def add_few_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any) -> Any:
+def add_few_four(
+    elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any
+) -> Any:
     """As `add_few_two`, of four levels: `table` has the shape (groups, COPIES, 4)."""
-    size = elements.size // COPIES * COPIES
+    size = elements.size // WIDE * WIDE
     below = _lowered(anchors[3]), _lowered(anchors[2]), _lowered(anchors[1]), anchors[0]
     for at in range(0, size, _BLOCK):
         part = slice(at, min(at + _BLOCK, size))
+        if not _is_held(words[part], held):
+            return at
         scatter_levels(elements[part], ids[part], table, below)
         _gather(table, below, weight, state)
     return size

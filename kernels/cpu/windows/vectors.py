@@ -186,12 +186,16 @@ def take_two_levels(context: Any, rest: Any, count: Any, anchor: Any, second: An
 COPIES = 4
 """Rows of a table by turns, so that equal numbers one after another do not wait for each other's sums."""
 
+WIDE = 16
+"""Elements of which the levels are computed at a time. They are stored one by one, and more than `LANES` need fewer
+instructions before."""
+
 
 @intrinsic
 def scatter_levels(context: Any, elements: Any, numbers: Any, table: Any, anchors: Any) -> Any:
     """table[numbers[i], i % COPIES, l] += the pattern of element i at level l; `anchors` are those of the two or four
-    levels, the highest first. The elements are float32 or float64, so many that COPIES divides their number; `table`
-    has the shape (rows, COPIES, levels), int64."""
+    levels, the highest first. The elements are float32 or float64, so many that WIDE divides their number; `table` has
+    the shape (rows, COPIES, levels), int64."""
     levels = len(anchors)
     row = _vector(_I64, levels)
 
@@ -201,23 +205,22 @@ def scatter_levels(context: Any, elements: Any, numbers: Any, table: Any, anchor
             for kind, argument in zip(signature.args[:3], arguments[:3], strict=True)
         )
         single = signature.args[0].dtype.bitwidth == 32
-        kind = _vector(_F32 if single else _F64, COPIES)
-        wide = _vector(_F64, COPIES)
-        anchored = [_in_all(builder, builder.extract_value(arguments[3], level), COPIES) for level in range(levels)]
-        with cgutils.for_range(builder, builder.udiv(values.nitems, ir.Constant(_I64, COPIES))) as loop:
-            at = builder.mul(loop.index, ir.Constant(_I64, COPIES))
+        kind = _vector(_F32 if single else _F64, WIDE)
+        wide = _vector(_F64, WIDE)
+        anchored = [_in_all(builder, builder.extract_value(arguments[3], level), WIDE) for level in range(levels)]
+        with cgutils.for_range(builder, builder.udiv(values.nitems, ir.Constant(_I64, WIDE))) as loop:
+            at = builder.mul(loop.index, ir.Constant(_I64, WIDE))
             rest = builder.load(builder.bitcast(builder.gep(values.data, [at]), kind.as_pointer()), align=4)
             rest = builder.fpext(rest, wide) if single else rest
             columns = []
             for anchor in anchored:
                 sum_ = builder.fadd(rest, anchor)
-                columns.append(builder.bitcast(sum_, _vector(_I64, COPIES)))
+                columns.append(builder.bitcast(sum_, _vector(_I64, WIDE)))
                 rest = builder.fsub(rest, builder.fsub(sum_, anchor))
-            for copy, added in enumerate(_transposed(builder, columns)):
-                number = builder.load(builder.gep(places.data, [builder.add(at, ir.Constant(_I64, copy))]))
-                place = builder.add(
-                    builder.mul(builder.zext(number, _I64), ir.Constant(_I64, COPIES)), ir.Constant(_I64, copy)
-                )
+            for lane, added in enumerate(_transposed(builder, columns)):
+                number = builder.load(builder.gep(places.data, [builder.add(at, ir.Constant(_I64, lane))]))
+                place = builder.mul(builder.zext(number, _I64), ir.Constant(_I64, COPIES))
+                place = builder.add(place, ir.Constant(_I64, lane % COPIES))
                 here = builder.gep(builder.bitcast(sums.data, row.as_pointer()), [place])
                 builder.store(builder.add(builder.load(here, align=8), added), here, align=8)
         return context.get_dummy_value()
@@ -226,22 +229,21 @@ def scatter_levels(context: Any, elements: Any, numbers: Any, table: Any, anchor
 
 
 def _transposed(builder: Any, columns: list[Any]) -> list[Any]:
-    """The rows of two or four columns of four lanes each, as a processor interleaves them."""
+    """The WIDE rows of two or four columns, as a processor interleaves them."""
 
-    def mixed(left: Any, right: Any, *lanes: int) -> Any:
-        return builder.shuffle_vector(left, right, ir.Constant(_vector(_I32, len(lanes)), list(lanes)))
+    def mixed(left: Any, right: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(left, right, ir.Constant(_vector(_I32, len(lanes)), lanes))
 
+    even = [place for lane in range(0, WIDE, 2) for place in (lane, WIDE + lane)]
+    odd = [place + 1 for place in even]
     pairs = [
-        (mixed(left, right, 0, 4, 2, 6), mixed(left, right, 1, 5, 3, 7))
+        (mixed(left, right, even), mixed(left, right, odd))
         for left, right in zip(columns[::2], columns[1::2], strict=True)
     ]
-    if len(columns) == 2:
-        even, odd = pairs[0]
-        return [mixed(even, even, 0, 1), mixed(odd, odd, 0, 1), mixed(even, even, 2, 3), mixed(odd, odd, 2, 3)]
-    (even, odd), (even_below, odd_below) = pairs
-    return [
-        mixed(even, even_below, 0, 1, 4, 5),
-        mixed(odd, odd_below, 0, 1, 4, 5),
-        mixed(even, even_below, 2, 3, 6, 7),
-        mixed(odd, odd_below, 2, 3, 6, 7),
-    ]
+    rows = []
+    for lane in range(WIDE):
+        upper, lower = pairs[0][lane % 2], pairs[-1][lane % 2]
+        first = lane // 2 * 2
+        below = [WIDE + first, WIDE + first + 1] if len(pairs) == 2 else []
+        rows.append(mixed(upper, lower, [first, first + 1, *below]))
+    return rows

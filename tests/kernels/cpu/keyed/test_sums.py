@@ -1,5 +1,6 @@
 """Sums by few groups, gathered apart: the same integers as Python's; and what is compiled before a reduction."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,18 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.keyed import reducing
+from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.windows import keyed
 from warpfold.kernels.cpu.windows.levels import anchor_at
-from warpfold.kernels.cpu.windows.vectors import COPIES
+from warpfold.kernels.cpu.windows.vectors import COPIES, WIDE
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, Terms
 
 Floats = NDArray[Any]
 LOWEST = -90
-LONG = 3 * 8188 + 5
+LONG = 3 * keyed._BLOCK + 5
 
 
 def elements(kind: str, dtype: str, levels: int) -> Floats:
@@ -45,8 +48,8 @@ def added(array: Floats, ids: NDArray[np.int32], levels: int, groups: int, weigh
     array.flags.writeable = False
     few = keyed.add_few_two if levels == 2 else keyed.add_few_four
     rest = keyed.add_two if levels == 2 else keyed.add_four
-    done = few(array, ids, state, anchors, weight, table)
-    assert len(array) - done < COPIES
+    done = few(array, array, None, ids, state, anchors, weight, table)
+    assert len(array) - done < WIDE
     rest(array[done:], ids[done:], state, anchors, weight)
     assert not table.any()
     return state
@@ -94,3 +97,33 @@ def test_what_prepares_a_reduction_calls_every_way_of_adding(monkeypatch: pytest
     source = KeyedSource(("k",), (key.type,), ("v",), (DTYPES["float64"],), lambda: iter(parts), 2)
     reducing.compile_for(source, GroupPlan((Aggregation(OPS["sum"], 0, "sum"),)))
     assert called == set(names)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("spread", [0, 6])
+@pytest.mark.parametrize("strange", [[], [-0.0], [np.nan, 1.0, -np.inf], [2.0**-140, -(2.0**120)], [-0.0] * 8000])
+def test_elements_that_the_levels_do_not_hold_may_be_in_any_block(
+    dtype: str, spread: int, strange: list[float]
+) -> None:
+    chance = np.random.default_rng(7)
+    first, count = 400, 400 + LONG
+    array = (chance.standard_normal(count) * np.exp(spread * chance.standard_normal(count))).astype(dtype)
+    ids = chance.integers(1, 12, count).astype(np.int32)
+    at = first + 2 * keyed._BLOCK + 5  # in the third block of the second part
+    some = slice(at, at + len(strange))
+    array[some] = strange
+    ids[some] = np.arange(len(strange)) % 2 + 12  # groups 12 and 13 have nothing else
+    sums = KeyedFloatSums(DTYPES[dtype], Terms.VALUES, LevelOrigin(), magnitudes=False)
+    for part in (slice(0, first), slice(first, count)):
+        sums.add(part.start, array[part], ids[part], 13)
+    assert sums.counts(13).tolist() == np.bincount(ids, minlength=14)[1:].tolist()
+    for group in range(1, 14):
+        elements = array[ids == group]
+        if not elements.size:
+            continue
+        state, finite = sums.state(group), elements[np.isfinite(elements)].tolist()
+        assert state.units * Fraction(2) ** ORIGIN[Terms.VALUES] == sum(map(Fraction, finite), Fraction(0))
+        assert bool(state.flags & Flags.NAN) == bool(np.isnan(elements).any())
+        assert bool(state.flags & Flags.NEG_INF) == bool(np.isneginf(elements).any())
+        negative_zeros = np.signbit(elements) & (elements == 0)
+        assert bool(state.flags & Flags.NOT_NEGATIVE_ZERO) == (not negative_zeros.all())
