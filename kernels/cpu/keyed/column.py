@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.folds.nans import is_nan
+from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedNonzeros, KeyedProducts
-from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, KeyedIntegerSums, LevelOrigin, Numbers
+from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, deviation, value_of, variance

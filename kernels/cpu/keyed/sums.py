@@ -1,4 +1,4 @@
-"""Exact sums of a column by group: of floats, and of integers. `windows.keyed` says how floats are added."""
+"""Exact sums of a column of floats by group. `windows.keyed` says how floats are added."""
 
 from dataclasses import dataclass, field
 from threading import Lock
@@ -11,7 +11,7 @@ from warpfold.kernels.cpu.accumulator import readable, units_of
 from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.states import encoded
-from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
@@ -331,67 +331,3 @@ class KeyedFloatSums:
             units += units_of(limbs)
         flags_of_sum = Flags(flags) | (Flags.NONE if negative_zeros == row[-1] else Flags.NOT_NEGATIVE_ZERO)
         return ExactState(self.terms, units, row[-1], flags_of_sum)
-
-
-class KeyedIntegerSums:
-    """Sums of the elements of a column of integers or truth values, of their magnitudes or their squares."""
-
-    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
-        from warpfold.kernels.cpu.keyed import loops
-
-        self.terms = terms
-        self._loops = loops
-        self._unsigned = dtype.kind is not Kind.INT
-        self._magnitudes = magnitudes and not self._unsigned
-        self._words = np.dtype(f"int{8 * dtype.itemsize}")
-        self._wide = self._unsigned and dtype.itemsize < 8  # a pattern of fewer bits would have a sign
-        self._dtype = dtype
-        self._sums = np.zeros((1 << 8, 6 if terms is Terms.PRODUCTS else 4), np.int64)
-
-    def counts(self, groups: int) -> Index:
-        """How many elements each of groups 1 … `groups` has."""
-        self._sums = grown(self._sums, groups + 1)
-        counts: Index = self._sums[1 : groups + 1, -1]
-        return counts
-
-    def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
-        """Add the elements of `array`, shape (n,), to the groups `ids`, of which there are `groups`."""
-        self._sums = grown(self._sums, groups + 1)
-        words = readable(array.astype(np.int64), np.dtype(np.int64)) if self._wide else readable(array, self._words)
-        if self.terms is Terms.PRODUCTS:
-            self._loops.add_integer_squares(words, ids, self._unsigned, self._sums)
-        else:
-            self._loops.add_integers(words, ids, self._unsigned or self._magnitudes, self._magnitudes, self._sums)
-
-    def merge(self, other: "KeyedIntegerSums", ids: Numbers, groups: int) -> None:
-        """Add the sums of `other`, whose group g is ids[g] here."""
-        self._sums = grown(self._sums, groups + 1)
-        count = min(ids.size, other._sums.shape[0])
-        for sums in (self, other):
-            self._loops.carry_all(sums._sums)
-        self._sums[ids[:count]] += other._sums[:count]
-
-    def totals(self, groups: int) -> list[int]:
-        """The sums of groups 1 … `groups`."""
-        sums = grown(self._sums, groups + 1)[1 : groups + 1, :-1]
-        if (np.abs(sums[:, 2]) < 1 << 20).all() and not sums[:, 3:].any():
-            high = sums[:, 1] + (sums[:, 0] >> 32) + (sums[:, 2] << 32)
-        else:
-            high = np.array([1 << 62])
-        if (np.abs(high) < 1 << 30).all():
-            small: list[int] = ((high << 32) + (sums[:, 0] & 0xFFFFFFFF)).tolist()
-            return small
-        return [sum(digit << 32 * place for place, digit in enumerate(row)) for row in sums.tolist()]
-
-    def states(self, groups: int) -> StateColumn:
-        """The exact states of groups 1 … `groups`."""
-        counts = self.counts(groups)
-        self._loops.carry_all(self._sums)
-        flags = np.full(groups, int(Flags.NOT_NEGATIVE_ZERO))
-        return encoded(self.terms, 0, self._sums[1 : groups + 1, :-1], flags, counts)
-
-    def state(self, group: int) -> ExactState:
-        """The exact state of a group that has elements."""
-        row = [int(digit) for digit in self._sums[group]]
-        total = sum(digit << 32 * place for place, digit in enumerate(row[:-1]))
-        return ExactState(self.terms, total << -ORIGIN[self.terms], row[-1], Flags.NOT_NEGATIVE_ZERO)
