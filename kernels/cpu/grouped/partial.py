@@ -215,7 +215,8 @@ class PartialResults:
         values = np.full(self.counts.size, np.nan if op.finish is Finish.MEAN else 0.0)
         divisors = self.counts if op.finish is Finish.MEAN else np.minimum(self.counts, 1)
         form = dtype.precision, dtype.min_exponent, dtype.max_exponent
-        nearest.round_sums(np.ascontiguousarray(sums.digits.T), sums.exponent, sums.flags, divisors, form, values)
+        digits = np.array(sums.digits.T, order="C")  # a copy, because rounding spoils the digits
+        nearest.round_sums(digits, sums.exponent, sums.flags, divisors, form, values)
         return values
 
     def _value(self, op: Op, at: int, count: int, ddof: int) -> Any:

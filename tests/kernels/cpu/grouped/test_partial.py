@@ -119,3 +119,13 @@ def test_parts_of_other_reductions_are_not_merged() -> None:
     parts = [PartialResults.of(np.ones(2), (0,), "sum"), PartialResults.of(np.ones(2), (0,), "mean")]
     with pytest.raises(InvalidInput, match="partial results of mean"):
         PartialResults.merge(parts)
+
+
+@pytest.mark.parametrize("shape", [(1, 40), (3, 40)])
+def test_values_may_be_asked_for_again(shape: tuple[int, int]) -> None:
+    array = -np.abs(np.random.default_rng(8).standard_normal(shape))
+    sums = PartialResults.of(array, (1,), "sum")
+    wanted = [[fsum(row)] for row in array]
+    for _ in range(2):
+        assert sums.values(np.dtype(np.float64)).tolist() == wanted
+    assert PartialResults.merge([sums]).values(np.dtype(np.float64)).tolist() == wanted
