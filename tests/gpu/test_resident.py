@@ -1,6 +1,7 @@
 """Exact reductions of arrays that are on a GPU already: of CuPy, PyTorch and JAX, against exact integers."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.support.kernels.exact_on_host import portable
 from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.resident import Arrangement, ResidentReducer, reduce_along
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import finish
 from warpfold.kernels.ops import OPS
@@ -255,6 +257,86 @@ def test_tensors_are_read_on_the_current_stream(torch: Any) -> None:
         value = exact.sum(x)
     stream.synchronize()
     assert float(value) == 250_000_000
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_threads_and_streams_that_reduce_at_once_do_not_disturb_each_other(library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    from warpfold.engines import gpu as exact
+
+    arrays = [adversarial(("normal", "any finite")[k % 2], DTYPES["float64"], 300_000 + k) for k in range(6)]
+    wanted = [expected("sum", DTYPES["float64"], array) for array in arrays]
+    columns = [
+        [expected("mean", DTYPES["float64"], column) for column in array[:300_000].reshape(-1, 3).T] for array in arrays
+    ]
+    if library == "cupy":
+        on_gpu = [module.asarray(array) for array in arrays]
+        module.cuda.runtime.deviceSynchronize()
+        streams = [module.cuda.Stream(non_blocking=True) for _ in range(2)] + [module.cuda.Stream.null]
+    else:
+        on_gpu = [module.from_numpy(array).cuda() for array in arrays]
+        module.cuda.synchronize()
+        streams = [module.cuda.Stream() for _ in range(2)] + [module.cuda.default_stream()]
+
+    def work(k: int) -> None:
+        x, stream = on_gpu[k], streams[k % 3]
+        with stream if library == "cupy" else module.cuda.stream(stream):
+            sums = [exact.sum(x) for _ in range(40)]
+            means = [exact.mean(x[:300_000].reshape(-1, 3), axis=0) for _ in range(40)]
+        stream.synchronize()
+        assert {float(value) for value in sums} == {wanted[k]}
+        assert all(mean.tolist() == columns[k] for mean in means)
+
+    for _ in range(2):  # the threads of the second round may have the names of those of the first
+        with ThreadPoolExecutor(len(arrays)) as threads:
+            list(threads.map(work, range(len(arrays))))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_a_value_is_not_overwritten_by_the_next_call(library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    from warpfold.engines import gpu as exact
+
+    x = module.ones(1024) if library == "cupy" else module.ones(1024, device="cuda", dtype=module.float64)
+    sums = [exact.sum(x[:size]) for size in range(1025)]
+    rows = [exact.sum(x.reshape(-1, 32) * k, axis=1) for k in range(5)]
+    dots = [exact.dot(x[:size], x[:size]) for size in range(0, 1025, 64)]
+    assert [float(value) for value in sums] == list(range(1025))
+    assert [float(value) for value in dots] == list(range(0, 1025, 64))
+    assert [row.tolist() for row in rows] == [[32.0 * k] * 32 for k in range(5)]
+
+
+def test_launches_with_packed_arguments_give_the_same_bits(gpu: Gpu) -> None:
+    import cupy
+
+    packed = ResidentReducer(gpu, packs=True)
+    stream = cupy.cuda.get_current_stream()
+
+    def work(dtype: str) -> None:
+        row = DTYPES[dtype]
+        with gpu.active():
+            for data in ("normal", "any finite"):
+                array = adversarial(data, row, 96 * 1000)
+                x, value, values = cupy.asarray(array), cupy.empty((), row.numpy), cupy.empty(96, row.numpy)
+                arranged = Arrangement.of((96, 1000), (1000, 1), frozenset({1}))
+                assert arranged is not None
+                for name in REDUCED:
+                    packed.reduce(FINISHED_OPS[name], row, x.data.ptr, x.size, value.data.ptr, stream, 0, False)
+                    assert float(value).hex() == expected(name, row, array).hex()
+                    for _ in range(2):
+                        values.fill(7)
+                        address, out = x.data.ptr, values.data.ptr
+                        reduce_along(packed, name, row, address, arranged, out, stream, 0, captured=False)
+                        wanted = np.array([expected(name, row, part) for part in array.reshape(96, 1000)])
+                        same(values.get(), wanted)
+                packed.dot(row, x.data.ptr, x.data.ptr, x.size, value.data.ptr, stream, captured=False)
+                assert float(value).hex() == expected("dot", row, array, array).hex()
+
+    work("float32")
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work, "float64").result()
 
 
 def test_arrays_of_jax_are_reduced_where_they_lie(gpu: Gpu) -> None:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from math import prod
+from threading import get_ident
 from typing import Any
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
-from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
+from warpfold.kernels.cuda.resident.packed import function_of
 from warpfold.kernels.cuda.resident.whole import Members, ResidentReducer
 from warpfold.kernels.dtypes import DType
 
@@ -90,16 +91,19 @@ class Arrangement:
 class Along:
     """The launches of sums or means along axes, recorded once: the same array elsewhere takes the same ones.
 
-    Memory in between is this object's, from CuPy's current allocator, so all runs must be on one stream.
+    Memory in between is this object's, from CuPy's current allocator, so all runs must be on one stream, and those of
+    one thread: the launches of two threads would mix.
     """
 
-    def __init__(self, gpu: Gpu, dtype: DType, address: int, members: Members, out: int, *, mean: bool) -> None:
+    def __init__(
+        self, reducer: ResidentReducer, dtype: DType, address: int, members: Members, out: int, *, mean: bool
+    ) -> None:
         elements = _array(address, members.values * members.count, dtype)
         results = _array(out, members.values, dtype)
         layout: Layout = ColumnsLayout(members.values, members.count)
         if members.stride == 1:
             layout = RowsLayout(members.values, members.count, elements.size)
-        recorder = _Recorder(gpu, (address, elements.nbytes), (out, results.nbytes))
+        recorder = _Recorder(reducer, (address, elements.nbytes), (out, results.nbytes))
         sums = GroupedSums(recorder, elements, layout, dtype, mean=mean, values=results)  # type: ignore[arg-type]
         sums.start()
         self._launches = tuple(recorder.launches)
@@ -127,17 +131,18 @@ class _Base(Enum):
 class _Recorder:
     """A GPU whose launches are noted: addresses within the array and within its values as what they are relative to."""
 
-    def __init__(self, gpu: Gpu, array: tuple[int, int], values: tuple[int, int]) -> None:
-        self._gpu, self._array, self._values = gpu, array, values
-        self.multiprocessors = gpu.multiprocessors
+    def __init__(self, reducer: ResidentReducer, array: tuple[int, int], values: tuple[int, int]) -> None:
+        self._gpu, self._packs, self._array, self._values = reducer.gpu, reducer.packs, array, values
+        self.multiprocessors = reducer.gpu.multiprocessors
         self.launches: list[tuple[Any, tuple[int], tuple[int], tuple[tuple[_Base | None, Any], ...], int]] = []
 
     def kernel(self, unit: Unit, name: str) -> Any:
         kernel = self._gpu.kernel(unit, name)
+        function = function_of(kernel, packs=self._packs)
 
         def note(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
             kernel.allow(shared)
-            self.launches.append((kernel.function.kernel, (grid,), (block,), tuple(map(self._noted, args)), shared))
+            self.launches.append((function, (grid,), (block,), tuple(map(self._noted, args)), shared))
 
         return note
 
@@ -158,8 +163,9 @@ _REMEMBERED = 1 << 24
 
 @lru_cache(maxsize=256)
 def _remembered(  # noqa: PLR0917
-    reducer: ResidentReducer, dtype: DType, members: Members, mean: bool, alignment: tuple[int, int], stream: int
-) -> list[Along]:
+    reducer: ResidentReducer, dtype: DType, members: Members, mean: bool, alignment: tuple[int, int], stream: int,
+    thread: int,
+) -> list[Along]:  # fmt: skip
     """Where the launches for such arrays are kept; those of another alignment differ."""
     return []
 
@@ -179,9 +185,10 @@ def reduce_along(  # noqa: PLR0917
     if op in ("sum", "mean") and dtype.name in FLOATS:
         kept: list[Along] = []
         if not captured and members.values * members.count <= _REMEMBERED:
-            kept = _remembered(reducer, dtype, members, op == "mean", (address % 16, out % 16), stream.ptr)
+            alignment = (address % 16, out % 16)
+            kept = _remembered(reducer, dtype, members, op == "mean", alignment, stream.ptr, get_ident())
         if not kept:
-            kept.append(Along(reducer.gpu, dtype, address, members, out, mean=op == "mean"))
+            kept.append(Along(reducer, dtype, address, members, out, mean=op == "mean"))
         kept[0].start(address, out, stream)
         marked = kept[0].marked
     reducer.reduce_each(row, dtype, address, members, out, stream, ddof, captured, marked)

@@ -5,6 +5,7 @@ where the caller wants it. Arrays are given by their addresses, so that any libr
 """
 
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
@@ -13,6 +14,7 @@ from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
+from warpfold.kernels.cuda.resident.packed import function_of
 from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
     each_kernel,
@@ -25,6 +27,9 @@ from warpfold.kernels.dtypes import DType
 
 _MOST_THREADS = 2048
 """Threads of a multiprocessor, on any GPU."""
+
+_STREAM_OF_THREAD = 2
+"""The handle by which each thread names a stream of its own (cudaStreamPerThread)."""
 
 WORDS = {kind: limbs_of(kind) + 1 for kind in SumKind}
 """Words of 64 bits of a total, and of how many blocks have added to it."""
@@ -45,12 +50,12 @@ class Launch:
     lanes: int
 
     @classmethod
-    def of(cls, gpu: Gpu, name: str, shape: LaunchShape, itemsize: int) -> "Launch":
+    def of(cls, gpu: Gpu, name: str, shape: LaunchShape, itemsize: int, *, packs: bool) -> "Launch":
         """The kernel of that C++ name."""
         kernel, shared = gpu.kernel(unit_of(name), name), shape.threads * shape.shared
         resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
         tile = shape.threads * shape.flight
-        return cls(kernel.function.kernel, resident, (shape.threads,), shared, tile, VECTOR_BYTES // itemsize)
+        return cls(function_of(kernel, packs=packs), resident, (shape.threads,), shared, tile, VECTOR_BYTES // itemsize)
 
     def whole(self, address: int, count: int) -> tuple[int]:
         """The grid for a whole array: as many blocks as it has tiles, and at most as many as run at a time."""
@@ -81,13 +86,13 @@ class ResidentReducer:
 
     Addresses are those of memory on the GPU; a `stream` has its address as `ptr`. A launch that is `captured` into a
     graph gets memory of its own from CuPy's current allocator. It must last as long as the graph, which may run on any
-    stream.
+    stream. With `packs` launches go past CuPy (`packed.py`).
     """
 
-    def __init__(self, gpu: Gpu) -> None:
-        self.gpu = gpu
+    def __init__(self, gpu: Gpu, *, packs: bool = False) -> None:
+        self.gpu, self.packs = gpu, packs
         self._launches: dict[tuple[str, SumKind, bool], Launch] = {}
-        self._words: dict[tuple[int, bool], Any] = {}
+        self._words: dict[tuple[int, int, bool], Any] = {}
 
     def launch(self, dtype: DType, kind: SumKind, *, each: bool = False) -> Launch:
         """The launch for whole arrays of a float `dtype`, or for `each` of many values."""
@@ -96,14 +101,15 @@ class ResidentReducer:
             limit = self.gpu.shared_per_block
             shape = each_shape(dtype, kind) if each else whole_shape(dtype, kind, limit)
             name = each_kernel(dtype, kind) if each else whole_kernel(dtype, kind, limit)
-            launch = Launch.of(self.gpu, name, shape, dtype.itemsize)
+            launch = Launch.of(self.gpu, name, shape, dtype.itemsize, packs=self.packs)
             self._launches[dtype.name, kind, each] = launch
         return launch
 
     def words(self, stream: Any, *, each: bool, captured: bool) -> Any:
         """Totals that are 0, a CuPy array: one, or one for each block that runs at a time. The launches of one stream
         share them and leave them 0."""
-        words = None if captured else self._words.get((stream.ptr, each))
+        key = (stream.ptr, get_ident() if stream.ptr == _STREAM_OF_THREAD else 0, each)
+        words = None if captured else self._words.get(key)
         if words is None:
             import cupy
 
@@ -111,7 +117,7 @@ class ResidentReducer:
             with cuda_errors("totals"), stream:
                 words = cupy.zeros(max(WORDS.values()) * most, dtype=cupy.uint64)
             if not captured:
-                self._words[stream.ptr, each] = words
+                self._words[key] = words
         return words
 
     def reduce(  # noqa: PLR0917
