@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
+from dask.array.utils import meta_from_array
 from numpy.typing import NDArray
 
 from warpfold.kernels.cores import cores_at_most
@@ -105,13 +107,15 @@ def _reduced(
         dtype = DTYPES[name].numpy
     else:
         dtype = np.dtype(np.uint64 if x.dtype.kind == "u" and (other is None or other.dtype.kind == "u") else np.int64)
-    meta = np.empty((0,) * x.ndim, dtype)
+    meta, on_gpu = np.empty((0,) * x.ndim, dtype), _takes_cupy(x)
+    if on_gpu:
+        meta = meta_from_array(x, x.ndim, dtype)
     if other is None and (whole := _whole_in_chunks(x, axis)):
-        return _of_whole_values(x, op, whole, keepdims, ddof, meta)
+        return _of_whole_values(x, op, whole, keepdims, ddof, meta, on_gpu=on_gpu)
     reduced: da.Array = da.reduction(
         x,
-        partial(_of_chunk, op=op),
-        partial(_rounded, result=dtype, ddof=ddof),
+        partial(_of_chunk, op=op, on_gpu=on_gpu),
+        partial(_rounded, result=dtype, ddof=ddof, on_gpu=on_gpu),
         axis=axis,
         keepdims=keepdims,
         dtype=dtype,
@@ -133,19 +137,23 @@ def _whole_in_chunks(x: da.Array, axis: Axes) -> tuple[int, ...]:
 
 
 def _of_whole_values(  # noqa: PLR0917
-    x: da.Array, op: str, axes: tuple[int, ...], keepdims: bool, ddof: int, meta: NDArray[Any]
+    x: da.Array, op: str, axes: tuple[int, ...], keepdims: bool, ddof: int, meta: NDArray[Any], *, on_gpu: bool
 ) -> da.Array:
     """The values of chunks that hold all elements of each value. They are rounded with their chunk, because there is
     nothing to merge."""
     chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks))
-    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype)
+    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype, on_gpu=on_gpu)
     values: da.Array = da.map_blocks(rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta)
     return values if keepdims else values.squeeze(axes)
 
 
 def _of_whole_chunk(
-    chunk: NDArray[Any], *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]"
-) -> NDArray[Any]:
+    chunk: Any, *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]", on_gpu: bool
+) -> Any:
+    if on_gpu:
+        from warpfold.engines import dask_cupy
+
+        return dask_cupy.whole_values(chunk, axes, op, ddof, result)
     _check_numpy(chunk)
     in_rows = chunk.flags.c_contiguous and axes == tuple(range(chunk.ndim))[-len(axes) :]
     if not in_rows or len(axes) == chunk.ndim or chunk.dtype.kind != "f" or not chunk.size:
@@ -159,6 +167,13 @@ def _of_whole_chunk(
         values = np.array([np.nan if value is None else value for value in values], np.float64)
     with np.errstate(invalid="ignore"):
         return values.astype(result).reshape(reduced.shape)
+
+
+def _takes_cupy(x: da.Array) -> bool:
+    """Whether the chunks are CuPy arrays, and Dask's configuration has them reduced where they lie. No GPU has run that
+    yet, so that they are refused by default."""
+    named = type(x._meta).__module__.partition(".")[0]
+    return named == "cupy" and bool(dask.config.get("warpfold.cupy-chunks", False))
 
 
 def _check_numpy(array: Any) -> None:
@@ -222,16 +237,21 @@ def _finished(states: Any, op: Op) -> Any:
 
 
 def _of_chunk(
-    chunk: NDArray[Any],
-    weights: NDArray[Any] | None = None,
+    chunk: Any,
+    weights: Any = None,
     *,
     axis: tuple[int, ...],
     keepdims: bool,
     op: str,
+    on_gpu: bool,
     computing_meta: bool = False,
-) -> PartialResults | NDArray[Any]:
+) -> Any:
     if computing_meta:  # Dask asks for an array like the results of the chunks, but these results are not arrays
         return chunk
+    if on_gpu:
+        from warpfold.engines import dask_cupy
+
+        return dask_cupy.partial_of(chunk, weights, axis, op)
     for array in (chunk, weights):
         if array is not None:
             _check_numpy(array)
@@ -239,17 +259,35 @@ def _of_chunk(
 
 
 def _merged(parts: Any, *, axis: tuple[int, ...], keepdims: bool) -> PartialResults:
-    return PartialResults.merge(list(_flat(parts)))
+    return PartialResults.merge(_on_host(parts))
 
 
-def _rounded(parts: Any, *, axis: tuple[int, ...], keepdims: bool, result: "np.dtype[Any]", ddof: int) -> Any:
-    values = PartialResults.merge(list(_flat(parts))).values(result, ddof)
-    return values if keepdims else values.squeeze(axis)
+def _rounded(
+    parts: Any, *, axis: tuple[int, ...], keepdims: bool, result: "np.dtype[Any]", ddof: int, on_gpu: bool
+) -> Any:
+    values = PartialResults.merge(_on_host(parts)).values(result, ddof)
+    values = values if keepdims else values.squeeze(axis)
+    if not on_gpu:
+        return values
+    from warpfold.engines import dask_cupy
+
+    return dask_cupy.on_gpu(values)
 
 
-def _flat(parts: Any) -> Iterator[PartialResults]:
-    if isinstance(parts, PartialResults):
-        yield parts
-    else:
+def _on_host(parts: Any) -> list[PartialResults]:
+    """The partial results of all chunks. Those that are on a GPU are brought to the host."""
+    flat = list(_flat(parts))
+    on_host = [part for part in flat if isinstance(part, PartialResults)]
+    if len(on_host) == len(flat):
+        return on_host
+    from warpfold.engines import dask_cupy
+
+    return dask_cupy.fetched(flat)
+
+
+def _flat(parts: Any) -> Iterator[Any]:
+    if isinstance(parts, (list, tuple)):
         for part in parts:
             yield from _flat(part)
+    else:
+        yield parts

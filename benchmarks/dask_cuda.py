@@ -1,0 +1,105 @@
+"""Dask on a GPU: `python -m benchmarks.dask_cuda`.
+
+`warpfold.dask` of chunks that are CuPy arrays beside `dask.array` of the same chunks; and the slot `dask`, whose one
+worker has the GPU, beside the GPU's own slot. Both take turns, and the wall-clock time is the median of the rounds. No
+GPU has run this yet.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dask
+
+from benchmarks.dask import FOLDERS, lease, seconds
+from warpfold.worker.dask.options import ClusterOptions
+from warpfold.worker.execute import Kernels
+
+
+def in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
+    """Seconds of each, and the median of the ratios of theirs to ours."""
+    times: list[tuple[float, float]] = []
+    for number in range(rounds + 1):
+        spent = []
+        for work in (ours, theirs):
+            began = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - began)
+        if number:  # the first round compiles and loads
+            times.append((spent[0], spent[1]))
+    one, two = (statistics.median(column) for column in zip(*times, strict=True))
+    return one, two, statistics.median(theirs / ours for ours, theirs in times)
+
+
+def computed(lazy: Any) -> None:
+    """Have the values computed by threads, and wait for the GPU."""
+    import cupy
+
+    lazy.compute(scheduler="threads")
+    cupy.cuda.runtime.deviceSynchronize()
+
+
+def of_chunks(rounds: int) -> None:
+    """Sums and deviations of CuPy chunks, by Dask's threads."""
+    import cupy
+    import dask.array as dask_arrays
+
+    from warpfold.engines import dask as exact
+
+    arrays: Any = dask_arrays  # its functions have no types
+    print("| call | dtype | elements | chunk | ours, ms | dask.array, ms | ratio |\n|---|---|---|---|---|---|---|")
+    for dtype in ("float32", "float64"):
+        for size, chunk in ((1 << 28, 1 << 24), (1 << 30, 1 << 26)):
+            x = arrays.from_array(cupy.random.standard_normal(size, dtype=dtype), chunks=chunk, asarray=False)
+            y = x.reshape(-1, 1 << 12)
+            pairs = {
+                "sum": (exact.sum(x), x.sum()),
+                "std": (exact.std(x), x.std()),
+                "sum, rows of 4,096": (exact.sum(y, axis=1), y.sum(axis=1)),
+                "sum, 4,096 columns": (exact.sum(y, axis=0), y.sum(axis=0)),
+            }
+            for name, lazy in pairs.items():
+                ours, theirs, ratio = in_turns(partial(computed, lazy[0]), partial(computed, lazy[1]), rounds)
+                row = (
+                    f"| {name} | {dtype} | {size:,} | {chunk:,} | {ours * 1e3:.1f} | {theirs * 1e3:.1f} | {ratio:.2f} |"
+                )
+                print(row, flush=True)
+            del x, y, pairs
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+def of_a_slot(n: int, partitions: int, rounds: int) -> None:
+    """A sum of generated elements."""
+    from distributed import LocalCluster
+
+    cluster: Any = LocalCluster  # its package has no types
+    with cluster(n_workers=1, threads_per_worker=2, dashboard_address=None, memory_limit=0) as workers:
+        slot = Kernels("dask", "here:dask", FOLDERS, cluster=ClusterOptions(workers.scheduler_address))
+        alone = Kernels("cuda:0", "here:cuda:0", FOLDERS)
+        jobs = lease(n, backend="dask", partitions=partitions), lease(n, backend="cuda")
+        states = seconds(slot, jobs[0])[1], seconds(alone, jobs[1])[1]
+        assert states[0] == states[1], "the states are the same bytes"
+        ours, theirs, ratio = in_turns(lambda: seconds(slot, jobs[0]), lambda: seconds(alone, jobs[1]), rounds)
+        print("| generated elements | partitions | slot dask, s | GPU slot, s | of its rate |\n|---|---|---|---|---|")
+        print(f"| {n:,} | {partitions} | {ours:.3f} | {theirs:.3f} | {ratio:.2f} |", flush=True)
+        slot.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how many times each takes its turn")
+    parser.add_argument("--elements", type=int, default=1 << 36, help="how many elements the slot generates")
+    parser.add_argument("--partitions", type=int, nargs="*", default=[16], help="into how many parts it cuts them")
+    arguments = parser.parse_args()
+    configuration: Any = dask.config  # its functions have no types
+    with configuration.set({"warpfold.cupy-chunks": True}):
+        of_chunks(arguments.rounds)
+    for partitions in arguments.partitions:
+        of_a_slot(arguments.elements, partitions, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
