@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
+from warpfold.kernels.catalog import check_states_of_many, finished_on_gpu, grouped_backends, refused_on_gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
@@ -44,7 +44,7 @@ StatesField = Annotated[
     Field(
         exclude_if=lambda states: not states,
         description="Whether the exact state of each value is stored, too, in a table that `/v1/states/merge` takes. "
-        "Ops that add nothing up have none. CPU slots alone give them.",
+        "Ops that add nothing up have none. Along axes and by segments CPU slots alone give them.",
     ),
 ]
 
@@ -163,8 +163,7 @@ def check_states_of(op: Op, grouping: Grouping | None, backend: str) -> None:
     if grouping is None:
         raise InvalidInput("needs an axis or segments: a single value has its `state` in any case", "states")
     check_states(op)
-    if backend == "cuda":
-        raise InvalidInput("CPU slots alone give exact states of many values; give the backend cpu or auto", "states")
+    check_states_of_many(backend)
 
 
 def backends_of_many(
@@ -184,11 +183,9 @@ def check_axes_of_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None) 
         raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
 
 
-def check_gang(op: Op, dtype: DType | None, grouping: Grouping | None, able: tuple[str, ...], *, states: bool) -> None:
+def check_gang(op: Op, dtype: DType | None, grouping: Grouping | None, able: tuple[str, ...]) -> None:
     """Raise InvalidInput where all GPUs of a machine together do not reduce this, which the backends `able` do."""
     if grouping is None:
         raise InvalidInput("all GPUs together reduce to many values: name an axis or segments, or give cuda", "backend")
-    if states:
-        raise InvalidInput("CPU slots alone give the states of many values so far", "states")
     if "cuda" not in able:
         raise InvalidInput(refused_on_gpu(op, dtype), "backend")

@@ -23,6 +23,10 @@ MOST_OF_BLOCK = 1 << 17
 MOST_ON_GPU = 1 << 24
 """Values of a block on a GPU, which has more memory, and loses more by small blocks."""
 
+MOST_WITH_STATES = 1 << 20
+"""Values of a block on a GPU whose exact states come to the host: they take some 100 bytes each there, and up to 2 KiB
+where elements are over all exponents."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -32,6 +36,13 @@ class Block:
     shape: tuple[int, ...]
     grouping: Grouping
     values: int
+
+
+def most_of_block(*, on_cpu: bool, states: bool) -> int:
+    """How many values a block has at most, whose exact states are asked for with `states`."""
+    if on_cpu:
+        return MOST_OF_BLOCK
+    return MOST_WITH_STATES if states else MOST_ON_GPU
 
 
 def blocks(

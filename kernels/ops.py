@@ -220,6 +220,9 @@ _ROWS = (
 
 OPS: Mapping[str, Op] = MappingProxyType({row.name: row for row in _ROWS})
 
+SUMS_OF_MOMENTS = ("sum", "sum_squares")
+"""The ops whose totals make a variance."""
+
 
 class NanPolicy(StrEnum):
     """What to do with NaN elements of float data."""

@@ -8,11 +8,9 @@ bits.
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
-from functools import partial
 from itertools import chain
 from math import prod
 from queue import SimpleQueue
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,14 +18,19 @@ import numpy as np
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress, Reduction, Stages
 from warpfold.kernels.blocks import Block, blocks
 from warpfold.kernels.errors import InvalidInput, NoElements
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Grouping, Segments
-from warpfold.kernels.ops import NanPolicy, Value, op_named
+from warpfold.kernels.joint_progress import JointProgress
+from warpfold.kernels.keyed import KeyedBackend
+from warpfold.kernels.ops import SUMS_OF_MOMENTS, NanPolicy, Terms, Value, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 from warpfold.kernels.source import PartSource, Source
+from warpfold.kernels.state_tables import terms_of
 
 
-class Member(GroupsBackend, Protocol):
-    """A device that takes part: it reduces to one value, piece by piece, and to many."""
+class Member(GroupsBackend, KeyedBackend, Protocol):
+    """A device that takes part: it reduces to one value, piece by piece, to many, and by key."""
 
     def reduce(
         self,
@@ -70,8 +73,10 @@ def _segments(source: Source, grouping: Segments, count: int, most: int) -> Iter
 def reduce_spread(  # noqa: PLR0917
     members: Sequence[Member], source: Elements, shape: tuple[int, ...], grouping: Grouping, op: str, most: int,
     *, nan_policy: NanPolicy = NanPolicy.PROPAGATE, progress: Progress | None = None, ddof: int = 0,
+    states: bool = False,
 ) -> GroupedReduction:  # fmt: skip
-    """Reduce `source`, an array of `shape`, by all `members` at once, each of which holds at most `most` elements.
+    """Reduce `source`, an array of `shape`, by all `members` at once, each of which holds at most `most` elements. With
+    `states` the exact states of all values come, too.
 
     Raises what a member raises; of several errors, that of the first block. A NaN that is refused is not named by its
     index, because blocks count their elements from 0.
@@ -81,18 +86,18 @@ def reduce_spread(  # noqa: PLR0917
     free: SimpleQueue[Member] = SimpleQueue()
     for member in members:
         free.put(member)
-    done = _Done(prod(shape), progress)
+    done = JointProgress(prod(shape), progress)
 
     def run(block: Block) -> GroupedReduction:
         member = free.get()
         try:
-            return _block(member, block, op, most, nan_policy, ddof, done.beside(member))
+            return _block(member, block, op, most, nan_policy, ddof, done.beside(id(member)), states=states)
         except InvalidInput as error:
             if error.field == "nan_policy" and len(made) > 1:
                 raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
             raise
         finally:
-            done.end(member, prod(block.shape))
+            done.end(id(member), prod(block.shape))
             free.put(member)
 
     if len(members) == 1:
@@ -110,12 +115,13 @@ def reduce_spread(  # noqa: PLR0917
 
 
 def _block(  # noqa: PLR0917
-    member: Member, block: Block, op: str, most: int, nan_policy: NanPolicy, ddof: int, progress: Progress | None
-) -> GroupedReduction:
+    member: Member, block: Block, op: str, most: int, nan_policy: NanPolicy, ddof: int, progress: Progress | None,
+    *, states: bool,
+) -> GroupedReduction:  # fmt: skip
     (source,) = block.sources
     if block.values > 1 or prod(block.shape) <= most:
         return member.reduce_groups(
-            source, block.shape, block.grouping, op, nan_policy=nan_policy, progress=progress, ddof=ddof
+            source, block.shape, block.grouping, op, nan_policy=nan_policy, progress=progress, ddof=ddof, states=states
         )
     try:
         value = member.reduce(source, op, nan_policy=nan_policy, progress=progress, ddof=ddof)
@@ -136,38 +142,29 @@ def _block(  # noqa: PLR0917
         kernel_ms=value.kernel_ms,
         prepare_ms=value.prepare_ms,
         stages=value.stages,
+        states=_states(member, source, value, nan_policy) if states else (),
     )
 
 
-class _Done:
-    """How far all members are together."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self._total, self._progress, self._ended = total, progress, 0
-        self._running: dict[int, int] = {}
-        self._lock = Lock()
-
-    def beside(self, member: Member) -> Progress | None:
-        """What a member that reduces a block calls with its own progress."""
-        return None if self._progress is None else partial(self._told, id(member))
-
-    def _told(self, who: int, done: int, of: int) -> None:
-        assert self._progress is not None
-        with self._lock:  # the caller hears of one member at a time
-            self._running[who] = done
-            now = self._ended + sum(self._running.values())
-            self._progress(min(now, self._total), self._total)
-
-    def end(self, member: Member, count: int) -> None:
-        """Note that a block of `count` elements has ended."""
-        with self._lock:
-            self._running.pop(id(member), None)
-            self._ended += count
+def _states(member: Member, source: Elements, value: Reduction, nan_policy: NanPolicy) -> tuple[StateColumn, ...]:
+    """The exact states of a value of all elements of `source`. That of a variance has none, so its sums are made
+    anew."""
+    op = op_named(value.op)
+    terms = terms_of(op)
+    if not value.count:
+        made = [ExactState.empty(each).to_bytes() for each in terms]
+    elif op.terms is Terms.MOMENTS:
+        sums = (member.reduce(source, name, nan_policy=nan_policy).state for name in SUMS_OF_MOMENTS)
+        made = [state for state in sums if state is not None]
+    else:
+        made = [] if value.state is None else [value.state]
+    assert len(made) == len(terms), f"{op.name} has a state for each of {terms}"
+    return tuple(StateColumn.of_bytes([state]) for state in made)
 
 
 def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
-    """The blocks of a reduction as one, with the shape of the first: their values, the sums of their times, and the
-    names of all loops that ran."""
+    """The blocks of a reduction as one, with the shape of the first: their values and states, the sums of their times,
+    and the names of all loops that ran."""
 
     def added(stage: str) -> float | None:
         times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
@@ -191,4 +188,5 @@ def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
         kernel_ms=sum(part.kernel_ms for part in parts),
         prepare_ms=sum(part.prepare_ms for part in parts),
         stages=Stages(**{field.name: added(field.name) for field in fields(Stages)}) if parts[0].stages else None,
+        states=tuple(StateColumn.beside(columns) for columns in zip(*(part.states for part in parts), strict=True)),
     )

@@ -15,7 +15,7 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.contract.partitions import PartitionsView
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
-from warpfold.kernels.blocks import MOST_OF_BLOCK, MOST_ON_GPU, Block, blocks
+from warpfold.kernels.blocks import Block, blocks, most_of_block
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
@@ -162,7 +162,8 @@ def _reduced_to_files(
     parts: list[GroupedReduction] = []
     with writer_of(attempt, spec, grouping, shape, dtypes, omits=nulls is not None) as writer:
         on_cpu = attempt.device.backend == "cpu"
-        for block in blocks(sources, shape, grouping, MOST_OF_BLOCK if on_cpu else MOST_ON_GPU, strips=on_cpu):
+        most = most_of_block(on_cpu=on_cpu, states=spec.states)
+        for block in blocks(sources, shape, grouping, most, strips=on_cpu):
             before = done
 
             def progress(now: int, of: int, before: int = before) -> None:

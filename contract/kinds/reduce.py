@@ -35,7 +35,7 @@ from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
-from warpfold.kernels.catalog import backends_for, refused_on_gpu, resolve_grouped, strategies
+from warpfold.kernels.catalog import STATES_OF_MANY, backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
@@ -160,7 +160,7 @@ class ReduceSpec(Task):
         if check_partitioned(op, self.strategy, self.partitions, of_dask=self.backend == DASK):
             return self
         if self.backend == GANG:
-            check_gang(op, dtype, grouping, able, states=self.states)
+            check_gang(op, dtype, grouping, able)
         if self.backend not in ("auto", GANG, *able) and grouping is not None:
             raise InvalidInput(refused_on_gpu(op, dtype), "backend")
         if self.backend in ("cuda", GANG):
@@ -178,11 +178,10 @@ class ReduceSpec(Task):
         there are none."""
         op = op_named(self.op)
         if (grouping := self.grouping()) is not None:
-            if self.states:
-                return ("cpu",)
             dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
-            return backends_of_many(op, dtype, grouping, shape, made, on_gpus=self.backend in ("cuda", GANG))
+            names = backends_of_many(op, dtype, grouping, shape, made, on_gpus=self.backend in ("cuda", GANG))
+            return tuple(name for name in names if not self.states or name in STATES_OF_MANY)
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)

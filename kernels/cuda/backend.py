@@ -12,6 +12,7 @@ import numpy as np
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.catalog import (
+    check_states_of_many,
     grouped_backends,
     refused_on_gpu,
     resolve,
@@ -34,7 +35,7 @@ from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.meant import group_meant, is_meant, reduce_meant, refuse_meaning
 from warpfold.kernels.nulls import group_with_nulls
-from warpfold.kernels.operands import Operands, operands
+from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
@@ -168,14 +169,15 @@ class CudaBackend:
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`: by all ops but
         prod, unless of truth values, and dot. What does not fit into the GPU's memory is reduced in blocks of whole
-        values, and longer values piece by piece.
+        values, and longer values piece by piece. With `states` the result has the exact states of all values, too.
 
-        Raises InvalidInput naming "backend" for another op or dtype, "strategy" or "axis"; Unavailable, OutOfMemory or
-        CudaError, and whatever `progress` raises.
+        Raises InvalidInput naming "backend" for another op or dtype, "strategy", "axis" or "states"; Unavailable,
+        OutOfMemory or CudaError, and whatever `progress` raises.
         """
-        if states:
-            raise InvalidInput("CPU slots alone give the states of many values so far", "states")
         row = op_named(op)
+        if states:
+            check_states(row)
+            check_states_of_many("cuda")
         refuse_meaning(source, "a reduction to many values", "source")
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)
@@ -184,18 +186,21 @@ class CudaBackend:
         most = self.most(source)
         if prod(shape) > most:
             return reduce_spread(
-                [self.at_once()], source, shape, grouping, op, most, nan_policy=nan_policy, progress=progress, ddof=ddof
-            )
-        return self.reduce_at_once(source, shape, grouping, row, nan_policy, progress, ddof)
+                [self.at_once()], source, shape, grouping, op, most,
+                nan_policy=nan_policy, progress=progress, ddof=ddof, states=states,
+            )  # fmt: skip
+        return self.reduce_at_once(source, shape, grouping, row, nan_policy, progress, ddof, states=states)
 
     def reduce_at_once(  # noqa: PLR0917
         self, source: Elements, shape: tuple[int, ...], grouping: Grouping, op: Op, nan_policy: NanPolicy,
-        progress: Progress | None, ddof: int,
+        progress: Progress | None, ddof: int, *, states: bool = False,
     ) -> GroupedReduction:  # fmt: skip
         """Reduce an array that fits into the GPU's memory, as `reduce_groups` does. Raises OutOfMemory if it does
         not."""
         with self._gpu.active(), cuda_errors(f"{op.name} of many values"):
-            return reduce_groups(self._gpu, self._stager, source, shape, grouping, op, nan_policy, progress, ddof)
+            return reduce_groups(
+                self._gpu, self._stager, source, shape, grouping, op, nan_policy, progress, ddof, states=states
+            )
 
     def at_once(self) -> Member:
         """The same GPU for blocks of arrays that do not fit it as a whole."""
@@ -304,7 +309,7 @@ class CudaBackend:
 
 @dataclass(frozen=True, slots=True)
 class _AtOnce:
-    """A GPU that takes blocks of arrays that do not fit it as a whole, on whichever thread."""
+    """A GPU that takes blocks of arrays that do not fit it as a whole, or shares of rows, on any thread."""
 
     backend: CudaBackend
 
@@ -335,4 +340,10 @@ class _AtOnce:
         states: bool = False,
     ) -> GroupedReduction:
         self._bind()
-        return self.backend.reduce_at_once(source, shape, grouping, op_named(op), nan_policy, progress, ddof)
+        return self.backend.reduce_at_once(
+            source, shape, grouping, op_named(op), nan_policy, progress, ddof, states=states
+        )
+
+    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
+        self._bind()
+        return self.backend.group_by(source, plan, progress)

@@ -39,6 +39,12 @@ class StateColumn:
         )
 
     @classmethod
+    def of_bytes(cls, states: "Sequence[bytes]") -> "StateColumn":
+        """The states that have these bytes."""
+        offsets = np.cumsum([0, *map(len, states)], dtype=np.int64)
+        return cls(np.frombuffer(b"".join(states), np.uint8), offsets)
+
+    @classmethod
     def of_arrow(cls, array: Any) -> "StateColumn":
         """The states in an array of pyarrow, of bytes without a null."""
         pyarrow = required("pyarrow", "tables")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpfold.kernels.blocks import PanelSource, blocks
+from warpfold.kernels.blocks import PanelSource, blocks, most_of_block
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.sequential import SequentialSource, gathered
@@ -84,3 +84,8 @@ def test_a_truth_value_of_any_byte_is_one() -> None:
     out = np.zeros(2, np.uint8)
     panel.read_into(1, out)
     assert out.tolist() == [1, 0]
+
+
+def test_a_block_whose_states_come_to_the_host_is_smaller_on_a_gpu() -> None:
+    assert most_of_block(on_cpu=True, states=False) == most_of_block(on_cpu=True, states=True)
+    assert most_of_block(on_cpu=False, states=True) < most_of_block(on_cpu=False, states=False)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.npy import open_array, read_head
-from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.ops import NanPolicy, Terms
 from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, PartSource
 from warpfold.kernels.spread import Member, fitting, reduce_spread
@@ -110,6 +111,31 @@ def test_a_long_value_of_nans_alone_that_are_left_out_is_missing() -> None:
         [Limited(10)], ArraySource(array), (2, 30), AlongAxes((1,)), "mean", 10, nan_policy=NanPolicy.OMIT
     )
     assert (made.listed(), made.counted()) == ((None, 2.5), (0, 1))
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS, ids=str)
+@pytest.mark.parametrize("op", ["sum", "norm1", "mean", "norm2", "var"])
+def test_neither_blocks_nor_pieces_show_in_states(grouping: Grouping, op: str) -> None:
+    array = hostile(7)
+    array.reshape(-1)[::11] = np.nan
+    whole = CpuBackend().reduce_groups(ArraySource(array), SHAPE, grouping, op, nan_policy=NanPolicy.OMIT, states=True)
+    for most, devices in ((1, 1), (8, 2), (COUNT, 3)):
+        members: list[Member] = [Limited(most) for _ in range(devices)]
+        made = reduce_spread(
+            members, ArraySource(array), SHAPE, grouping, op, most, nan_policy=NanPolicy.OMIT, states=True
+        )
+        assert len(made.states) == (2 if op == "var" else 1)
+        for mine, wanted in zip(made.states, whole.states, strict=True):
+            assert [mine[at] for at in range(len(mine))] == [wanted[at] for at in range(len(wanted))], most
+
+
+def test_a_long_value_of_no_elements_has_the_state_of_nothing() -> None:
+    made = reduce_spread(
+        [Limited(10)], ArraySource(np.full((1, 30), np.nan)), (1, 30), AlongAxes((1,)), "std", 10,
+        nan_policy=NanPolicy.OMIT, states=True,
+    )  # fmt: skip
+    empty = [ExactState.empty(terms).to_bytes() for terms in (Terms.VALUES, Terms.PRODUCTS)]
+    assert [column[0] for column in made.states] == empty
 
 
 def test_several_devices_share_what_would_fit_one() -> None:

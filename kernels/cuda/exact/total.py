@@ -18,7 +18,10 @@ from warpfold.kernels.exact.encoding import DIGIT_BITS, DIGIT_MASK, ORIGIN, Flag
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import Terms
 
-_COUNT, _NANS, _FLAGS, _DIGITS = 0, 1, 2, 6
+HEAD = 6
+"""Limbs of a total before its digits."""
+
+_COUNT, _NANS, _FLAGS, _DIGITS = 0, 1, 2, HEAD
 
 _LIMBS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _DIGITS + 72, Terms.PRODUCTS: _DIGITS + 138})
 
@@ -32,6 +35,31 @@ MOST_GPUS = 32
 def limbs_of(kind: SumKind) -> int:
     """How many limbs the total of a kind has. Those of moments are the values' and, behind them, the squares'."""
     return sum(_LIMBS.values()) if kind is SumKind.MOMENTS else _LIMBS[kind.terms]
+
+
+def digits_of(kind: SumKind) -> tuple[tuple[Terms, slice], ...]:
+    """What the sums of a total are of, and where their digits lie among its limbs."""
+    values = _LIMBS[Terms.VALUES]
+    if kind is not SumKind.MOMENTS:
+        return ((kind.terms, slice(_DIGITS, _LIMBS[kind.terms])),)
+    return ((Terms.VALUES, slice(_DIGITS, values)), (Terms.PRODUCTS, slice(values + _DIGITS, limbs_of(kind))))
+
+
+def flags_of_heads(heads: NDArray[np.int64], *, signed: bool, omit_nan: bool = False) -> NDArray[np.int64]:
+    """The flags of many totals, of which `heads` (shape (totals, HEAD)) are the limbs before the digits. `signed` says
+    whether a term may be −0. A total of no terms may get NOT_NEGATIVE_ZERO."""
+    flags = np.zeros(heads.shape[0], np.int64)
+    for place in range(4):
+        flags |= (heads[:, _FLAGS + place] != 0).astype(np.int64) << place
+    if not omit_nan:
+        flags |= (heads[:, _NANS] != 0) * int(Flags.NAN)
+    told: NDArray[np.int64] = flags | int(Flags.NOT_NEGATIVE_ZERO) * ((flags != 0) | (not signed))
+    return told
+
+
+def nans_of_heads(heads: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many terms of each of many totals are NaN."""
+    return heads[:, _NANS]
 
 
 def states_of_limbs(kind: SumKind, limbs: NDArray[Any], *, omit_nan: bool = False) -> tuple[ExactState, ...]:

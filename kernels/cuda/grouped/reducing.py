@@ -24,10 +24,12 @@ from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.state_tables import terms_of
 from warpfold.kernels.strategy import EXACT
 
 _MOST_LAUNCHES = 1 << 12
@@ -57,9 +59,11 @@ def reduce_groups(  # noqa: PLR0917
     nan_policy: NanPolicy,
     progress: Progress | None,
     ddof: int = 0,
+    *,
+    states: bool = False,
 ) -> GroupedReduction:
-    """Reduce all elements of `source`, an array of `shape`, which must fit into the GPU's memory. To be called while
-    `gpu.active()`.
+    """Reduce all elements of `source`, an array of `shape`, which must fit into the GPU's memory; with `states` the
+    result has the exact state of every value, too. To be called while `gpu.active()`.
 
     Raises InvalidInput naming "axis" for axes that do not lie side by side, "source" where there are other than as many
     elements, "nan_policy" for a NaN where the policy is RAISE; OutOfMemory; CudaError.
@@ -80,14 +84,13 @@ def reduce_groups(  # noqa: PLR0917
     nans = NanCounter(gpu, source.dtype) if refuses else None
     in_windows = op.terms is Terms.VALUES and not op.magnitudes and source.dtype.name in MARKS
     in_totals = op.adds and source.dtype.is_float
-    run = (_Rounded if in_windows else _Finished if in_totals else _Fetched)(
-        gpu,
-        [(array[part.start : part.stop], part.layout) for part in parts],
-        source.dtype,
-        op,
-        ddof,
-        omit_nan=nan_policy is NanPolicy.OMIT and source.dtype.is_float,
-    )
+    laid = [(array[part.start : part.stop], part.layout) for part in parts]
+    omit_nan = nan_policy is NanPolicy.OMIT and source.dtype.is_float
+    run: _Rounded | _Finished | _Fetched
+    if in_totals and (states or not in_windows):
+        run = _Finished(gpu, laid, source.dtype, op, ddof, omit_nan=omit_nan, keep=states)
+    else:
+        run = (_Rounded if in_totals else _Fetched)(gpu, laid, source.dtype, op, ddof, omit_nan=omit_nan)
     kernel_ms, new_ms = 0.0, preparation.total_ms
     for _ in range(2):  # again where kernels were compiled or loaded between the launches, which is no time of theirs
         stopwatch = Stopwatch(gpu.stream)
@@ -105,6 +108,7 @@ def reduce_groups(  # noqa: PLR0917
     counts, order = grouping.counts(shape), None
     if turned:  # the axes were read in reverse
         order = np.arange(counts.size).reshape(result_shape[::-1]).transpose().reshape(-1)
+    kept = run.states(counts) if states and not isinstance(run, _Rounded) else ()
     values, counts = run.values(counts, order)
     prepare_ms = preparation.total_ms - before_ms
     total_ms = (time.perf_counter() - began) * 1e3
@@ -121,6 +125,7 @@ def reduce_groups(  # noqa: PLR0917
         kernel_ms=kernel_ms,
         prepare_ms=prepare_ms,
         stages=stages,
+        states=kept if order is None else tuple(column.taken(order) for column in kept),
     )
 
 
@@ -166,16 +171,18 @@ class _Rounded:
 
 
 class _Finished:
-    """Other sums of floats, and what follows from them, by a total of each value that the GPU rounds."""
+    """Other sums of floats, and what follows from them, by a total of each value that the GPU rounds; with `keep` all
+    sums of floats, whose totals are their states."""
 
     def __init__(
-        self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
-    ) -> None:
+        self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int,
+        *, omit_nan: bool, keep: bool = False,
+    ) -> None:  # fmt: skip
         self._op, self._dtype, self._ddof, self._omit_nan = op, dtype, ddof, omit_nan
         row = FINISHED_OPS[op.name]
         rounding = Rounding(row.finish, ddof, omit_nan)
         self._totals = [
-            GroupedTotals(gpu, array, layout, dtype, row.kind, rounding=rounding) for array, layout in parts
+            GroupedTotals(gpu, array, layout, dtype, row.kind, rounding=rounding, keep=keep) for array, layout in parts
         ]
 
     @property
@@ -199,6 +206,16 @@ class _Finished:
         empty = None if self._op.empty is None else empty_value(self._op, self._dtype)
         pairs = zip(values.tolist(), present.tolist(), strict=True)
         return tuple(value if defined else empty for value, defined in pairs), counts
+
+    def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
+        """The states of values of so many elements, NaNs that are left out among them, in the order of the launches."""
+        columns, start = [], 0
+        for kept in (kept for part in self._totals for kept in part.kept):
+            entered = counts[start : start + kept.heads.shape[0]]
+            start += entered.size
+            entered = entered - kept.omitted() if self._omit_nan else entered
+            columns.append(kept.states(entered, omit_nan=self._omit_nan))
+        return _beside(columns, self._op)
 
 
 class _Fetched:
@@ -233,6 +250,17 @@ class _Fetched:
         if order is not None:
             made, counts = [made[number] for number in order], counts[order]
         return tuple(made), counts
+
+    def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
+        """The states of values of so many integers, in the order of the launches."""
+        each = counts.size // max(1, len(self._parts))
+        columns = [part.states(counts[at * each : (at + 1) * each]) for at, part in enumerate(self._parts)]
+        return _beside(columns, self._op)
+
+
+def _beside(columns: Sequence[tuple[StateColumn, ...]], op: Op) -> tuple[StateColumn, ...]:
+    """The states of neighbouring values as one column for each kind of terms."""
+    return tuple(StateColumn.beside([each[at] for each in columns]) for at in range(len(terms_of(op))))
 
 
 def _gathered(arrays: Sequence[Any]) -> Any:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.folds import COUNT_NAN, GroupedFolds
 from warpfold.kernels.cuda.grouped.layouts import Layout
+from warpfold.kernels.cuda.grouped.states import states_of_integers
 from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, of_count, of_integer, reduction_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import OPS, Finish, Op, Terms, Value
 
 
@@ -58,6 +60,10 @@ class GroupedOp:
             return self._of_moments([_integers(part) for part in words], counts.tolist())
         values = _of_words(self._op, self._dtype, words[0], counts.tolist())
         return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
+
+    def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
+        """The exact states of the values of an op that adds integers up, where `counts` elements entered each."""
+        return states_of_integers(self._op, [part.words() for part in self._folds], counts)
 
     def _of_moments(self, totals: list[list[int]], counts: Sequence[int]) -> list[Value | None]:
         finish = variance if self._op.finish is Finish.VARIANCE else deviation

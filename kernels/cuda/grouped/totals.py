@@ -19,6 +19,7 @@ from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.layouts import Layout, Members
+from warpfold.kernels.cuda.grouped.states import KeptTotals
 from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "grouped_states.cu"
@@ -71,17 +72,19 @@ class Rounding:
 class GroupedTotals:
     """The totals of `kind` of the values of a layout of `array`, a CuPy array of a float `dtype` of one dimension.
 
-    With a `rounding` they become `values` on the GPU, and `omitted` says how many elements were left out of each; else
-    totals are fetched. To be used while `gpu.active()`."""
+    With a `rounding` they become `values` on the GPU, and `omitted` says how many elements were left out of each; with
+    `keep` they are fetched before that, as `kept`. Without a rounding they are fetched as they are. To be used while
+    `gpu.active()`."""
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, at_once: int = AT_ONCE,
-        *, rounding: Rounding | None = None,
+        *, rounding: Rounding | None = None, keep: bool = False,
     ) -> None:  # fmt: skip
         self._gpu, self._array, self._layout, self._dtype, self._kind = gpu, array, layout, dtype, kind
-        self._limbs, self._rounding = limbs_of(kind), rounding
+        self._limbs, self._rounding, self._keep = limbs_of(kind), rounding, keep
         self._at_once = max(1, at_once // (8 * self._limbs))
         self._fetched: list[NDArray[np.int64]] = []
+        self.kept: list[KeptTotals] = []
         self.values: Any = None
         self.omitted: Any = None
         self.kernel = "totals"
@@ -94,7 +97,7 @@ class GroupedTotals:
         name, threads = totals_kernel(self._dtype, self._kind), THREADS[self._dtype.itemsize]
         shared = threads * SHAPES[self._dtype.name][self._kind].shared
         parts = max(1, min(-(-longest // PART), MOST_PARTS // max(1, count)))
-        self._fetched = []
+        self._fetched, self.kept = [], []
         if self._rounding is not None:
             self.values = cupy.empty(count, dtype=carrier(self._dtype))
             self.omitted = cupy.zeros(count if self._rounding.omit_nan else 1, dtype=np.uint32)
@@ -106,6 +109,8 @@ class GroupedTotals:
                     many * parts, threads,
                     (self._array, *members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words), shared,
                 )  # fmt: skip
+            if self._keep:
+                self.kept.append(KeptTotals.fetched(self._kind, words.reshape(many, self._limbs)))
             if self._rounding is None:
                 self._fetched.append(words.get().reshape(many, self._limbs))
             else:

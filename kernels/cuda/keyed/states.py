@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.states import encoded
+from warpfold.kernels.cuda.exact import HEAD, flags_of_heads
 from warpfold.kernels.cuda.keyed.shapes import APART
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.exact.column import StateColumn
@@ -16,10 +17,6 @@ from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
 NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
-
-_HEAD = 6
-"""Words of a total before its digits, of which the second counts NaNs and the next four are flags
-(include/exact_total.cuh)."""
 
 _MASK = (1 << 32) - 1
 
@@ -55,8 +52,7 @@ class GroupTotals:
             ExactState(terms, int(total * unit), count, Flags.NOT_NEGATIVE_ZERO).to_bytes()
             for total, count in sums.values()
         ]
-        offsets = np.cumsum([0, *map(len, states)])
-        return np.array(list(sums), np.int64), StateColumn(np.frombuffer(b"".join(states), np.uint8), offsets)
+        return np.array(list(sums), np.int64), StateColumn.of_bytes(states)
 
 
 def _none() -> tuple[Index, NDArray[np.float64]]:
@@ -90,10 +86,5 @@ def totals_of_integers(low: NDArray[Any], high: NDArray[Any]) -> GroupTotals:
 
 def totals_of_limbs(limbs: Index, *, omit_nan: bool) -> GroupTotals:
     """Those of totals in a GPU's memory, of shape (groups, limbs)."""
-    flags = np.zeros(limbs.shape[0], np.int64)
-    for place in range(4):
-        flags |= (limbs[:, 2 + place] != 0).astype(np.int64) << place
-    if not omit_nan:
-        flags |= (limbs[:, 1] != 0) * int(Flags.NAN)
-    flags |= NOT_NEGATIVE_ZERO * (flags != 0)
-    return GroupTotals(ORIGIN[Terms.VALUES], limbs[:, _HEAD:], flags, *_none())
+    flags = flags_of_heads(limbs[:, :HEAD], signed=True, omit_nan=omit_nan)
+    return GroupTotals(ORIGIN[Terms.VALUES], limbs[:, HEAD:], flags, *_none())

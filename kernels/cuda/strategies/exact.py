@@ -11,7 +11,6 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.strategies.exact_reducers import (
-    SUMS_OF_MOMENTS,
     ExactIntegers,
     ExactPairs,
     ExactSpread,
@@ -28,7 +27,7 @@ from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.operands import Operands
-from warpfold.kernels.ops import OPS, Op, Terms, Value
+from warpfold.kernels.ops import OPS, SUMS_OF_MOMENTS, Op, Terms, Value
 from warpfold.kernels.strategy import EXACT, claims
 
 

@@ -17,10 +17,7 @@ from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.operands import check_freedom, result_dtype
-from warpfold.kernels.ops import OPS, Finish, Op
-
-SUMS_OF_MOMENTS = ("sum", "sum_squares")
-"""The ops whose totals make a variance."""
+from warpfold.kernels.ops import OPS, SUMS_OF_MOMENTS, Finish, Op
 
 
 class ExactReducer(ABC):

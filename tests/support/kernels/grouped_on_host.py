@@ -56,7 +56,7 @@ class HostArray(np.ndarray):
         return types.SimpleNamespace(ptr=self.ctypes.data)
 
     def get(self) -> "np.ndarray[Any, Any]":
-        return np.asarray(self)
+        return np.array(self)  # a copy, which later launches do not change
 
 
 def host_array(array: Any) -> HostArray:

@@ -12,6 +12,7 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import SMALL_FOLDS, HostGpu, as_cupy, host_array, small_pairs
 from warpfold.kernels.backend import GroupedReduction, Stages
+from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.grouped import reducing, selecting
 from warpfold.kernels.cuda.grouped.folds import GroupedFolds
@@ -49,14 +50,20 @@ class Reducer:
         self._stager: Any = HostStager()
         self._cpu = CpuBackend()
 
-    def on_gpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0) -> GroupedReduction:
+    def on_gpu(
+        self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0, *, states: bool = False
+    ) -> GroupedReduction:
         source = ArraySource(array)
         return reducing.reduce_groups(
-            self._gpu, self._stager, source, array.shape, grouping, op_named(op), policy, None, ddof
+            self._gpu, self._stager, source, array.shape, grouping, op_named(op), policy, None, ddof, states=states
         )
 
-    def on_cpu(self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0) -> GroupedReduction:
-        return self._cpu.reduce_groups(ArraySource(array), array.shape, grouping, op, nan_policy=policy, ddof=ddof)
+    def on_cpu(
+        self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0, *, states: bool = False
+    ) -> GroupedReduction:
+        return self._cpu.reduce_groups(
+            ArraySource(array), array.shape, grouping, op, nan_policy=policy, ddof=ddof, states=states
+        )
 
 
 @pytest.fixture
@@ -166,6 +173,39 @@ def test_other_ops_have_the_values_of_a_cpu(reducer: Reducer, dtype: str) -> Non
                         wanted.counted(),
                     ), context
                     assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), context
+
+
+@pytest.mark.parametrize("dtype", OTHERS)
+def test_states_are_the_bytes_of_a_cpu(reducer: Reducer, dtype: str) -> None:
+    row, compared = DTYPES[dtype], 0
+    able = [op for op in ADDING if "cuda" in grouped_backends(op_named(op), row)]
+    for number, (shape, grouping) in enumerate(OTHER_GROUPINGS):
+        array = elements(row, int(np.prod(shape)), ("any finite", "special")[number % 2]).reshape(shape)
+        laid = np.asfortranarray(array) if number % 4 < 2 else array
+        policy = (NanPolicy.PROPAGATE, NanPolicy.OMIT)[number // 4]
+        for op in able:
+            ddof = number % 2 if op_named(op).ddof else 0
+            made = reducer.on_gpu(laid, grouping, op, policy, ddof, states=True)
+            wanted = reducer.on_cpu(laid, grouping, op, policy, ddof, states=True)
+            assert listed(made) == listed(wanted), (op, shape, grouping, policy)
+            assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (op, shape, grouping, policy)
+            compared += sum(map(len, made.states))
+    assert compared > 40 * len(able)
+
+
+def listed(made: GroupedReduction) -> list[list[bytes]]:
+    """The states of all values, for each kind of terms."""
+    return [[column[at] for at in range(len(column))] for column in made.states]
+
+
+def test_states_of_zeros_tell_their_signs(reducer: Reducer) -> None:
+    array = np.array([[-0.0, -0.0], [-0.0, 0.0], [np.nan, -0.0], [np.nan, np.nan], [np.inf, -np.inf]], np.float32)
+    for policy in (NanPolicy.OMIT, NanPolicy.PROPAGATE):
+        for op in ADDING:
+            made, wanted = (
+                on(array, AlongAxes((1,)), op, policy, states=True) for on in (reducer.on_gpu, reducer.on_cpu)
+            )
+            assert listed(made) == listed(wanted), (op, policy)
 
 
 def test_axes_that_do_not_lie_side_by_side_are_refused(reducer: Reducer) -> None:

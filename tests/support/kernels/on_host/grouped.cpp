@@ -161,6 +161,7 @@ void run_round(uint64, void* const* a) {
 #define TOTALS(T, TERMS) \
     if (name == "totals<" #T ", " #TERMS ">") return run_totals<T, TERMS>(grid, args), true; \
     if (name == "finished<" #T ", " #TERMS ">") return run_finished<T, TERMS>(grid, args), true
+#define ALL_TOTALS(T) TOTALS(T, VALUES); TOTALS(T, MAGNITUDES); TOTALS(T, SQUARES); TOTALS(T, MOMENTS)
 #define STAGES(OUT) \
     SPANS(term, OUT, 1, false, 2, false); SPANS(term, OUT, 2, false, 2, false); SPANS(term, OUT, 4, false, 4, false); \
     SPANS(term, OUT, 8, false, 8, false); SPANS(term, OUT, 32, false, 8, false); SPANS(term, OUT, 32, false, 8, true); \
@@ -175,10 +176,7 @@ extern "C" bool grouped_by_name(const char* text, uint64 grid, uint64 shared, vo
     const Name name{text};
     if (name == "pairs<4, 32>") return run_pairs<float32, 4>(grid, args), true;
     if (name == "double_pairs<4, 32>") return run_pairs<float64, 4>(grid, args), true;
-    TOTALS(float16, VALUES); TOTALS(float16, MOMENTS); TOTALS(bfloat16, MAGNITUDES); TOTALS(bfloat16, SQUARES);
-    TOTALS(float32, VALUES); TOTALS(float64, VALUES);
-    TOTALS(float32, MAGNITUDES); TOTALS(float32, SQUARES); TOTALS(float32, MOMENTS);
-    TOTALS(float64, MAGNITUDES); TOTALS(float64, SQUARES); TOTALS(float64, MOMENTS);
+    ALL_TOTALS(float16); ALL_TOTALS(bfloat16); ALL_TOTALS(float32); ALL_TOTALS(float64);
     ALL(float32);
     ALL(float64);
     STAGES(float32);
