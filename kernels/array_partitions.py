@@ -14,10 +14,9 @@ import numpy as np
 
 from warpfold.kernels.array_parts import ArrayPart
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
-from warpfold.kernels.blocks import MOST_OF_BLOCK, MOST_ON_GPU, blocks
+from warpfold.kernels.blocks import blocks, most_of_block
 from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, values_array
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, Index
 from warpfold.kernels.keyed import Aggregation, GroupColumn
 from warpfold.kernels.ops import Extreme, NanPolicy, Op
@@ -98,7 +97,8 @@ def _in_blocks(  # noqa: PLR0917
 ) -> GroupedReduction:  # fmt: skip
     total, done = prod(part.shape), 0
     reduced: list[GroupedReduction] = []
-    for block in blocks(sources, part.shape, part.grouping, MOST_OF_BLOCK if on_cpu else MOST_ON_GPU, strips=on_cpu):
+    most = most_of_block(on_cpu=on_cpu, states=keep)
+    for block in blocks(sources, part.shape, part.grouping, most, strips=on_cpu):
         before = done
 
         def told(now: int, of: int, before: int = before) -> None:
@@ -119,13 +119,7 @@ def _in_blocks(  # noqa: PLR0917
             )
         )
         done += prod(block.shape)
-    return beside(reduced)
-
-
-def beside(parts: Sequence[GroupedReduction]) -> GroupedReduction:
-    """Reductions to values that follow each other as one, with their states."""
-    states = tuple(StateColumn.beside(columns) for columns in zip(*(part.states for part in parts), strict=True))
-    return replace(together(parts), states=states)
+    return together(reduced)
 
 
 def joined(
@@ -143,7 +137,7 @@ def joined(
             continue
         run_parts = list(run)
         shared = shared or merged.column(
-            asked, dtypes, max(part.values.rows for part in parts if part.values is not None)
+            asked, dtypes, max(part.values.rows for part in parts if part.values is not None), keep=states
         )
         stop = max(part.values.rows for part, _ in run_parts if part.values is not None)
         column = shared if stop - row == shared.counts.size else shared.taken(np.arange(row, stop))
@@ -156,9 +150,9 @@ def joined(
                 if column.missing.any() or column.values.dtype != np.float64
                 else column.values,
                 counts=column.counts,
-                states=column.states if states else (),
+                states=column.states,
                 kernel=kernels,
                 dtype=column.dtype,
             )
         )
-    return beside(pieces)
+    return together(pieces)

@@ -85,15 +85,17 @@ class MergedColumn:
         return PartialColumn(counts, values=values, elements=elements)
 
     def column(
-        self, asked: Aggregation, dtypes: Sequence[DType], rows: int, min_count: int = 0, label: str | None = None
-    ) -> GroupColumn:
-        """The values of the first `rows` rows, each rounded once, and the states of an op that adds; `dtypes` are those
-        of the elements, and `label` is the name of the column that they come from. Raises InvalidInput."""
+        self, asked: Aggregation, dtypes: Sequence[DType], rows: int, min_count: int = 0, label: str | None = None,
+        *, keep: bool = True,
+    ) -> GroupColumn:  # fmt: skip
+        """The values of the first `rows` rows, each rounded once, and with `keep` the states of an op that adds;
+        `dtypes` are those of the elements, and `label` is the name of the column that they come from. Raises
+        InvalidInput."""
         op = asked.op
         if self._sums:
             names, result = tuple(dtype.name for dtype in dtypes), result_dtype(op, *dtypes)
             of = StatesOf(asked.name, op.name, names, result, asked.ddof, column=label)
-            return column_of_states(of, self._sums, rows, min_count)
+            return column_of_states(of, self._sums, rows, min_count, keep=keep)
         values = _held(self._values, rows)
         if values.dtype == object:
             values = whole_numbers(values.tolist())

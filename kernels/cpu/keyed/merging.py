@@ -166,14 +166,16 @@ def _as_first(key: Any, kind: Any) -> Any:
     return key.cast(kind.value_type if types.is_dictionary(kind) else kind)
 
 
-def column_of_states(each: StatesOf, sums: Sequence[MergedStates], groups: int, min_count: int) -> GroupColumn:
-    """The values of all groups, and their states. Raises InvalidInput where the states are not those of such
-    elements."""
+def column_of_states(
+    each: StatesOf, sums: Sequence[MergedStates], groups: int, min_count: int, *, keep: bool = True
+) -> GroupColumn:
+    """The values of all groups, and with `keep` their states. Raises InvalidInput where the states are not those of
+    such elements."""
     op, dtype = OPS[each.op], DTYPES[each.dtypes[0]]
     counts = sums[0].counts(groups).copy()
     if any((other.counts(groups) != counts).any() for other in sums[1:]):
         raise InvalidInput(f"the sums and the sums of squares of {each.name!r} are not of the same elements", "tables")
-    states = tuple(merged.encoded(groups) for merged in sums)
+    states = tuple(merged.encoded(groups) for merged in sums) if keep else ()
     least = max(min_count, 1 if op.empty is None else 0, each.ddof + 1 if op.ddof else 0)
     missing = counts < least
     try:

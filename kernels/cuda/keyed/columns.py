@@ -4,7 +4,6 @@ What has a correctly rounded value on the GPU is rounded there. All else that ad
 exact states on the host, and these are finished as those of a CPU slot are.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,8 +97,7 @@ class KeyedColumn:
         groups = self.counts.size if self._numbered is None else self._numbered
         merged = [self._merged(*each, groups) for each in zip(_kinds(op), terms_of(op), strict=True)]
         of = StatesOf(asked.name, op.name, (self.dtype.name,), op.result_dtype(self.dtype), asked.ddof)
-        made = column_of_states(of, merged, groups, self._plan.min_count)
-        return made if self._plan.states else replace(made, states=())
+        return column_of_states(of, merged, groups, self._plan.min_count, keep=self._plan.states)
 
     def _merged(self, kind: str, terms: Terms, groups: int) -> MergedStates:
         """The states of all groups. What levels did not hold has states of its own."""
