@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -79,13 +80,31 @@ class KeyedPart:
     stop: int
     read: Callable[[], KeyedRows]
 
+    def moved(self, rows: int) -> "KeyedPart":
+        """The same part, whose first row has a number that is larger by `rows`. What it reads keeps its numbers, by
+        which errors name rows."""
+        return KeyedPart(self.start + rows, self.stop + rows, self.read)
+
 
 @dataclass(frozen=True, slots=True)
 class WholeColumns:
-    """Rows by position: a column of keys that are integers or truth values without nulls, and the columns."""
+    """Rows by position: a column of keys that are integers or truth values without nulls, and the columns. Errors name
+    rows by their numbers, of which that of the first row is `first`."""
 
     key: Source
     columns: tuple[Source, ...]
+    first: int = 0
+
+    def parts(self) -> "Iterator[KeyedPart]":
+        """The rows part by part, counted from 0."""
+        for start in range(0, self.key.count, PART_ROWS):
+            stop = min(start + PART_ROWS, self.key.count)
+            yield KeyedPart(start, stop, partial(self._rows, start, stop))
+
+    def _rows(self, start: int, stop: int) -> KeyedRows:
+        keys = required("pyarrow", "tables").array(np.ascontiguousarray(self.key.read(start, stop)))
+        cells = (Cells(np.ascontiguousarray(column.read(start, stop))) for column in self.columns)
+        return KeyedRows(self.first + start, (keys,), tuple(cells))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,9 +55,13 @@ class PartialTable:
 
 
 def reduce_rows(
-    backend: KeyedBackend, source: KeyedSource, plan: GroupPlan, number: int, progress: Progress | None = None
-) -> tuple[GroupTable, PartialTable]:
-    """Reduce the rows of partition `number`; returns a table that describes the reduction, and the partial result.
+    backend: KeyedBackend, source: KeyedSource, plan: GroupPlan, number: int, progress: Progress | None = None,
+    *, sort: bool = False,
+) -> tuple[GroupTable, PartialTable]:  # fmt: skip
+    """Reduce the rows of partition `number`; returns a table that describes the reduction, and the partial result. Its
+    groups come in the order of their first rows, or with `sort` in that of their keys, which a GPU finds sooner: then
+    their first rows are not known.
+
     Raises a KernelError, and the errors of `progress`."""
     meaning = next((each for each in source.meanings if each is not None), None)
     if meaning is not None:
@@ -73,7 +77,7 @@ def reduce_rows(
             asked.append(Aggregation(element, each.column, f"{each.name} {at}"))
     keep = any(each.op.adds for each in asked)
     table = backend.group_by(
-        source, replace(plan, aggregations=tuple(asked), sort=False, min_count=0, states=keep), progress
+        source, replace(plan, aggregations=tuple(asked), sort=sort, min_count=0, states=keep), progress
     )
     first = np.int64(number << _ROW_BITS)
     columns = []
@@ -174,12 +178,11 @@ class MergedTable:
         columns, described = [], []
         for at, (asked, merged) in enumerate(zip(self._asked, self._columns, strict=True)):
             dtype, label = DTYPES[first.dtypes[at]], first.labels[at]
-            column = merged.column(asked, [dtype], groups, plan.min_count, label)
+            column = merged.column(asked, [dtype], groups, plan.min_count, label, keep=plan.states)
             if asked.op.places:
                 rows = np.asarray(before)[column.values >> _ROW_BITS] + (column.values & ((1 << _ROW_BITS) - 1))
                 column = replace(column, values=np.where(column.missing, column.values, rows))
-            column = column.taken(order)
-            columns.append(column if plan.states else replace(column, states=()))
+            columns.append(column.taken(order))
             result = asked.op.result_dtype(dtype)
             described.append(StatesOf(asked.name, asked.op.name, (dtype.name,), result, asked.ddof, column=label))
         if plan.null_policy is NullPolicy.PROPAGATE:

@@ -71,15 +71,20 @@ class _OnGpu:
         return None if self.table is None else self.table.count
 
 
+def check_reducible(source: KeyedSource, plan: GroupPlan) -> None:
+    """Raise InvalidInput naming "backend" for an op of a dtype that no GPU reduces by key."""
+    for asked in plan.aggregations:
+        if "cuda" not in keyed_backends(asked.op, source.dtypes[asked.column]):
+            raise InvalidInput(refused_by_key(asked.op, source.dtypes[asked.column]), "backend")
+
+
 def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
     """Reduce the rows of each group, which must fit into the GPU's memory. To be called while `gpu.active()`.
 
     Raises InvalidInput naming "backend" for an op or a dtype that no GPU reduces by key, "max_groups" or "nan_policy";
     what reading raises; OutOfMemory and CudaError.
     """
-    for asked in plan.aggregations:
-        if "cuda" not in keyed_backends(asked.op, source.dtypes[asked.column]):
-            raise InvalidInput(refused_by_key(asked.op, source.dtypes[asked.column]), "backend")
+    check_reducible(source, plan)
     began, preparation = time.perf_counter(), gpu.preparation
     before_ms = preparation.total_ms
     if source.whole is not None:
@@ -175,7 +180,7 @@ def _bring(gpu: Gpu, stager: Stager, source: KeyedSource, whole: WholeColumns, p
         stages.append(stager.stages(0.0))
         if plan.nan_policy is NanPolicy.RAISE and column.dtype.is_float and elements.size:
             counter = NanCounter(gpu, column.dtype)
-            counter.add(elements, 0)
+            counter.add(elements, whole.first)
             counter.refuse("row", f" of {name!r}")
         columns.append(_Column(keys, elements, column.dtype))
     return _OnGpu(whole.key.dtype, tuple(columns), int(keys.size), _summed(stages))

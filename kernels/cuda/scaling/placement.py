@@ -5,16 +5,21 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from warpfold.kernels.backend import Backend, Device, GroupedReduction, Progress, Reduction
-from warpfold.kernels.catalog import grouped_backends, refused_on_gpu, resolve_grouped
+from warpfold.kernels.backend import GANG, Backend, Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.catalog import check_states_of_many, grouped_backends, refused_on_gpu, resolve_grouped
+from warpfold.kernels.cpu.keyed.shares import group_shares
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.gpu.device import driver_release, visible_devices
+from warpfold.kernels.cuda.keyed.reducing import check_reducible
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import Grouping
-from warpfold.kernels.operands import operands
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.meant import group_meant
+from warpfold.kernels.nulls import group_with_nulls
+from warpfold.kernels.operands import check_states, operands
+from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.sequential import Elements
@@ -73,8 +78,8 @@ class Gang:
     ) -> Reduction:
         """Raises Unavailable: one array is a single GPU's work."""
         raise Unavailable(
-            "the gang of all GPUs reduces to many values and runs scaling studies; a reduction to one value runs on "
-            "one GPU"
+            "the gang of all GPUs reduces to many values and by key, and runs scaling studies; a reduction to one "
+            "value runs on one GPU"
         )
 
     def reduce_groups(
@@ -93,19 +98,34 @@ class Gang:
     ) -> GroupedReduction:
         """Reduce blocks of whole values on all GPUs at once, as `CudaBackend.reduce_groups` does on one: with the same
         bits."""
-        if states:
-            raise InvalidInput("CPU slots alone give the states of many values so far", "states")
         row = op_named(op)
+        if states:
+            check_states(row)
+            check_states_of_many(GANG)
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):
             raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
-        self._members = self._members or tuple(self._open_member(gpu.index) for gpu in self.gpus)
+        members = self._opened()
         return reduce_spread(
-            [member.at_once() for member in self._members], source, shape, grouping, op,
-            min(member.most(source) for member in self._members),
-            nan_policy=nan_policy, progress=progress, ddof=ddof,
+            [member.at_once() for member in members], source, shape, grouping, op,
+            min(member.most(source) for member in members),
+            nan_policy=nan_policy, progress=progress, ddof=ddof, states=states,
         )  # fmt: skip
+
+    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
+        """Reduce the rows of each group on all GPUs at once, each of which has a share of the rows, as
+        `CudaBackend.group_by` does on one: with the same bits."""
+        if any(source.meanings):
+            return group_meant(lambda rows, plain: self.group_by(rows, plain, progress), source, plan)
+        if plan.null_policy is NullPolicy.PROPAGATE:
+            return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
+        check_reducible(source, plan)
+        return group_shares([member.at_once() for member in self._opened()], source, plan, progress)
+
+    def _opened(self) -> Sequence[GangMember]:
+        self._members = self._members or tuple(self._open_member(gpu.index) for gpu in self.gpus)
+        return self._members
 
     def close(self) -> None:
         """There is nothing to give back."""

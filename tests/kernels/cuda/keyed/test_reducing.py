@@ -1,7 +1,9 @@
 """Group-by by the GPU's code on the host: every table has the keys, the counts and the bits of the CPU's own."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,13 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import host_array
 from tests.support.kernels.keyed_on_host import SMALL_KEYED, HostKeyedGpu, keyed_cupy
+from tests.support.kernels.keyed_rows import in_parts
 from warpfold.kernels import ops
 from warpfold.kernels.backend import Stages
 from warpfold.kernels.catalog import keyed_backends
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cpu.keyed import shares
+from warpfold.kernels.cpu.keyed.shares import group_shares
 from warpfold.kernels.cuda.keyed import columns, reducing
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES
@@ -153,6 +158,48 @@ def test_tables_by_words_and_numbers_with_nulls(on_gpu: Any, keep_nulls: bool) -
             source = frame_source(table, keys, ["x", "n"])
             plan = plan_of(2, keep_nulls=keep_nulls, sort=sort)
             same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
+
+
+class OneAtATime:
+    """A GPU that several threads may ask: the device code on the host runs in one thread at a time."""
+
+    def __init__(self, group_by: Callable[[KeyedSource, GroupPlan], GroupTable]) -> None:
+        self._group_by, self._lock, self.shares = group_by, Lock(), 0
+
+    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Any = None) -> GroupTable:
+        with self._lock:
+            self.shares += 1
+            return self._group_by(source, plan)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_gpus_that_share_rows_have_the_table_of_a_cpu(on_gpu: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "PART_ROWS", 1)
+    random, row = np.random.default_rng(6), DTYPES[dtype]
+    array = adversarial("special", row, ROWS, 1) if row.is_float else random.integers(-99, 99, ROWS, np.int32)
+    keys = random.integers(-9, 30, ROWS).astype(np.int32)
+    words = pa.table({"k": pa.array([None if k == 3 else f"w{k}" for k in keys.tolist()]), "x": array})
+    gpu = OneAtATime(on_gpu)
+    for source, sort in (
+        (keyed_arrays([("k", ArraySource(keys), "by.0")], [("x", ArraySource(array), "x")]), True),
+        (in_parts(frame_source(words, ["k"], ["x"]), 100), False),
+    ):
+        asked = tuple(Aggregation(op, 0, op.name) for op in EVERY)
+        plan = GroupPlan(asked, sort=sort, nan_policy=NanPolicy.OMIT, keep_nulls=sort)
+        before = gpu.shares
+        same(group_shares([gpu, gpu, gpu], source, plan), CpuBackend().group_by(source, plan))
+        assert gpu.shares == before + 3
+
+
+def test_a_share_names_a_nan_by_its_row_of_all(on_gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = np.ones(50, np.float32)
+    array[41] = np.nan
+    monkeypatch.setattr(shares, "PART_ROWS", 1)
+    rows = in_parts(frame_source(pa.table({"k": [str(k) for k in range(50)], "x": array}), ["k"], ["x"]), 8)
+    gpu = OneAtATime(on_gpu)
+    with pytest.raises(InvalidInput, match="row 41 of 'x' is NaN, and nan_policy is raise"):
+        group_shares([gpu, gpu], rows, plan_of(1, nan_policy=NanPolicy.RAISE))
+    assert gpu.shares == 2
 
 
 def test_what_a_gpu_does_not_compute_is_refused(on_gpu: Any) -> None:

@@ -1,11 +1,13 @@
 """What a group on GPUs is made of, as far as that is known without one, and what the gang makes of its members."""
 
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from warpfold.kernels.backend import Device, GroupsBackend, Spendable
@@ -14,7 +16,10 @@ from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.scaling.placement import CudaPlacement, Gang
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
 from warpfold.kernels.grouping import AlongAxes, Segments
+from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedBackend
+from warpfold.kernels.ops import NullPolicy, op_named
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.spread import Member
@@ -105,13 +110,34 @@ def test_a_gang_shares_the_blocks_of_a_reduction_and_gives_the_bits_of_one_devic
     assert sum(map(prod, shapes)) == 3 * array.size
 
 
+@pytest.mark.parametrize("null_policy", [NullPolicy.OMIT, NullPolicy.PROPAGATE])
+def test_a_gang_shares_rows_and_gives_the_groups_of_one_device(null_policy: NullPolicy) -> None:
+    opened: list[MemberOfTest] = []
+    gang, random = gang_of(2, opened), np.random.default_rng(2)
+    assert isinstance(gang, KeyedBackend)
+    values = pa.array(random.standard_normal(500), mask=random.random(500) < 0.2)
+    prices = pa.array([None if number % 7 == 0 else Decimal(number) / 100 for number in range(500)])
+    table = pa.table({"k": random.integers(0, 9, 500), "x": values, "price": prices})
+    wanted = [Wanted(name, name, name) for name in ("k", "x", "price")]
+    rows = keyed_frame(frame_of(table), wanted[:1], wanted[1:], refuse_nulls=False, meant=True)
+    asked = [Aggregation(op_named(op), number, f"{op} {number}") for op in ("sum", "max", "mean") for number in (0, 1)]
+    plan = GroupPlan(tuple(asked), null_policy=null_policy)
+    made, whole = (on.group_by(rows, plan) for on in (gang, CpuBackend(8 << 20)))
+    assert gang.spent
+    assert made.table().equals(whole.table())
+    assert [column.words for column in made.columns] == [column.words for column in whole.columns]
+
+
 def test_a_gang_refuses_what_no_gpu_computes_before_it_opens_one() -> None:
     opened: list[MemberOfTest] = []
     gang, source = gang_of(2, opened), ArraySource(np.ones((4, 4)))
     with pytest.raises(InvalidInput, match="and not prod of"):
         gang.reduce_groups(source, (4, 4), AlongAxes((0,)), "prod")
-    with pytest.raises(InvalidInput, match="CPU slots alone give the states"):
+    with pytest.raises(InvalidInput, match="CPU slots alone give exact states"):
         gang.reduce_groups(source, (4, 4), AlongAxes((0,)), "sum", states=True)
+    rows = keyed_arrays([("k", ArraySource(np.zeros(4, np.int32)), "by.0")], [("x", ArraySource(np.ones(4)), "x")])
+    with pytest.raises(InvalidInput, match="all ops but prod"):
+        gang.group_by(rows, GroupPlan((Aggregation(op_named("prod"), 0, "x"),)))
     with pytest.raises(Unavailable, match="a reduction to one value runs on one GPU"):
         gang.reduce(source, "sum")
     assert opened == []
