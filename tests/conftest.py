@@ -18,6 +18,7 @@ from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
 from tests.support.servers import (
     Servers,
+    created_database,
     fresh_database,
     migrated_cluster,
     own_servers,
@@ -126,10 +127,17 @@ def shared_redis() -> Iterator[EmbeddedRedis]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def administrator(shared_postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
+    """The connection that makes and drops the databases of all tests."""
+    with psycopg.connect(shared_postgres.url, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.fixture
-def database_url(shared_postgres: EmbeddedPostgres) -> Iterator[str]:
+def database_url(shared_postgres: EmbeddedPostgres, administrator: psycopg.Connection) -> Iterator[str]:
     """A migrated, empty database of the test's own."""
-    with fresh_database(shared_postgres) as url:
+    with created_database(shared_postgres, administrator) as url:
         yield url
 
 
@@ -236,13 +244,19 @@ def shared_api(
             yield running
 
 
-@pytest.fixture
-def api(shared_api: Api) -> Iterator[Api]:
-    """A running api without jobs, workers or measurements; its users stay."""
+@pytest.fixture(scope="session")
+def sweeper(shared_api: Api) -> Iterator[psycopg.Connection]:
+    """A connection to the database of the shared api: to connect takes longer than to empty the tables."""
     with psycopg.connect(shared_api.settings.database_url, autocommit=True) as connection:
-        connection.execute("delete from jobs")  # and with them events, keys, measurements; truncate takes longer
-        connection.execute("delete from batches")
-        connection.execute("delete from workers")
+        yield connection
+
+
+@pytest.fixture
+def api(shared_api: Api, sweeper: psycopg.Connection) -> Iterator[Api]:
+    """A running api without jobs, workers or measurements; its users stay."""
+    sweeper.execute("delete from jobs")  # and with them events, keys, measurements; truncate takes longer
+    sweeper.execute("delete from batches")
+    sweeper.execute("delete from workers")
     yield shared_api
     shared_api.close_clients()
 

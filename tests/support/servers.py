@@ -110,26 +110,42 @@ def redis_server() -> Iterator[EmbeddedRedis]:
 
 def create_database(server: EmbeddedPostgres, name: str, template: str = TEMPLATE) -> str:
     """A new database on `server`; its url. The template's files are copied: to log their pages takes twice as long."""
-    copied = sql.SQL("create database {} template {} strategy file_copy")
-    _administer(server, copied.format(sql.Identifier(name), sql.Identifier(template)))
-    return server.url.replace("@/postgres?", f"@/{name}?")
+    with _administrator(server) as connection:
+        _create(connection, name, template)
+    return _url(server, name)
 
 
 @contextmanager
 def fresh_database(server: EmbeddedPostgres) -> Iterator[str]:
     """The url of a migrated, empty database, which is dropped at the end whoever is still connected."""
-    name = f"test_{secrets.token_hex(6)}"
-    url = create_database(server, name)
-    try:
+    with _administrator(server) as connection, created_database(server, connection) as url:
         yield url
+
+
+@contextmanager
+def created_database(server: EmbeddedPostgres, connection: psycopg.Connection) -> Iterator[str]:
+    """The same, by a connection to the database `postgres` of the server that commits every statement. To connect takes
+    as long as to drop a database."""
+    name = f"test_{secrets.token_hex(6)}"
+    _create(connection, name, TEMPLATE)
+    try:
+        yield _url(server, name)
     finally:
         if server.is_running():
-            _administer(server, sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+            connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
-def _administer(server: EmbeddedPostgres, statement: sql.Composed) -> None:
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(statement)
+def _administrator(server: EmbeddedPostgres) -> psycopg.Connection:
+    return psycopg.connect(server.url, autocommit=True)
+
+
+def _create(connection: psycopg.Connection, name: str, template: str) -> None:
+    copied = sql.SQL("create database {} template {} strategy file_copy")
+    connection.execute(copied.format(sql.Identifier(name), sql.Identifier(template)))
+
+
+def _url(server: EmbeddedPostgres, database: str) -> str:
+    return server.url.replace("@/postgres?", f"@/{database}?")
 
 
 @dataclass(frozen=True)
