@@ -19,7 +19,7 @@ from warpfold.kernels.sequential import (
     likely_count,
     side_by_side,
 )
-from warpfold.kernels.source import ArraySource, Source, forget_read, in_memory
+from warpfold.kernels.source import ArraySource, ChainedSource, FileSource, Source, forget_read, in_memory
 
 ARRAY_PIECE = 1 << 20
 """Elements at a time of an array in memory: its pieces are views, so only the calls cost time."""
@@ -32,7 +32,11 @@ _PIECES_A_THREAD = 16
 """Threads that have as many pieces each end at about the same time."""
 
 MADE_PIECE = 1 << 17
-"""Elements at a time of a source that makes or copies them, so that they stay in the second-level cache."""
+"""Elements at a time of a source that makes them or copies few, so that they stay in the second-level cache."""
+
+_READ_BYTES = 1 << 22
+"""The most bytes at a time of files that are read and not mapped. A call costs as much as of a long array, and the
+memory of a piece is used again: the C library gives larger pieces back to the system each time."""
 
 DECODED_PIECE = 1 << 19
 """Elements at a time of an array that was decoded or received: they are in memory already, and each call costs as much
@@ -252,10 +256,12 @@ def reads(source: Elements) -> bool:
 
 def _size(*sources: Source) -> int:
     """Elements a piece."""
-    if not all(isinstance(source, ArraySource) for source in sources):
-        return MADE_PIECE
     even = sources[0].count // (usable_cores() * _PIECES_A_THREAD)
-    return max(ARRAY_PIECE, min(even, LARGE_PIECE))
+    if all(isinstance(source, ArraySource) for source in sources):
+        return max(ARRAY_PIECE, min(even, LARGE_PIECE))
+    if all(isinstance(source, ArraySource | ChainedSource | FileSource) for source in sources):
+        return max(MADE_PIECE, min(even, _READ_BYTES // max(source.dtype.itemsize for source in sources)))
+    return MADE_PIECE
 
 
 def _threads(count: int, size: int) -> int:

@@ -63,9 +63,9 @@ class ExactCpuStrategy(CpuStrategy):
     def prepare(self, operands: Operands, op: Op) -> None:
         super().prepare(operands, op)
         if bytes_at(operands.source) is not None and op.fold == "sum":
-            claims = claims_on(first_of(operands.source), least_bytes=0)
-            if claims is not None:
-                stream_claims(claims, lambda: SumFold(op, operands.source.dtype, NanPolicy.PROPAGATE))
+            taken = claims_on(first_of(operands.source), least_bytes=0)
+            if taken is not None:
+                stream_claims(taken, lambda: SumFold(op, operands.source.dtype, NanPolicy.PROPAGATE))
 
 
 def _streamed(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Streamed[Any]:
@@ -74,8 +74,8 @@ def _streamed(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progr
         first, second = operands.both
         return stream(pieces_of(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress)
     source, dtype = operands.source, operands.source.dtype
-    if op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (claims := claims_on(source)) is not None:
-        return stream_claims(claims, lambda: SumFold(op, dtype, nan_policy), progress)
+    if op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (taken := claims_on(source)) is not None:
+        return stream_claims(taken, lambda: SumFold(op, dtype, nan_policy), progress)
     by_index = op.places or nan_policy is NanPolicy.RAISE
     start = partial(fold_for, op, dtype, nan_policy, operands.ddof)
     return stream(pieces_of(source, by_index=by_index), start, progress)

@@ -15,7 +15,7 @@ from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
-from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.source import ArraySource, ChainedSource, GeneratedSource, Link
 
 F32 = DTYPES["float32"]
 
@@ -140,3 +140,17 @@ class Together:
         return self.count
 
     def state(self) -> None: ...
+
+
+@pytest.mark.parametrize(("threads", "size"), [(1, 1 << 20), (16, 1 << 18), (64, MADE_PIECE)])
+def test_files_that_follow_each_other_are_read_in_long_pieces_but_all_threads_get_some(
+    threads: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "usable_cores", lambda: threads)
+    array = np.arange(1 << 24, dtype=np.float32)
+    links = [Link(name, array.size, lambda: ArraySource(array)) for name in "abcd"]
+    cut = list(OneSource(ChainedSource(F32, links)).begin())
+    assert {piece.stop - piece.start for piece in cut} == {size}
+    assert np.array_equal(cut[-1].read(), array[-size:])
+    made = OneSource(GeneratedSource("normal", 1 << 26, 1, F32)).begin()
+    assert {piece.stop - piece.start for piece in made} == {MADE_PIECE}
