@@ -3,11 +3,11 @@
 Both backends sum `.npy` files in the page cache, beside the programs that a user writes by hand: NumPy on the map,
 CuPy on the map, threads that copy the map into pinned buffers, and KvikIO where it is installed. Each of them begins
 with a file that is not open, because mapping the pages of a file is a part of reading it; only the row of a map whose
-pages are in place does without, and shows what the memory gives. Then the backends sum Parquet,
-Zarr, CSV, a `.npy` file that is not in the page cache and one of a web server, beside what the libraries of the
-formats, `dd` and bare sockets take to read them. A figure is GB/s of the file in the best of several runs, because it
-shows what the machine can do; all take turns on the same file. The speed of the bus is that of one copy from pinned
-memory. `--out` writes the figures with their provenance as JSON.
+pages are in place does without, and shows what the memory gives. Then the backends sum Parquet, Zarr, CSV, a folder of
+`.npy` files, one that is not in the page cache and one of a web server, beside what the libraries of the formats, `dd`
+and bare sockets take to read them. A figure is GB/s of the file in the best of several runs, because it shows what the
+machine can do; all take turns on the same file. The speed of the bus is that of one copy from pinned memory. `--out`
+writes the figures with their provenance as JSON.
 """
 
 import argparse

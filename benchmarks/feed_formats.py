@@ -1,5 +1,5 @@
-"""The files and the peers of `benchmarks.feed` that are no `.npy` in the page cache: formats that are decoded, a cold
-file, a file of a web server, and an object of a bucket.
+"""The files and the peers of `benchmarks.feed` that are no `.npy` in the page cache: formats that are decoded, a
+folder of files, a cold file, a file of a web server, and an object of a bucket.
 
 Each file is reduced by every slot in turns with the way that its own library reads it, which is what a ratio is to.
 """
@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ import zarr
 from benchmarks import places
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.array import ArrayFileSource
+from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.backend import Backend
@@ -33,6 +35,9 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.places.place import Places
 
 Way = Callable[[], object]
+
+_FILES = 64
+"""Files of a folder that is one array."""
 
 _STORED_BYTES = 1 << 26
 """The elements of an object of moto's S3 server, which is made for tests, and is slow."""
@@ -76,6 +81,14 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
     ours = _ours(TableSource(type="table", path=text.name, column="x"), here, slots)
     yield Case("CSV, 1 of 2 columns", text.stat().st_size, ways | ours, "pyarrow.csv.read_csv")
     text.unlink()
+    folder_of_files = folder / "many"
+    folder_of_files.mkdir()
+    for number, part in enumerate(np.array_split(numbers, _FILES)):
+        np.save(folder_of_files / f"{number}.npy", part)
+    ways = {"numpy.load by threads, max": partial(_loaded, folder_of_files)}
+    ours = _ours(FilesSource(type="files", glob="many/*.npy"), here, slots)
+    yield Case(f"{_FILES} .npy files", nbytes, ways | ours, "numpy.load by threads, max")
+    shutil.rmtree(folder_of_files)
     np.save(folder / "x.npy", numbers)
     del numbers
     with _cold(folder / "x.npy") as (forget, direct):
@@ -97,7 +110,7 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
 
 
 def _ours(
-    source: TableSource | ArrayFileSource | PathSource, folders: Folders, slots: Mapping[str, Backend]
+    source: TableSource | ArrayFileSource | PathSource | FilesSource, folders: Folders, slots: Mapping[str, Backend]
 ) -> dict[str, Way]:
     """How each slot adds up a source, which is opened anew each time."""
 
@@ -118,6 +131,11 @@ def _pandas(path: Path) -> object:
 def _zarr(path: Path) -> object:
     with zarr.config.set({"threading.max_workers": usable_cores()}):
         return zarr.open_array(path, mode="r")[:]
+
+
+def _loaded(folder: Path) -> object:
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        return max(pool.map(lambda path: float(np.load(path).max()), folder.iterdir()))
 
 
 def _csv(path: Path) -> object:
