@@ -1,6 +1,7 @@
 """The digest behind a writer: right wherever it stands, and a writer that runs ahead waits, but not for ever."""
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,3 +62,21 @@ def test_a_digest_that_takes_long_does_not_stop_the_writer(gated: tuple[Followin
     following.advance(SIZE)
     gate.opened.set()
     assert following.hexdigest() == hashlib.sha256(bytes(SIZE)).hexdigest()
+
+
+def test_a_growing_file_is_flushed_on_its_way_and_whole_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents, step = os.urandom(12_000_001), 1_000_000
+    path, flushed = tmp_path / "a", list[int]()
+    path.write_bytes(contents)
+    monkeypatch.setattr(digest, "_FLUSH_EVERY", 5 * step)
+    with path.open("r+b") as file:
+        following = FollowingDigest(file.fileno())
+        monkeypatch.setattr("os.fdatasync", lambda _: flushed.append(following._end))
+        for end in range(step, len(contents), step):
+            following.advance(end)
+            until(lambda: len(flushed) == end // (5 * step))  # noqa: B023 (called within the round)
+        following.advance(len(contents))
+        assert following.hexdigest() == hashlib.sha256(contents).hexdigest()
+    assert flushed == [5 * step, 10 * step, len(contents)]
