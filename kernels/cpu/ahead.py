@@ -6,6 +6,8 @@ seconds to compile, and milliseconds to load from the cache.
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -36,6 +38,18 @@ def compile_all(backend: Backend) -> int:
     return done
 
 
+def give_way() -> None:
+    """Let this process have only what all other processes leave of the processor.
+
+    Linux may share a processor among sessions first: then the priority of a process counts within its session alone,
+    and that of a session counts beside the others. The process therefore becomes a session of its own.
+    """
+    os.nice(_LOWEST)
+    with suppress(OSError):  # the process leads a session already, or the system does not share by sessions
+        os.setsid()
+        Path("/proc/self/autogroup").write_text(str(_LOWEST))
+
+
 def _reductions() -> Iterator[tuple[str, Source, Source | None]]:
     elements = [ArraySource(np.ones(1, dtype=np.int8).astype(row.numpy)) for row in DTYPES.values()]
     for op in OPS.values():
@@ -56,7 +70,7 @@ def main() -> int:
     from warpfold.kernels.lifeline import end_with
 
     end_with(int(sys.argv[1]))
-    os.nice(_LOWEST)  # before any import that compiles
+    give_way()  # before any import that compiles
     compile_all(CpuBackend())
     return 0
 

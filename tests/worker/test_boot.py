@@ -186,6 +186,10 @@ def test_compiling_ahead_has_the_lowest_priority_stands_still_while_a_job_runs_a
     assert ahead.pid is not None
     process = psutil.Process(ahead.pid)
     until(lambda: process.nice() == 19)
+    session = Path(f"/proc/{ahead.pid}/autogroup")
+    if session.exists():  # the system shares the processor among sessions
+        until(lambda: session.read_text().endswith(" nice 19\n"))
+        assert session.read_text() != Path("/proc/self/autogroup").read_text()
     with ahead.paused():
         until(lambda: process.status() == psutil.STATUS_STOPPED)
     until(lambda: process.status() != psutil.STATUS_STOPPED)
