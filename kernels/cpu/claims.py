@@ -1,5 +1,5 @@
 """Long arrays of floats that lie in memory or in a file as kernels read them: threads claim pieces of them in machine
-code (`windows/claimed.py`).
+code (`windows/claimed.py`), and `stream_claims` folds them on all cores.
 
 A thread that asks Python for its next piece holds the interpreter's lock for some microseconds, and all that wait for
 the lock are woken one after another: 16 threads were handed a piece every 0.18 ms, whatever its size.
@@ -7,12 +7,17 @@ the lock are woken one after another: 16 threads were handed a piece every 0.18 
 
 import os
 import sys
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.stream import REPORT_S, Folding, Streamed
 from warpfold.kernels.dtypes import Kind
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sequential import Elements, SequentialSource
@@ -24,6 +29,9 @@ LEAST_BYTES = 1 << 22
 MOST_BYTES = 1 << 23
 """The most bytes that a thread takes at a time of a map or of memory. When the pages of a map are forgotten, all
 processors that know them are interrupted, so that pieces of long files are not small."""
+
+_SHARE_BYTES = 1 << 21
+"""A thread that has fewer bytes to add takes longer to start."""
 
 _LEAST_PIECE_BYTES = 1 << 18
 _PIECES_A_THREAD = 16
@@ -146,3 +154,45 @@ def _aligned(words: int) -> NDArray[np.int64]:
     room = np.zeros((words + 1) * _LINE, np.int64)
     skipped = -room.ctypes.data % 64 // 8
     return room[skipped : skipped + words * _LINE]
+
+
+class ClaimingFold(Folding, Protocol):
+    """A fold that takes pieces by itself."""
+
+    def add_claimed(self, claims: Claims, /) -> None: ...
+
+
+F = TypeVar("F", bound=ClaimingFold)
+
+
+def stream_claims(claims: Claims, make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
+    """Fold all elements; `make` gives an empty fold for each thread. The calling thread reports progress, and always at
+    the end; an error of `progress` stops the work. Raises InvalidInput where the file cannot be read."""
+    began = time.perf_counter()
+    threads = max(1, min(usable_cores(), claims.nbytes // _SHARE_BYTES))
+    folds = [make() for _ in range(threads)]
+    _run(claims, folds, progress)
+    claims.check()
+    whole = folds[0]
+    for other in folds[1:]:
+        whole.merge(other)
+    if progress is not None:
+        progress(claims.count, claims.count)
+    wall_ms = (time.perf_counter() - began) * 1e3
+    read_s, add_s = claims.seconds()
+    load_ms = wall_ms * read_s / (read_s + add_s) if read_s + add_s else 0.0
+    stages = Stages(read_s=read_s / threads if claims.in_file else None, reduce_s=add_s / threads)
+    return Streamed(whole, load_ms, wall_ms - load_ms, stages)
+
+
+def _run(claims: Claims, folds: Sequence[F], progress: Progress | None) -> None:
+    with ThreadPoolExecutor(len(folds), thread_name_prefix="reduce") as pool:
+        running = [pool.submit(fold.add_claimed, claims) for fold in folds]
+        try:
+            while wait(running, timeout=REPORT_S).not_done:
+                if progress is not None:
+                    progress(claims.done, claims.count)
+        finally:
+            claims.stop()  # `progress` raised an error, and leaving the pool waits for the pieces in hand
+    for job in running:
+        job.result()

@@ -9,8 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.cpu.claiming import stream_claims
-from warpfold.kernels.cpu.claims import claims_on
+from warpfold.kernels.cpu.claims import claims_on, stream_claims
 from warpfold.kernels.cpu.folds import extremes, integers, sums
 from warpfold.kernels.cpu.folds.fold import Fold, StartFold
 from warpfold.kernels.cpu.folds.sums import DotFold, SumFold

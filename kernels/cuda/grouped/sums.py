@@ -4,6 +4,7 @@ The shape chooses the kernels (`shapes.py`). What a launch leaves of a value in 
 is the part's, and the next launch adds those up by the same kernels.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,11 @@ from warpfold.kernels.cuda.grouped.shapes import (
     LEVELS_OF_PARTS,
     SHAPES,
     SPAN_BITS,
+    WIDE_BLOCKS,
+    WIDE_BYTES,
+    WIDE_PART,
+    WIDE_THREADS,
+    WORDS,
     GroupedShapes,
     RowsShape,
     SpanShape,
@@ -23,13 +29,14 @@ from warpfold.kernels.cuda.grouped.shapes import (
     lanes_of,
     later_kernel,
     pairs_kernel,
+    round_kernel,
     rows_kernel,
     short_columns_kernel,
     spans_kernel,
     stream_kernel,
     unit_of,
+    wide_kernel,
 )
-from warpfold.kernels.cuda.grouped.wide import WideSums
 from warpfold.kernels.dtypes import DTYPES, DType
 
 _FLOAT64 = DTYPES["float64"]
@@ -44,6 +51,46 @@ _AT_ONCE = 1 << 15
 
 MARKS = {"float32": (np.uint32, 0x7FC66D6B), "float64": (np.uint64, 0x7FF86D61726B6564)}
 """The bits of a value that is not there yet (include/grouped_window.cuh)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WideSums:
+    """Sums or means of values of a layout of `array` that no window holds or that are too long for a warp.
+
+    Blocks add up each as a whole array, by `wide_sums` and `round_totals` of `../sources/grouped.cu`. The results go to
+    `values`, and how many NaNs were left out of each to `omitted` unless that is None; both are CuPy arrays with a
+    place for each value of the layout.
+    """
+
+    gpu: Gpu
+    array: Any
+    layout: Layout
+    dtype: DType
+    values: Any
+    omitted: Any
+    mean: bool
+
+    def add(self, listed: Any) -> None:
+        """Start the launches for the values that are `listed`, a CuPy array of at least one int64."""
+        import cupy
+
+        size, members = int(listed.size), self.layout.members
+        totals = cupy.zeros(size * WORDS, dtype=np.uint64)
+        room = self.gpu.multiprocessors * WIDE_BLOCKS[self.dtype.name]
+        parts = max(1, min(-(-self.layout.longest // WIDE_PART), room // size))
+        self._run(
+            wide_kernel(self.dtype), size * parts, WIDE_THREADS,
+            (self.array, *members, listed, np.uint32(parts), totals), WIDE_THREADS * WIDE_BYTES[self.dtype.name],
+        )  # fmt: skip
+        omitted = np.uint64(0) if self.omitted is None else self.omitted
+        flags = (np.uint32(self.mean), np.uint32(self.omitted is not None))
+        self._run(
+            round_kernel(self.dtype), -(-size // 64), 64,
+            (totals, np.uint64(size), *members, listed, self.values, omitted, *flags),
+        )  # fmt: skip
+
+    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
+        self.gpu.kernel(unit_of(name), name)(grid, block, args, shared)
 
 
 class GroupedSums:
