@@ -137,7 +137,7 @@ class _Streamed:
     def __init__(self, source: KeyedSource, most: int) -> None:
         self._source, self._most = source, most
         self._parts = source.begin()
-        self._turn = Lock()  # whoever has it reads
+        self._turn = Lock()  # the thread that holds it reads
         self._taken, self._reading, self._stopped = 0, -1, False
 
     def take(self) -> Share | None:

@@ -1,4 +1,4 @@
-"""Which arrays are claimed piece by piece, and what reading of their files tells."""
+"""Arrays that threads claim piece by piece, and errors of reading their files."""
 
 import os
 import threading
