@@ -24,6 +24,13 @@ SPEC = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1
 
 
 @pytest.fixture
+def stop() -> Iterator[Stop]:
+    stop = Stop()
+    yield stop
+    stop.close()
+
+
+@pytest.fixture
 def slot(backend: CudaBackend, stop: Stop) -> Iterator[Slot]:
     """The slot of the first GPU, which `backend` has found there, with a spare child that stands by."""
     opener = partial(open_kernels, "cuda:0", "here:cuda:0", Folders((), Path()))
