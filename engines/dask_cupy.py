@@ -1,8 +1,7 @@
 """Chunks of Dask arrays that are CuPy arrays: each is added up on the GPU that it lies on.
 
 The exact sum of a whole chunk stays on the GPU until it is merged with others, and the task does not wait for it. Exact
-sums of many values come to the host, where they are trimmed to a few digits each. `warpfold.engines.dask` takes such
-chunks where Dask's configuration says so (`warpfold.cupy-chunks`): no GPU has run this yet.
+sums of many values come to the host, where they are trimmed to a few digits each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +49,8 @@ def on_gpu(values: NDArray[Any]) -> Any:
     """The values as a CuPy array."""
     import cupy
 
-    return cupy.asarray(values)
+    # CuPy fills an array of no dimensions, and clears it where its value equals 0: −0 would become 0.
+    return cupy.asarray(values.reshape(-1)).reshape(values.shape)
 
 
 def whole_values(chunk: Any, axes: tuple[int, ...], op: str, ddof: int, result: "np.dtype[Any]") -> Any:

@@ -43,8 +43,18 @@ class Kernel:
         from cupy.cuda import driver
 
         with cuda_errors(self.name):
+            bind_context()
             self.allow(shared)
             return int(driver.occupancyMaxActiveBlocksPerMultiprocessor(self.function.kernel.ptr, block, shared))
+
+
+def bind_context() -> None:
+    """Make the context of CuPy's current device current for the driver. A thread that has not called CUDA's runtime has
+    none, and the driver's own calls need one."""
+    from cupy.cuda import driver, runtime
+
+    if not driver.ctxGetCurrent():
+        runtime.free(0)  # the cheapest call that makes the context of the device current
 
 
 class Gpu:
