@@ -1,8 +1,7 @@
 """Dask on a GPU: `python -m benchmarks.dask_cuda`.
 
 `warpfold.dask` of chunks that are CuPy arrays beside `dask.array` of the same chunks; and the slot `dask`, whose one
-worker has the GPU, beside the GPU's own slot. Both take turns, and the wall-clock time is the median of the rounds. No
-GPU has run this yet.
+worker has the GPU, beside the GPU's own slot. Both take turns, and the wall-clock time is the median of the rounds.
 """
 
 import argparse
@@ -11,8 +10,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-
-import dask
 
 from benchmarks.dask import FOLDERS, lease, seconds
 from warpfold.worker.dask.options import ClusterOptions
@@ -94,9 +91,7 @@ def main() -> None:
     parser.add_argument("--elements", type=int, default=1 << 36, help="how many elements the slot generates")
     parser.add_argument("--partitions", type=int, nargs="*", default=[16], help="into how many parts it cuts them")
     arguments = parser.parse_args()
-    configuration: Any = dask.config  # its functions have no types
-    with configuration.set({"warpfold.cupy-chunks": True}):
-        of_chunks(arguments.rounds)
+    of_chunks(arguments.rounds)
     for partitions in arguments.partitions:
         of_a_slot(arguments.elements, partitions, arguments.rounds)
 

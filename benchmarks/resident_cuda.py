@@ -110,13 +110,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="write the rows to this JSON file")
     parser.add_argument("--sizes", type=int, default=6, help="how many sizes, from 1,000 elements on")
-    parser.add_argument("--packed", action="store_true", help="pack arguments in place and launch past CuPy")
     args = parser.parse_args()
     import torch
-
-    from warpfold.engines.cupy import reducer
-
-    reducer(0).packs = args.packed
 
     rows: list[Row] = []
     print(f"{'dtype':9}{'call':22}{'elements':>12}{'waited':>9}{'loop':>9}{'kernel':>9}{'kernel/loop':>12}{'torch':>9}")

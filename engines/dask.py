@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.array.utils import meta_from_array
@@ -170,10 +169,8 @@ def _of_whole_chunk(
 
 
 def _takes_cupy(x: da.Array) -> bool:
-    """Whether the chunks are CuPy arrays, and Dask's configuration has them reduced where they lie. No GPU has run that
-    yet, so that they are refused by default."""
-    named = type(x._meta).__module__.partition(".")[0]
-    return named == "cupy" and bool(dask.config.get("warpfold.cupy-chunks", False))
+    """Whether the chunks are CuPy arrays, which are reduced where they lie."""
+    return type(x._meta).__module__.partition(".")[0] == "cupy"
 
 
 def _check_numpy(array: Any) -> None:

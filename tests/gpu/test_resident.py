@@ -308,10 +308,10 @@ def test_a_value_is_not_overwritten_by_the_next_call(library: str) -> None:
     assert [row.tolist() for row in rows] == [[32.0 * k] * 32 for k in range(5)]
 
 
-def test_launches_with_packed_arguments_give_the_same_bits(gpu: Gpu) -> None:
+def test_a_thread_that_has_not_called_cuda_launches_with_the_same_bits(gpu: Gpu) -> None:
     import cupy
 
-    packed = ResidentReducer(gpu, packs=True)
+    reducer = ResidentReducer(gpu)
     stream = cupy.cuda.get_current_stream()
 
     def work(dtype: str) -> None:
@@ -323,15 +323,15 @@ def test_launches_with_packed_arguments_give_the_same_bits(gpu: Gpu) -> None:
                 arranged = Arrangement.of((96, 1000), (1000, 1), frozenset({1}))
                 assert arranged is not None
                 for name in REDUCED:
-                    packed.reduce(FINISHED_OPS[name], row, x.data.ptr, x.size, value.data.ptr, stream, 0, False)
+                    reducer.reduce(FINISHED_OPS[name], row, x.data.ptr, x.size, value.data.ptr, stream, 0, False)
                     assert float(value).hex() == expected(name, row, array).hex()
                     for _ in range(2):
                         values.fill(7)
                         address, out = x.data.ptr, values.data.ptr
-                        reduce_along(packed, name, row, address, arranged, out, stream, 0, captured=False)
+                        reduce_along(reducer, name, row, address, arranged, out, stream, 0, captured=False)
                         wanted = np.array([expected(name, row, part) for part in array.reshape(96, 1000)])
                         same(values.get(), wanted)
-                packed.dot(row, x.data.ptr, x.data.ptr, x.size, value.data.ptr, stream, captured=False)
+                reducer.dot(row, x.data.ptr, x.data.ptr, x.size, value.data.ptr, stream, captured=False)
                 assert float(value).hex() == expected("dot", row, array, array).hex()
 
     work("float32")

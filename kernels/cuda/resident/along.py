@@ -132,13 +132,13 @@ class _Recorder:
     """A GPU whose launches are noted: addresses within the array and within its values as what they are relative to."""
 
     def __init__(self, reducer: ResidentReducer, array: tuple[int, int], values: tuple[int, int]) -> None:
-        self._gpu, self._packs, self._array, self._values = reducer.gpu, reducer.packs, array, values
+        self._gpu, self._array, self._values = reducer.gpu, array, values
         self.multiprocessors = reducer.gpu.multiprocessors
         self.launches: list[tuple[Any, tuple[int], tuple[int], tuple[tuple[_Base | None, Any], ...], int]] = []
 
     def kernel(self, unit: Unit, name: str) -> Any:
         kernel = self._gpu.kernel(unit, name)
-        function = function_of(kernel, packs=self._packs)
+        function = function_of(kernel)
 
         def note(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
             kernel.allow(shared)

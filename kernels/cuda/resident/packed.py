@@ -1,7 +1,4 @@
-"""Kernels whose arguments are packed in place and go to the driver past CuPy, which makes an object of each argument.
-
-No GPU has run this yet, so that CuPy's own functions are the default (`ResidentReducer`).
-"""
+"""Kernels whose arguments are packed in place and go to the driver past CuPy, which makes an object of each one."""
 
 import ctypes
 import threading
@@ -10,7 +7,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from warpfold.kernels.cuda.gpu.launch import Kernel
+from warpfold.kernels.cuda.gpu.launch import Kernel, bind_context
 
 _MOST_ARGUMENTS = 32
 
@@ -47,18 +44,11 @@ class PackedFunction:
         self._launch(self._pointer, grid[0], 1, 1, block[0], 1, 1, shared, stream.ptr, room.table, 0)
 
 
-def function_of(kernel: Kernel, *, packs: bool) -> Any:
-    """The function that starts a kernel: CuPy's, or one that packs the arguments itself."""
-    function = kernel.function.kernel
-    if not packs:
-        return function
-    from cupy.cuda import driver, runtime
+def function_of(kernel: Kernel) -> PackedFunction:
+    """The function that starts a kernel."""
+    from cupy.cuda import driver
 
-    def begin() -> None:
-        if not driver.ctxGetCurrent():
-            runtime.free(0)  # the cheapest call that makes the context of the device current
-
-    return PackedFunction(function.ptr, driver.launchKernel, begin)
+    return PackedFunction(kernel.function.kernel.ptr, driver.launchKernel, bind_context)
 
 
 @lru_cache(maxsize=_MOST_ARGUMENTS)

@@ -50,12 +50,12 @@ class Launch:
     lanes: int
 
     @classmethod
-    def of(cls, gpu: Gpu, name: str, shape: LaunchShape, itemsize: int, *, packs: bool) -> "Launch":
+    def of(cls, gpu: Gpu, name: str, shape: LaunchShape, itemsize: int) -> "Launch":
         """The kernel of that C++ name."""
         kernel, shared = gpu.kernel(unit_of(name), name), shape.threads * shape.shared
         resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
         tile = shape.threads * shape.flight
-        return cls(function_of(kernel, packs=packs), resident, (shape.threads,), shared, tile, VECTOR_BYTES // itemsize)
+        return cls(function_of(kernel), resident, (shape.threads,), shared, tile, VECTOR_BYTES // itemsize)
 
     def whole(self, address: int, count: int) -> tuple[int]:
         """The grid for a whole array: as many blocks as it has tiles, and at most as many as run at a time."""
@@ -86,11 +86,11 @@ class ResidentReducer:
 
     Addresses are those of memory on the GPU; a `stream` has its address as `ptr`. A launch that is `captured` into a
     graph gets memory of its own from CuPy's current allocator. It must last as long as the graph, which may run on any
-    stream. With `packs` launches go past CuPy (`packed.py`).
+    stream.
     """
 
-    def __init__(self, gpu: Gpu, *, packs: bool = False) -> None:
-        self.gpu, self.packs = gpu, packs
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
         self._launches: dict[tuple[str, SumKind, bool], Launch] = {}
         self._words: dict[tuple[int, int, bool], Any] = {}
 
@@ -101,7 +101,7 @@ class ResidentReducer:
             limit = self.gpu.shared_per_block
             shape = each_shape(dtype, kind) if each else whole_shape(dtype, kind, limit)
             name = each_kernel(dtype, kind) if each else whole_kernel(dtype, kind, limit)
-            launch = Launch.of(self.gpu, name, shape, dtype.itemsize, packs=self.packs)
+            launch = Launch.of(self.gpu, name, shape, dtype.itemsize)
             self._launches[dtype.name, kind, each] = launch
         return launch
 
