@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.catalog import check_states_of_many, finished_on_gpu, grouped_backends, refused_on_gpu
+from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
@@ -44,7 +44,7 @@ StatesField = Annotated[
     Field(
         exclude_if=lambda states: not states,
         description="Whether the exact state of each value is stored, too, in a table that `/v1/states/merge` takes. "
-        "Ops that add nothing up have none. Along axes and by segments CPU slots alone give them.",
+        "Ops that add nothing up have none.",
     ),
 ]
 
@@ -158,12 +158,11 @@ def serves_a_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None, made:
     return shape is not None and len(grouping.runs(shape)) <= 2
 
 
-def check_states_of(op: Op, grouping: Grouping | None, backend: str) -> None:
+def check_states_of(op: Op, grouping: Grouping | None) -> None:
     """Raise InvalidInput naming "states" unless exact states of the values can be made."""
     if grouping is None:
         raise InvalidInput("needs an axis or segments: a single value has its `state` in any case", "states")
     check_states(op)
-    check_states_of_many(backend)
 
 
 def backends_of_many(

@@ -2,7 +2,6 @@
 
 from functools import cache, lru_cache
 
-from warpfold.kernels.backend import GANG
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType, Kind
@@ -84,18 +83,6 @@ def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
     return (
         op.terms is Terms.VALUES and not op.magnitudes and (not dtype.is_float or dtype.name in ("float32", "float64"))
     )
-
-
-STATES_OF_MANY: tuple[str, ...] = ("cpu",)
-"""The backends that offer exact states of values along axes and by segments. A GPU would make them by
-`kernels/cuda/grouped/states.py`, and no GPU has run that yet: "cuda" may stand here once `tests/gpu/test_states.py` has
-passed on one."""
-
-
-def check_states_of_many(backend: str) -> None:
-    """Raise InvalidInput naming "states" where a backend, or "gang", offers no exact states of many values."""
-    if backend in ("cuda", GANG) and "cuda" not in STATES_OF_MANY:
-        raise InvalidInput("CPU slots alone give exact states of many values; give the backend cpu or auto", "states")
 
 
 def refused_on_gpu(op: Op, dtype: DType | None) -> str:

@@ -15,7 +15,7 @@ from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
 from warpfold.contract.kinds.spec import Task, moved_from
-from warpfold.contract.needs import DASK, GPU_FIRST
+from warpfold.contract.needs import DASK, GANG, GPU_FIRST
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.reduction_examples import REDUCE_EXAMPLE
@@ -100,7 +100,8 @@ class GroupbySpec(Task):
     backend: GroupsBackendName = Field(
         "auto",
         description="Backend of the slot. `auto` takes a GPU only for 16,777,216 and more rows whose integer keys and "
-        "columns are all made there. dask reduces partitions on the workers of a Dask cluster.",
+        "columns are all made there. gang shares the rows among all GPUs of a machine. dask reduces partitions on the "
+        "workers of a Dask cluster.",
     )
     states: StatesField = False
     fingerprint: FingerprintField = False
@@ -130,7 +131,7 @@ class GroupbySpec(Task):
                     raise InvalidInput(
                         "a null has no exact state: give states with null_policy omit or raise", f"{where}.null_policy"
                     )
-        if self.backend == "cuda":
+        if self.backend in ("cuda", GANG):
             check_on_gpu(self.aggregations)
         return self
 
@@ -212,7 +213,7 @@ class GroupbySpec(Task):
         return parts
 
     def small(self) -> bool:
-        if self.states or self.backend == DASK:
+        if self.states or self.backend in (GANG, DASK):
             return False
         counts = [source.known_count for _, source in self.sources()]
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)

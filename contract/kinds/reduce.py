@@ -35,7 +35,7 @@ from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
-from warpfold.kernels.catalog import STATES_OF_MANY, backends_for, refused_on_gpu, resolve_grouped, strategies
+from warpfold.kernels.catalog import backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
@@ -118,7 +118,7 @@ class ReduceSpec(Task):
         elif count:
             check_freedom(op, count, self.ddof)
         if self.states:
-            check_states_of(op, grouping, self.backend)
+            check_states_of(op, grouping)
             self._refuse_states_of_nulls()
         return self
 
@@ -181,7 +181,8 @@ class ReduceSpec(Task):
             dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
             names = backends_of_many(op, dtype, grouping, shape, made, on_gpus=self.backend in ("cuda", GANG))
-            return tuple(name for name in names if not self.states or name in STATES_OF_MANY)
+            # The host puts states together, so that a GPU gives them only where it is asked to.
+            return ("cpu",) if self.states and self.backend == "auto" else names
         known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)

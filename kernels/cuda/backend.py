@@ -12,7 +12,6 @@ import numpy as np
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.catalog import (
-    check_states_of_many,
     grouped_backends,
     refused_on_gpu,
     resolve,
@@ -177,7 +176,6 @@ class CudaBackend:
         row = op_named(op)
         if states:
             check_states(row)
-            check_states_of_many("cuda")
         refuse_meaning(source, "a reduction to many values", "source")
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)

@@ -69,8 +69,7 @@ def test_a_line_names_the_axis() -> None:
         ({"axis": [0, 2], "backend": "gang", "source": CUBE}, "axis", "axes that lie side by side"),
         ({"backend": "gang"}, "backend", "name an axis or segments, or give cuda"),
         ({"axis": 0, "backend": "gang", "op": "prod"}, "backend", "and not prod of int64 so far"),
-        ({"axis": 0, "backend": "cuda", "states": True}, "states", "CPU slots alone give exact states"),
-        ({"axis": 0, "backend": "gang", "states": True}, "states", "CPU slots alone give exact states"),
+        ({"axis": 0, "backend": "cuda", "op": "max", "states": True}, "states", "max"),
         ({"axis": 0, "strategy": "numpy"}, "strategy", "known: auto, exact"),
         ({"axis": 0, "segments": {"length": 2}}, "segments", "cannot be combined"),
         ({"keepdims": True}, "keepdims", "keepdims needs an axis"),
@@ -98,6 +97,13 @@ def test_a_gang_takes_an_axis_or_segments_where_it_is_named() -> None:
     for fields in ({"axis": 0}, {"segments": {"length": 3}}, {"axis": 1, "op": "var"}):
         asked = spec(**fields, source=floats, backend="gang")
         assert (asked.needs(), asked.small(), asked.ahead()) == ("gang", False, False)
+
+
+def test_a_gpu_gives_states_where_it_is_named() -> None:
+    made = {"type": "generate", "distribution": "normal", "dtype": "float32", "shape": [2**14, 2**14], "n": 2**28}
+    assert spec(axis=0, source=made, states=True).needs() == "cpu"
+    for backend in ("cuda", "gang"):
+        assert spec(axis=0, source=made, states=True, backend=backend).needs() == backend
 
 
 def test_a_gpu_is_chosen_where_it_is_named_or_many_elements_are_made_there() -> None:

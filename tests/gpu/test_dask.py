@@ -105,10 +105,12 @@ def test_a_dask_worker_reduces_on_its_gpu_and_leaves_to_its_cpu_what_the_gpu_ref
         made = run(cluster, {**whole, "backend": "dask", "partitions": 5})
         assert [each["backend"] for each in made["partitions"]["workers"]] == ["cuda"]
         assert made["state"] == run(alone, {**whole, "backend": "cpu"})["state"]
-        # A GPU gives no states of many values, so that parts of a column go to the worker's CPU.
-        along = {"op": "mean", "source": {**source, "shape": [1 << 18, 16]}, "axis": 0}
-        made = run(cluster, {**along, "backend": "dask", "partitions": 3})
-        assert [each["backend"] for each in made["partitions"]["workers"]] == ["cpu"]
-        assert made["values"] == run(alone, {**along, "backend": "cpu"})["values"]
+        column = {"op": "mean", "source": {**source, "shape": [1 << 18, 16]}, "axis": 0}
+        # A GPU reduces axes that lie side by side, so that other axes go to the worker's CPU.
+        apart = {"op": "mean", "source": {**source, "shape": [1 << 14, 16, 16]}, "axis": [0, 2]}
+        for along, backend in ((column, "cuda"), (apart, "cpu")):
+            made = run(cluster, {**along, "backend": "dask", "partitions": 3})
+            assert [each["backend"] for each in made["partitions"]["workers"]] == [backend]
+            assert made["values"] == run(alone, {**along, "backend": "cpu"})["values"]
     finally:
         cluster.close()

@@ -1,12 +1,17 @@
 """Groups by key on all GPUs together: the table of one GPU, and of a CPU."""
 
+import json
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.support.gpu.adversarial import adversarial
+from warpfold.app.jobs.attempt import Lease, Success
+from warpfold.contract.folders import ArtefactFolder, Folders
 from warpfold.kernels.catalog import keyed_backends
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
@@ -18,6 +23,7 @@ from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keye
 from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy, NullPolicy, op_named
 from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.worker.execute import Kernels
 
 ROWS = 270_009  # more than two parts of rows that are read
 
@@ -115,3 +121,34 @@ def test_what_is_wrong_is_refused_as_by_one_gpu(gang: Gang, backend: CudaBackend
     few = GroupPlan((Aggregation(op_named("sum"), 0, "x"),), max_groups=ROWS - 1)
     with pytest.raises(InvalidInput, match=f"more than {ROWS - 1:,} groups: {ROWS:,} were reached"):
         gang.group_by(source, few)
+
+
+@pytest.mark.parametrize("slot", ["cuda:0", "gang"])
+def test_jobs_on_the_slots_of_gpus_have_the_results_of_a_cpu(slot: str, tmp_path: Path) -> None:
+    if slot == "gang" and len(visible_devices()) < 2:
+        pytest.skip("a gang has several GPUs, and there is one")
+    folders = Folders((), tmp_path, artefacts=ArtefactFolder(tmp_path / "artefacts", 1 << 26, 0))
+    made = {"type": "generate", "distribution": "normal", "n": 1 << 18, "dtype": "float32", "seed": 3}
+    keys = {"type": "generate", "distribution": "modulo", "n": 1 << 18, "dtype": "int32"}
+    groups = {"kind": "groupby", "by": [{"source": keys}], "aggregations": [{"op": "mean", "source": made}]}
+    along = {"kind": "reduce", "op": "mean", "source": {**made, "shape": [1 << 9, 1 << 9]}, "axis": 0}
+    slots = {name: Kernels(name, f"here:{name}", folders) for name in (slot, "cpu")}
+    try:
+        for spec, table in ((groups, ("keys", "columns", "sizes")), (along, ("values", "counts"))):
+            for states in (False, True):
+                results: list[dict[str, Any]] = []
+                for name, kernels in slots.items():
+                    text = json.dumps({**spec, "states": states, "backend": name.partition(":")[0]})
+                    job = Lease(job_id=uuid4(), attempt=1, token=uuid4(), timeout_s=600.0, queued_ms=0.0, spec=text)
+                    outcome = kernels.run(job, lambda news: None)
+                    assert isinstance(outcome, Success), outcome
+                    results.append(dict(outcome.result))
+                first, second = results
+                assert [first[name] for name in table] == [second[name] for name in table]
+                assert (first["backend"], second["backend"]) == ("cuda", "cpu")
+                if states:
+                    hashes = [[part["sha256"] for part in each["artefact"]["parts"]] for each in results]
+                    assert hashes[0] == hashes[1]
+    finally:
+        for kernels in slots.values():
+            kernels.close()

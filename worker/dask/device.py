@@ -43,7 +43,7 @@ class WorkerDevice:
         return work(beside), beside
 
 
-_OF_A_GPU = ("axis", "states", "backend")
+_OF_A_GPU = ("axis", "backend")
 """The fields by which a GPU refuses what a CPU may do."""
 
 

@@ -5,8 +5,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from warpfold.kernels.backend import GANG, Backend, Device, GroupedReduction, Progress, Reduction
-from warpfold.kernels.catalog import check_states_of_many, grouped_backends, refused_on_gpu, resolve_grouped
+from warpfold.kernels.backend import Backend, Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.catalog import grouped_backends, refused_on_gpu, resolve_grouped
 from warpfold.kernels.cpu.keyed.shares import group_shares
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.exact import MOST_GPUS
@@ -101,7 +101,6 @@ class Gang:
         row = op_named(op)
         if states:
             check_states(row)
-            check_states_of_many(GANG)
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):

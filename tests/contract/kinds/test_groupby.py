@@ -53,6 +53,15 @@ def test_a_gpu_takes_what_it_computes_and_unasked_only_many_rows_that_it_makes()
     assert of(1 << 24, states=True).needs() == "cpu"
 
 
+def test_a_gang_takes_groups_where_it_is_named() -> None:
+    whole = {"source": VALUES, "op": "sum"}
+    made = spec(by=[{"source": WORDS}], aggregations=[whole], backend="gang")
+    assert (made.needs(), made.small()) == ("gang", False)
+    numbers = {"type": "values", "values": [1, 2], "dtype": "int64"}
+    with pytest.raises(ValidationError, match="by key a GPU computes all ops but prod"):
+        spec(by=[{"source": WORDS}], aggregations=[{"source": numbers, "op": "prod"}], backend="gang")
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

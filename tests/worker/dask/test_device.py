@@ -49,7 +49,7 @@ def test_what_a_gpu_refuses_is_done_by_the_cpu_of_its_worker() -> None:
 
         return of
 
-    for field in ("states", "backend", "axis"):
+    for field in ("backend", "axis"):
         made, beside = WorkerDevice(gpu).run(work(field))
         assert (made, beside.device.backend) == ("done", "cpu")
     with pytest.raises(InvalidInput, match="a GPU does not do that"):
