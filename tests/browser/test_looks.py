@@ -90,6 +90,16 @@ def test_a_chart_on_a_phone_is_as_readable_as_anywhere(visit: Visiting, jobs: Ma
     assert heights[1] == pytest.approx(heights[0], rel=0.1)
 
 
+def test_a_chart_that_is_not_drawn_anew_yet_shrinks_with_its_page(visit: Visiting, jobs: Mapping[str, str]) -> None:
+    page = visit(width=1280).page
+    page.goto(f"/jobs/{jobs['benchmark']}")
+    expect(page.locator("[data-drawn] svg").first).to_be_attached()
+    page.evaluate("addEventListener('resize', event => event.stopImmediatePropagation(), true)")
+    page.set_viewport_size({"width": 375, "height": 800})
+    for picture in page.locator(".picture").all():
+        assert picture.evaluate("element => element.scrollWidth - element.clientWidth") <= 0
+
+
 def test_a_report_fits_on_paper(visit: Visiting, dashboard: Dashboard) -> None:
     a4 = 680  # 180 mm between the margins
     visited = visit(width=a4)
