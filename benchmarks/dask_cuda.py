@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import dask
+
 from benchmarks.dask import FOLDERS, lease, seconds
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.execute import Kernels
@@ -91,7 +93,9 @@ def main() -> None:
     parser.add_argument("--elements", type=int, default=1 << 36, help="how many elements the slot generates")
     parser.add_argument("--partitions", type=int, nargs="*", default=[16], help="into how many parts it cuts them")
     arguments = parser.parse_args()
-    of_chunks(arguments.rounds)
+    configuration: Any = dask.config  # its functions have no types
+    with configuration.set({"warpfold.cupy-chunks": True}):
+        of_chunks(arguments.rounds)
     for partitions in arguments.partitions:
         of_a_slot(arguments.elements, partitions, arguments.rounds)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from dask.array.utils import meta_from_array
@@ -169,8 +170,10 @@ def _of_whole_chunk(
 
 
 def _takes_cupy(x: da.Array) -> bool:
-    """Whether the chunks are CuPy arrays, which are reduced where they lie."""
-    return type(x._meta).__module__.partition(".")[0] == "cupy"
+    """Whether the chunks are CuPy arrays, and Dask's configuration has them reduced where they lie. They are refused by
+    default, because a run of `benchmarks.dask_cuda` on an H200 did not end within its minute."""
+    named = type(x._meta).__module__.partition(".")[0]
+    return named == "cupy" and bool(dask.config.get("warpfold.cupy-chunks", False))
 
 
 def _check_numpy(array: Any) -> None:

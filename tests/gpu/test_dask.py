@@ -18,6 +18,16 @@ da = pytest.importorskip("dask.array")
 OPS = ("sum", "mean", "var", "std", "sum_squares", "norm1", "norm2")
 
 
+@pytest.fixture
+def taken() -> Iterator[None]:
+    """Chunks that are CuPy arrays are reduced where they lie."""
+    import dask
+
+    config: Any = dask.config  # its functions have no types
+    with config.set({"warpfold.cupy-chunks": True}):
+        yield
+
+
 def same(values: Any, wanted: Any) -> None:
     """A CuPy array and a NumPy array have one shape, one dtype and the same bits; NaNs are alike."""
     import cupy
@@ -32,7 +42,7 @@ def computed(lazy: Any, scheduler: str = "synchronous") -> Any:
     return lazy.compute(scheduler=scheduler)
 
 
-@pytest.mark.usefixtures("gpu")
+@pytest.mark.usefixtures("gpu", "taken")
 @pytest.mark.parametrize("data", ADVERSARIAL)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_chunks_of_cupy_have_the_bits_of_chunks_of_numpy(dtype: str, data: str) -> None:
@@ -55,7 +65,7 @@ def test_chunks_of_cupy_have_the_bits_of_chunks_of_numpy(dtype: str, data: str) 
         same(computed(lazy), np.asarray(computed(wanted)))
 
 
-@pytest.mark.usefixtures("gpu")
+@pytest.mark.usefixtures("gpu", "taken")
 def test_chunks_of_integers_and_of_other_layouts_are_added_up_too() -> None:
     import cupy
 

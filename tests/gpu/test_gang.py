@@ -123,6 +123,7 @@ def test_what_is_wrong_is_refused_as_by_one_gpu(gang: Gang, backend: CudaBackend
         gang.group_by(source, few)
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("slot", ["cuda:0", "gang"])
 def test_jobs_on_the_slots_of_gpus_have_the_results_of_a_cpu(slot: str, tmp_path: Path) -> None:
     if slot == "gang" and len(visible_devices()) < 2:
