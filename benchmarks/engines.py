@@ -137,7 +137,7 @@ ENGINES: dict[str, Callable[[pa.Table, int], dict[str, Run]]] = {
 
 
 def sums_of(made: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The sums in the order of their keys, of whatever an engine answers."""
+    """The sums of an engine's answer, in the order of their keys."""
     if isinstance(made, float | np.floating):
         return np.array([made])
     if isinstance(made, pd.Series):

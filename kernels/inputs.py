@@ -122,7 +122,7 @@ def _stamp(file: LocalFile) -> tuple[Any, ...] | None:
     try:
         with file.begin() as opened:
             return stamp_of(opened)
-    except (OSError, InvalidInput):  # whoever reduces it says so
+    except (OSError, InvalidInput):  # the reduction says so
         return None
 
 

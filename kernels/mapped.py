@@ -1,8 +1,8 @@
 """Files in memory: their pages are brought in before they are read, and a file that is cut meanwhile ends nothing.
 
-Whoever touches a mapped page behind the end of its file gets SIGBUS, which ends a process. `populate` has the kernel
-bring pages in, which fails with an error instead; it is also the part of reading that takes time. What is cut between
-that and the reading is met by `survive_cuts`: its handler puts zeros in the place of what is gone. Whoever read the
+A process that touches a mapped page behind the end of its file gets SIGBUS, which ends it. `populate` has the kernel
+bring pages in, which fails with an error instead; it is also the part of reading that takes time. A cut
+after that is met by `survive_cuts`: its handler puts zeros in the place of the missing pages. The reader of the
 file asks afterwards whether it is still what it was (`kernels.source.unchanged`).
 """
 
@@ -32,7 +32,7 @@ def populate(array: NDArray[Any]) -> None:
 
 def forget(array: NDArray[Any]) -> None:
     """Take the pages of a mapped, contiguous array from this process, so that a large file does not count as its
-    memory. Whoever touches them gets them again."""
+    memory. The next touch brings them back."""
     _advise(array, _MADV_DONTNEED)
 
 

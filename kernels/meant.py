@@ -1,6 +1,6 @@
 """Reductions of sources whose integers stand for something else: the integers are reduced, then the value is made.
 
-Whatever reads the elements of a source, and is not here, takes them for values: it refuses a source with a meaning.
+Code elsewhere that reads the elements of a source takes them for values: it refuses a source with a meaning.
 """
 
 from dataclasses import replace

@@ -211,7 +211,7 @@ def _dtype(descr: str) -> "np.dtype[Any]":
         raise _broken(f"its dtype has a name of {len(descr)} characters")
     try:
         return FLOAT8["e5m2"] if descr.lstrip("<>|=") == "f1" else np.dtype(descr)
-    except Exception:  # whatever a hostile name makes NumPy raise
+    except Exception:  # NumPy may raise anything for a hostile name
         raise _broken(f"{descr!r} names no dtype") from None
 
 

@@ -1,7 +1,7 @@
 """Nulls that propagate: a value of elements with a null among them is null, as in SQL's arithmetic and unlike its sums.
 
 A source that keeps its nulls has zeros in their places, so that every element is where it was, and its `nulls` tell
-which places these are. Whoever reduces such a source replaces the values that have a null.
+which places these are. A reduction of such a source replaces the values that have a null.
 """
 
 from collections.abc import Callable, Iterator, Sequence

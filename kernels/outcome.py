@@ -1,4 +1,4 @@
-"""Outcomes: what becomes of a point of a study, whatever it studies."""
+"""Outcomes: how a point of a study ended, in all kinds of studies."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Sources in sections: what can be decoded by several threads at once, given in order to whoever needs the order."""
+"""Sources in sections: several threads decode them at once, and readers that need the order get it."""
 
 import time
 from collections import deque

@@ -113,7 +113,7 @@ class SequentialSource:
 
 
 Elements = Source | SequentialSource
-"""Whatever a reduction reads: by position, or in order."""
+"""A source of a reduction, which is read by position or in order."""
 
 _PIECE = 1 << 17
 

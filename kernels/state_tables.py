@@ -1,8 +1,8 @@
 """Tables of exact states: a row for each value or group with its keys and its states, so that shards can be added
 later.
 
-A table says in the metadata of its Arrow schema which columns are keys, which are states, and of what. Whoever reads it
-looks there alone, so that a table may have any other columns, too. `docs/exact-state.md` describes the format.
+A table says in the metadata of its Arrow schema which columns are keys, which are states, and of what. A reader looks
+there alone, so that a table may have any other columns, too. `docs/exact-state.md` describes the format.
 """
 
 import json

@@ -2,7 +2,7 @@
 service once, and each machine is a fork of it with namespaces of its own, and each process of the service a fork of the
 first process of its machine.
 
-Orders come through the Unix socket of that file number, as JSON. A machine ends with whoever gives it orders.
+Orders come through the Unix socket of that file number, as JSON. A machine ends with the process that gives it orders.
 """
 
 import ctypes

@@ -57,7 +57,7 @@ class Store:
 
     @property
     def observer_url(self) -> str:
-        """Postgres for whoever watches the drill: by a socket in the file system, which no cut of the wire reaches."""
+        """Postgres for those who watch the drill: by a socket in the file system, which no cut of the wire reaches."""
         return f"postgresql://postgres@/warpfold?host={quote(str(self.sockets), safe='/')}"
 
     @property

@@ -79,7 +79,7 @@ class _Pages:
                 return
             if first == needed:
                 continue
-            count, _ = self._runs.pop(first)  # whoever waits for it still gets it
+            count, _ = self._runs.pop(first)  # a reader that waits for it still gets it
             for page in range(first, first + count):
                 del self._run_of[page]
             self._held -= min((first + count) * PAGE_BYTES, self._remote.size) - first * PAGE_BYTES

@@ -14,7 +14,7 @@ class Method(StrEnum):
     """How each rank reduces its part, and what the ranks then add up."""
 
     EXACT = "exact"  # the exact state: 64-bit integers, whose sum is the same in any order
-    FLOAT = "float"  # single_pass on a GPU, numpy on a CPU: one float64 a rank, rounded in whatever order comes
+    FLOAT = "float"  # single_pass on a GPU, numpy on a CPU: one float64 a rank, rounded in the order of arrival
 
 
 class Mode(StrEnum):

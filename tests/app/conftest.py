@@ -3,7 +3,7 @@ import pytest
 
 @pytest.fixture
 def without_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for news of a job looks again when told, and not for minutes by themselves."""
+    """Requests that wait for news of a job look again at a notification, and not for minutes without one."""
     monkeypatch.setattr("warpfold.app.notifications.LOOK_AGAIN_S", 300.0)
 
 

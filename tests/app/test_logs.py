@@ -1,4 +1,4 @@
-"""Lines of the log: one JSON object each, whoever wrote them."""
+"""Lines of the log are one JSON object each, from every library."""
 
 import json
 import subprocess

@@ -30,7 +30,7 @@ def service(
 
 @pytest.fixture(autouse=True)
 def sent_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where clients of this test remember what they sent: not in the memory of whoever runs the test."""
+    """Where clients of this test remember what they sent: not in the memory of the user who runs the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
     return tmp_path / ".cache" / "warpfold" / "sent-files.json"
 

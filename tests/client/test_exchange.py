@@ -1,4 +1,4 @@
-"""How answers are read, whoever gives them."""
+"""How answers are read, from the service and from what stands before it."""
 
 import ssl
 from typing import Any

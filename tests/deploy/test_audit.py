@@ -48,7 +48,7 @@ def test_an_advisory_of_ours_is_named_with_what_mends_it(audit: ModuleType) -> N
         audit.VULNERABLE,
         ["a.lock: jinja2 2.10: PYSEC-1, fixed in 2.11"],
     )
-    # Whatever else is not known.
+    # Other dependencies are not known.
     assert audit.judge(None, {"a.lock": known, "b.lock": None})[0] == audit.VULNERABLE
 
 

@@ -1,4 +1,4 @@
-"""Whatever hands out batches of Arrow is reduced by key, batch by batch, to one and the same table."""
+"""Every source of Arrow batches is reduced by key, batch by batch, to one and the same table."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

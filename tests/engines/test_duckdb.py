@@ -1,4 +1,4 @@
-"""The aggregates of DuckDB have the values of rationals, whatever its threads and windows do with their states."""
+"""The aggregates of DuckDB have the values of rationals, however its threads and windows pass their states on."""
 
 from fractions import Fraction
 

@@ -72,7 +72,7 @@ class Shell:
         return Said(done.exit_code, done.stdout, done.stderr)
 
     def call(self, *words: str) -> None:
-        """The same with the standard output of this process, whatever that is now."""
+        """The same with the current standard output of this process."""
         columns = os.environ["COLUMNS"]
         with self._inside(), mock.patch.dict(os.environ, {"COLUMNS": columns}):
             build()(words, standalone_mode=False)

@@ -25,7 +25,7 @@ from tests.support.warm_children import Nursery, name, serve, warm_children
 
 _ROOT = Path(__file__).parents[2]
 _TURN = threading.Lock()
-"""Whoever looks at a process takes its exit code from a pipe, which has it once."""
+"""A look at a process takes its exit code from a pipe, which has it once."""
 
 
 class Fork:

@@ -63,7 +63,7 @@ def test_attempts_are_run_in_the_order_they_were_sent(
 def test_a_name_whose_message_is_lost_is_forgotten(
     consumer: Consumer, send: Callable[[int], UUID], redis: Redis
 ) -> None:
-    """Whoever looks first: the dispatcher, or the worker, which takes it out and finds nothing."""
+    """The dispatcher or the worker looks first; the worker takes the message out and finds no job."""
     for look in (lambda: AttemptQueues(redis).waiting(WORKER), consumer.take):
         redis.delete(f"rq:job:{rq_id(send(1), 1)}")
         assert not look()

@@ -206,7 +206,7 @@ class CpuPlacement:
         if mode is Mode.ONE_PROCESS or ranks == 1:
             return [partial(CpuRanks, range(ranks), ranks, algorithm, words, cache_size=self._cache_bytes)]
         context = get_context("spawn")
-        # A file without a name behind it: whatever becomes of the processes, nothing stays behind.
+        # The file behind it has no name, so that nothing stays behind however the processes end.
         shared = Shared(context.RawArray(ctypes.c_int64, ranks * words), context.Barrier(ranks))
         return [
             partial(CpuRanks, [rank], ranks, algorithm, words, shared, cache_size=self._cache_bytes)

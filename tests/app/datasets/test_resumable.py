@@ -1,4 +1,4 @@
-"""Uploads in parts: what has come stays, whatever cut it, and comes to the same dataset."""
+"""Uploads in parts: bytes that arrived stay after every kind of cut, and come to the same dataset."""
 
 import hashlib
 import io
@@ -142,7 +142,7 @@ def test_a_later_request_takes_over_from_one_that_waits(uploads: Api, http: http
             wire.sendall(body[10_000:half]) if len(body) > half else None
             [note] = (each for each in files(uploads) if each.parent.name == "partial")
             until(lambda: note.read_bytes()[42:58].strip())  # noqa: B023, PLW0108 (called within the round)
-            # Whoever asks from where the upload stood before is told where it stands now.
+            # A client that goes on from an older position is told the position of now.
             answer = append(http, path, 0, body, complete=True)
             assert answer.status_code == 409
             at = int(answer.headers["Upload-Offset"])

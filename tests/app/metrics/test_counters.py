@@ -1,4 +1,4 @@
-"""Each end counts once, whoever counts at the same time and wherever the counting breaks off."""
+"""Each end counts once, however many count at the same time and wherever the counting breaks off."""
 
 from concurrent.futures import ThreadPoolExecutor
 

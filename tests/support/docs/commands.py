@@ -1,7 +1,7 @@
 """`warpfold` as a command that begins in hundredths of a second: forks of a process that has imported the command line.
 
 An interpreter of its own imports for a second, and the pages have more than a hundred commands. What a fork runs is the
-same: `python -m warpfold.client` with the files, the folder and the environment of whoever asks (`ask.py`). How the
+same: `python -m warpfold.client` with the files, the folder and the environment of its caller (`ask.py`). How the
 interpreter starts the command line is tested in `tests/client/cli/`.
 """
 
