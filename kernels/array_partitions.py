@@ -26,7 +26,7 @@ from warpfold.kernels.spread import together
 
 @dataclass(frozen=True, slots=True)
 class ArrayPartial:
-    """What parts of an array add to the values `ids`."""
+    """The shares of parts of an array in the values `ids`."""
 
     ids: Index
     column: PartialColumn

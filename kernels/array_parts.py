@@ -102,7 +102,7 @@ def cut_array(
     axis = _axis_of(shape, number)
     outer = shape[:axis]
     if any(at <= axis and shape[at] > 1 for at in reduced):
-        # What parts share comes as states, which may not be more bytes than the elements.
+        # Values that parts share come as states, which may not be more bytes than the elements.
         fewer = count * itemsize // max(1, 2 * prod(shape[at] for at in kept if at >= axis) * _STATE_BYTES)
         if fewer < number and in_memory and kept:
             axis, outer = max(kept, key=lambda at: shape[at]), ()

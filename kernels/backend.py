@@ -1,4 +1,4 @@
-"""What a backend is: a device that reduces a source. `kernels.cpu` and `kernels.cuda` hold the two backends."""
+"""A backend is a device that reduces a source. `kernels.cpu` and `kernels.cuda` hold the two backends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

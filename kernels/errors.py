@@ -1,4 +1,4 @@
-"""What can go wrong in a reduction. Each error carries the `reason` that a failed job reports."""
+"""Errors of a reduction. Each error carries the `reason` that a failed job reports."""
 
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ class NoElements(InvalidInput):
 
 
 class Unavailable(KernelError):
-    """What was asked for does not exist on this machine (no GPU, an older chip, a missing package)."""
+    """The device or package asked for does not exist on this machine (no GPU, an older chip, a missing package)."""
 
     reason = "unavailable"
 

@@ -25,7 +25,7 @@ FLOAT8: Mapping[str, "np.dtype[Any]"] = MappingProxyType(
 """The formats, and what ml_dtypes calls them."""
 
 NAMELESS = np.dtype("V1")
-"""What is left of e4m3fn in a file that NumPy wrote."""
+"""The dtype of e4m3fn in a file that NumPy wrote."""
 
 _PART = 1 << 19
 

@@ -118,7 +118,7 @@ def _ranges(size: int) -> Iterator[tuple[int, int]]:
 
 
 def _stamp(file: LocalFile) -> tuple[Any, ...] | None:
-    """What tells the file from another of its name; None of a folder, and of what cannot be opened."""
+    """The mark that tells the file from another of its name; None of a folder, and where it cannot be opened."""
     try:
         with file.begin() as opened:
             return stamp_of(opened)

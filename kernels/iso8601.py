@@ -23,7 +23,7 @@ _LAST = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class TimeValue:
-    """What an integer of a column of times stands for.
+    """The meaning of an integer of a column of times.
 
     `iso` is the instant or the duration; with a time zone the local time there and its distance from UTC. `exact` is
     the true value as a fraction of units where the integer is rounded, such as a mean: "7/2".

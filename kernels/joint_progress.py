@@ -17,7 +17,7 @@ class JointProgress:
         self._lock = Lock()
 
     def beside(self, share: Hashable) -> Progress | None:
-        """What the device that reduces `share` calls with its own progress."""
+        """The function that the device which reduces `share` calls with its own progress."""
         return None if self._progress is None else partial(self._told, share)
 
     def _told(self, share: Hashable, done: int, of: int) -> None:

@@ -1,4 +1,4 @@
-"""What compiled functions of several folders share: words of memory that threads write, the clock, reading of files.
+"""Functions that compiled code of several folders calls: words of memory, the clock, reading of files.
 
 A word is an int64, and is named by its address. A change in this file makes all machine code stale (`kernels/jit.py`).
 """
@@ -23,7 +23,7 @@ _MONOTONIC = 1
 _EINTR = 4
 
 ENDED = -1
-"""What `read_whole` returns where a file ends too early."""
+"""The answer of `read_whole` where a file ends too early."""
 
 
 @intrinsic

@@ -37,7 +37,7 @@ def forget(array: NDArray[Any]) -> None:
 
 
 def _advise(array: NDArray[Any], advice: int) -> int:
-    """What madvise answers for all pages that hold a part of `array`; 0 where the system has none."""
+    """The answer of madvise for all pages that hold a part of `array`; 0 where the system has none."""
     madvise = _madvise()
     if madvise is None or not array.nbytes:
         return 0

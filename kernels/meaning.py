@@ -1,4 +1,4 @@
-"""What integers of a source stand for, where they are not the values themselves: decimals, instants, durations.
+"""Meanings of the integers of a source that are not the values themselves: decimals, instants, durations.
 
 Any backend reduces the integers; the value is made of what comes out, element by element or group by group.
 """
@@ -30,7 +30,7 @@ class Meant:
 
 
 class Meaning(ABC):
-    """What an integer of a source stands for. Two sources of equal meanings may be read as one."""
+    """The meaning of an integer of a source. Two sources of equal meanings may be read as one."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class Meaning(ABC):
 
     @abstractmethod
     def meant(self, op: Op, integer: int, count: int) -> Meant:
-        """What the `integer` stands for that `integer_op` gave for `count` elements."""
+        """The meaning of the `integer` that `integer_op` gave for `count` elements."""
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same meaning; elements that it reads itself are read within a context."""
@@ -61,7 +61,7 @@ class Meaning(ABC):
 
     @property
     def instead(self) -> str:
-        """What to do where such elements are not taken."""
+        """The advice of an error where such elements are not taken."""
         return "cast the column to float64 or int64 first"
 
 

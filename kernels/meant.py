@@ -28,7 +28,7 @@ from warpfold.kernels.sequential import Elements, SequentialSource
 
 
 def meaning_of(source: Elements) -> Meaning | None:
-    """What the elements stand for; None where they are values."""
+    """The meaning of the elements; None where they are values."""
     return source.meaning if isinstance(source, SequentialSource) else None
 
 

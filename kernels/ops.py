@@ -25,7 +25,7 @@ class Result(StrEnum):
 
 
 class Terms(StrEnum):
-    """What an exact accumulator of the op adds up."""
+    """The terms that an exact accumulator of the op adds up."""
 
     VALUES = "values"  # the elements, or their magnitudes
     PRODUCTS = "products"  # exact products of two elements

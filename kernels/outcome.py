@@ -6,7 +6,7 @@ from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unav
 
 
 class Outcome(StrEnum):
-    """What became of a point."""
+    """How a point ended."""
 
     MEASURED = "measured"
     SKIPPED = "skipped"  # cannot be run here: not claimed, not installed, too large
@@ -14,7 +14,7 @@ class Outcome(StrEnum):
 
 
 def outcome_of(error: Exception) -> tuple[Outcome, str]:
-    """What becomes of a point that raised `error`, and why."""
+    """How a point ends that raised `error`, and why."""
     sentence = str(error).strip() or type(error).__name__
     match error:
         case InvalidInput() | Unavailable() | OutOfMemory() | MemoryError():

@@ -50,7 +50,7 @@ def combines(op: Op) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartialValue:
-    """What the elements of one partition, or of several, add to the value of an op.
+    """The share of the elements of one partition, or of several, in the value of an op.
 
     `states` are the canonical bytes of the exact states of an op that adds: one, or of a variance those of the elements
     and of their squares. Of other ops `value` is the value over these elements, None over no elements. Of argmin and

@@ -1,4 +1,4 @@
-"""What a backend must do once before it can time anything: compile kernels, load them, start them a first time."""
+"""The steps before a backend can time anything: compile kernels, load them, start them a first time."""
 
 import time
 from collections.abc import Hashable

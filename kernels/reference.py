@@ -94,7 +94,7 @@ def exact_sum(values: Sequence[Fraction]) -> Fraction:
 
 
 def terms_of(op: Op, elements: Sequence[Element]) -> list[Element]:
-    """What `op` adds up."""
+    """The terms that `op` adds up."""
     if op.terms is Terms.PRODUCTS:
         return [product(x, x) for x in elements]
     return [magnitude(x) for x in elements] if op.magnitudes else list(elements)

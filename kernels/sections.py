@@ -16,7 +16,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
 
 AHEAD_BYTES = 1 << 27
-"""What sections that are decoded ahead take together. A larger one is decoded array after array, when it is needed."""
+"""The bytes of all sections that are decoded ahead. A larger one is decoded array after array, when it is needed."""
 
 
 class NullRefused(InvalidInput):

@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class Remote(Protocol):
-    """What a source reads beyond this machine."""
+    """The objects that a source reads beyond this machine."""
 
     def facts(self) -> ObjectFacts:
-        """What was read so far."""
+        """The objects that were read so far."""
         ...
 
 

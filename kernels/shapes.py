@@ -13,7 +13,7 @@ MAX_GROUPS = (1 << 31) - 1
 
 
 class By(StrEnum):
-    """What makes the values of a shape."""
+    """The grouping that makes the values of a shape."""
 
     AXIS = "axis"
     SEGMENTS = "segments"

@@ -308,7 +308,7 @@ def bytes_at(source: object) -> Location | None:
 
 
 def generator_of(source: object) -> tuple[GeneratedSource, int] | None:
-    """What makes the elements of `source`, and the index of the first of them; None where they are not made."""
+    """The generator of the elements of `source`, and the index of the first of them; None where they are not made."""
     match source:
         case GeneratedSource():
             return source, 0

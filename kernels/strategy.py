@@ -1,4 +1,4 @@
-"""What every strategy says of itself, on any backend. `kernels.catalog` lists the strategies that there are."""
+"""The row of a strategy, on any backend. `kernels.catalog` lists the strategies that there are."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

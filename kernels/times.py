@@ -74,7 +74,7 @@ class Durations(Meaning):
 
 
 def times_of_dtype(dtype: "np.dtype[Any]") -> Meaning | None:
-    """What the integers of NumPy's times stand for; None of other dtypes, and of units that differ in length."""
+    """The meaning of the integers of NumPy's times; None of other dtypes, and of units that differ in length."""
     if dtype.kind not in "mM":
         return None
     unit, number = np.datetime_data(dtype)

@@ -72,7 +72,7 @@ class Arrays:
         return other.read(0, other.count)
 
     def operands(self, op: str) -> tuple[NDArray[Any], ...]:
-        """What `op` takes: x, and y for dot."""
+        """The arguments of `op`: x, and y for dot."""
         return (self.x, self.y) if op == "dot" else (self.x,)
 
     def permuted(self, op: str, number: int) -> tuple[NDArray[Any], ...]:

@@ -73,7 +73,7 @@ def _run(method: str, terms: NDArray[Any], grain: Any, product: Any) -> Any:
 
 
 def _terms(op: str, operands: tuple[NDArray[Any], ...], to: "np.dtype[Any]") -> NDArray[Any]:
-    """What the op adds or multiplies, in dtype `to`."""
+    """The terms that the op adds or multiplies, in dtype `to`."""
     if op not in _PRODUCTS:
         return operands[0].astype(to, copy=False)
     products: NDArray[Any] = np.multiply(operands[0], operands[-1], dtype=to)

@@ -20,7 +20,7 @@ DIGITS = 8
 """Digits of a sum: 2**64 products of 2**128 need 192 bits and a sign."""
 
 VALUES, MAGNITUDES, SQUARES = 0, 1, 2
-"""What is added up."""
+"""The terms that are added up."""
 
 
 @jit

@@ -27,7 +27,7 @@ from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
 
 BLOCK_BYTES = 1 << 25
-"""What is decoded at a time."""
+"""The bytes that are decoded at a time."""
 
 MOST_CHUNK_BYTES = 1 << 28
 """The largest chunk that is decoded."""

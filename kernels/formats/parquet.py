@@ -22,7 +22,7 @@ MOST_FOOTER_BYTES = 1 << 27
 
 _BATCH_ROWS = 1 << 16
 _BUFFER_BYTES = 1 << 22
-"""What is read at a time of large row groups."""
+"""The bytes that are read at a time of large row groups."""
 
 
 def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:

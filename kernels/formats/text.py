@@ -36,7 +36,7 @@ from warpfold.kernels.sequential import Section, SequentialSource, Tally
 from warpfold.kernels.source import FileBytes
 
 NULLS = ("", "NA", "N/A", "n/a", "#N/A", "NULL", "null")
-"""What is read as a null. NaN is a number here."""
+"""The texts that are read as a null. NaN is a number here."""
 
 _FIRST_BYTES = 1 << 22
 """The block that tells the dtypes, and the longest line."""
@@ -52,7 +52,7 @@ _HEAD_BYTES = 1 << 16
 """The beginning of a file that tells the columns' names."""
 
 _INFERRED_BYTES = 1 << 18
-"""What one thread parses at a time of the block that tells the dtypes."""
+"""The bytes that one thread parses at a time of the block that tells the dtypes."""
 
 _NEAR_BYTES = 1 << 12
 """Where the end of a line is looked for at first."""

@@ -31,10 +31,10 @@ from warpfold.kernels.sequential import Section, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
 
 BLOCK_BYTES = 1 << 23
-"""What one thread reads at a time; chunks may make it more."""
+"""The bytes that one thread reads at a time; chunks may make it more."""
 
 MOST_DECODED_BYTES = 1 << 28
-"""What all threads take to decode at a time: a block, and the chunks that it is made of."""
+"""The bytes that all threads decode at a time: a block, and the chunks that it is made of."""
 
 MOST_CHUNK_BYTES = 1 << 27
 """The largest chunk, or shard, that is read or decoded."""

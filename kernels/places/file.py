@@ -12,7 +12,7 @@ from warpfold.kernels.places.remote import FIRST_BYTES, IN_FLIGHT, REQUEST_BYTES
 PAGE_BYTES = FIRST_BYTES
 _RUN_PAGES = REQUEST_BYTES // PAGE_BYTES
 MOST_BYTES = 2 * IN_FLIGHT * REQUEST_BYTES
-"""What the pages of an object take in memory, and what is asked for ahead of them."""
+"""The bytes of an object's pages in memory, those that are asked for ahead among them."""
 
 
 class _Pages:
@@ -129,7 +129,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def stamp_of(file: BinaryIO) -> tuple[Any, ...]:
-    """What tells a file, or an object of a place, from another of its name."""
+    """The mark that tells a file, or an object of a place, from another of its name."""
     if isinstance(file, RemoteFile):
         return file.remote.stamp
     status = os.fstat(file.fileno())

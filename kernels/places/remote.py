@@ -147,11 +147,11 @@ class RemoteObject:
 
     @property
     def stamp(self) -> tuple[str, int, str | None, str | None]:
-        """What tells this object from another of its name."""
+        """The mark that tells this object from another of its name."""
         return self.url, self.size, self.etag, self.modified
 
     def facts(self) -> ObjectFacts:
-        """What a result says of it."""
+        """The record of it in a result."""
         return ObjectFacts(self.url, self.size, self.etag, self.modified, self.fetched)
 
     def read_into(self, start: int, view: memoryview) -> None:
@@ -322,7 +322,7 @@ class RemoteObject:
 
 
 def _words(fault: BaseException) -> str:
-    """What failed, without what a library quotes."""
+    """The message of an error, without the text that a library quotes."""
     if isinstance(fault, TimeoutError):
         return "it did not answer in time"
     if isinstance(fault, OSError) and fault.strerror:

@@ -22,7 +22,7 @@ from warpfold.kernels.places.addresses import is_public
 from warpfold.kernels.places.place import Place
 
 FAULTS = (OSError, http.client.HTTPException)
-"""What a connection raises where another try may go better."""
+"""The errors of a connection after which another try may go better."""
 
 _MOST_IDLE = 16
 
@@ -141,7 +141,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What connections that may stand for one another have in common."""
+    """The address and options that connections share which may stand for one another."""
 
     scheme: str
     host: str
@@ -188,7 +188,7 @@ _LONG = 1 << 16
 
 
 class _WholeReads(io.RawIOBase):
-    """What a socket receives. Long reads are filled, unless the time limit of the socket ends before."""
+    """The bytes that a socket receives. Long reads are filled, unless the time limit of the socket ends before."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
         super().__init__()

@@ -43,7 +43,7 @@ class RemoteTree:
         return self._folder.url
 
     def facts(self) -> ObjectFacts:
-        """What a result says of it."""
+        """The record of it in a result."""
         return ObjectFacts(self.url, None, None, None, self.fetched)
 
     def size(self, name: str) -> int | None:

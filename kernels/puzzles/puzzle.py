@@ -72,7 +72,7 @@ class Solution:
 
 
 def elements(puzzle: Puzzle, shape: ClusterShape) -> NDArray[np.float32]:
-    """What the puzzle adds up, shape (size,): (i % 10) · 0.1, i, or (i % 50) · 0.02, multiplied in float32."""
+    """The elements of the puzzle, shape (size,): (i % 10) · 0.1, i, or (i % 50) · 0.02, multiplied in float32."""
     match puzzle:
         case Puzzle.COORDINATION:
             source = _modulo(shape.size, 10, 0.1)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Scaling(StrEnum):
-    """What stays the same while ranks are added."""
+    """The size that stays the same while ranks are added."""
 
     STRONG = "strong"  # the array: each rank gets a smaller part
     WEAK = "weak"  # the part of each rank: the array grows

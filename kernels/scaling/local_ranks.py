@@ -32,7 +32,7 @@ class LocalRanks(Protocol):
 
     @property
     def token(self) -> object:
-        """What the other processes need to know before they can join; the process of rank 0 is asked for it."""
+        """The message that the other processes need before they can join; the process of rank 0 is asked for it."""
         ...
 
     def join(self, token: object) -> None: ...

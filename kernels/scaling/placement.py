@@ -13,7 +13,7 @@ class Placement(Protocol):
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """What the ranks run on, in their order; a CPU is one device for all."""
+        """The devices of the ranks, in their order; a CPU is one device for all."""
         ...
 
     @property

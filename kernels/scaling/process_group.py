@@ -142,7 +142,7 @@ class LazyGroup:
         return self._group
 
     def attempt(self, measure: Callable[[ProcessGroup], T], without: Callable[[Outcome, str], T]) -> T:
-        """What `measure` gives, or a point without figures if the group refuses."""
+        """The point of `measure`, or a point without figures if the group refuses."""
         try:
             return measure(self.group())
         except RankLost:

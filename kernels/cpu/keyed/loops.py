@@ -1,4 +1,4 @@
-"""What goes from element to group, compiled: numbers of keys, and what is counted or compared by group.
+"""Compiled loops from element to group: numbers of keys, and counts and comparisons by group.
 
 Groups are numbered from 1 in the order in which they appear; 0 is for elements that are dropped.
 """

@@ -60,7 +60,7 @@ class DeviceShape:
 
     @property
     def layout(self) -> Layout:
-        """What makes the values of a matrix or of segments."""
+        """The grouping that makes the values of a matrix or of segments."""
         if self.offsets is not None:
             return self.offsets
         rows, columns = self.shape.rows or 0, self.shape.columns or 0
@@ -260,4 +260,4 @@ BOUND: Mapping[tuple[str, By], Callable[[DeviceShape, str], ShapedWorkload]] = M
         ("cub", By.KEYS): _cub_keys,
     }
 )
-"""What makes a strategy ready for a shape."""
+"""By strategy and kind of shape, the function that makes the strategy ready."""

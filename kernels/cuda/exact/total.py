@@ -38,7 +38,7 @@ def limbs_of(kind: SumKind) -> int:
 
 
 def digits_of(kind: SumKind) -> tuple[tuple[Terms, slice], ...]:
-    """What the sums of a total are of, and where their digits lie among its limbs."""
+    """The terms of the sums of a total, and where their digits lie among its limbs."""
     values = _LIMBS[Terms.VALUES]
     if kind is not SumKind.MOMENTS:
         return ((kind.terms, slice(_DIGITS, _LIMBS[kind.terms])),)

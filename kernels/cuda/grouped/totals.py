@@ -62,7 +62,7 @@ def totals_units() -> Iterator[Unit]:
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """What becomes of a total: its end, with `ddof` degrees of freedom less, and whether NaN elements are left out."""
+    """How a total is finished: its end, with `ddof` degrees of freedom less, and whether NaN elements are left out."""
 
     finish: Finishing
     ddof: int = 0

@@ -29,7 +29,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 
 CODE = DTYPES["uint32"]
 MISSED, LISTED, NEGATIVE_ZEROS, SPECIALS, UNSORTED, NOTES = range(6)
-"""What kernels note, as `Note` in include/keyed_sums.cuh has them."""
+"""The fields that kernels note, as `Note` in include/keyed_sums.cuh has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class KeyedColumn:
         return merged
 
     def _spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What groups of the column have, for all groups; 0 for those without elements here."""
+        """The entries of the groups of the column, for all groups; 0 for those without elements here."""
         if self._numbered is None:
             return values
         spread = np.zeros(self._numbered + 1, values.dtype)
@@ -196,7 +196,7 @@ class KeyedColumn:
 
 
 def _kinds(op: Op) -> tuple[str, ...]:
-    """What the sums of an op are of."""
+    """The terms of the sums of an op."""
     if op.terms is Terms.MOMENTS:
         return "values", "squares"
     return ("squares",) if op.terms is Terms.PRODUCTS else ("magnitudes" if op.magnitudes else "values",)

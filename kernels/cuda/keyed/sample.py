@@ -1,4 +1,4 @@
-"""What a sample of the rows tells of keys and elements, before they are added up by key.
+"""Facts of keys and elements from a sample of the rows, before they are added up by key.
 
 A guess that is wrong costs time, and no bits: what the sample did not show is noticed (include/keyed_sums.cuh).
 """

@@ -22,7 +22,7 @@ MOST_LEVELS = 3
 MOST_LISTED = 1 << 16
 SAMPLES = 1 << 16
 PLACE_BINS = 272
-"""What a sample counts (include/keyed_sample.cuh)."""
+"""The counts of a sample (include/keyed_sample.cuh)."""
 
 LEAST_PLACE, MOST_PLACE = -1074 + MOST_LEVELS * APART, 960
 """Where the unit of the highest level may lie, so that all anchors are normal float64 numbers."""
@@ -142,19 +142,19 @@ SHAPES = KeyedShapes()
 
 
 VALUES = ("float32", "float64", "int32", "int64", "uint64")
-"""What elements are held as: narrow integers and truth values as int32, and uint32 as int64."""
+"""The dtype that holds elements: int32 for narrow integers and truth values, int64 for uint32."""
 
 SAMPLED_KEYS = ("int32", "uint32", "int64", "uint64")
-"""What keys are held as. All kernels but that of samples take differences of keys, which no sign changes."""
+"""The dtype that holds keys. All kernels but that of samples take differences of keys, which no sign changes."""
 
 
 def held_key(dtype: DType) -> DType:
-    """What keys of a dtype are held as."""
+    """The dtype that holds keys of a dtype."""
     return dtype if dtype.name in SAMPLED_KEYS else DTYPES["int32"]
 
 
 def held_value(dtype: DType) -> DType:
-    """What elements of a dtype are held as."""
+    """The dtype that holds elements of a dtype."""
     if dtype.name in VALUES:
         return dtype
     return DTYPES["int64" if dtype.name == "uint32" else "int32"]

@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_ke
 from warpfold.kernels.dtypes import Kind
 
 _UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
-"""What kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
+"""The fields that kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
 

@@ -119,7 +119,7 @@ class KeyedSums:
 
     @property
     def held(self) -> DType:
-        """What elements are held as."""
+        """The dtype that holds elements."""
         return self._rows.dtype
 
     # How they are added up

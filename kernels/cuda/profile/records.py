@@ -7,7 +7,7 @@ from warpfold.kernels.outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What Nsight Compute counted."""
+    """The counts of Nsight Compute."""
 
     duration_us: float | None
     dram_percent: float | None
@@ -36,7 +36,7 @@ class KernelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRecord:
-    """What a strategy launches for one op, dtype and size."""
+    """The launches of a strategy for one op, dtype and size."""
 
     strategy: str
     op: str

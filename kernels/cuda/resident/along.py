@@ -122,7 +122,7 @@ class Along:
 
 
 class _Base(Enum):
-    """What an address is relative to."""
+    """The origin of an address."""
 
     ARRAY = 0
     VALUES = 1

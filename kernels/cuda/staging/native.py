@@ -51,7 +51,7 @@ is in pinned memory."""
 COLUMNS = 4
 
 NOT_READY = 600
-"""What cuEventQuery answers while the work before an event goes on."""
+"""The answer of cuEventQuery while the work before an event goes on."""
 
 _types: Any = numba.types
 _I32, _I64, _WORD = ir.IntType(32), ir.IntType(64), _types.int64

@@ -1,4 +1,4 @@
-"""What every strategy on a GPU can do, and the reducer that it starts, which takes in arrays on the GPU."""
+"""The strategy on a GPU, and the reducer that it starts, which takes in arrays on the GPU."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

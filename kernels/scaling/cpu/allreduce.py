@@ -1,4 +1,4 @@
-"""What the ranks of a CPU exchange: exact states as vectors of integers, and all-reduces of rows of such vectors.
+"""The exchange of the ranks of a CPU: exact states as vectors of integers, and all-reduces of rows of such vectors.
 
 The vectors are those of a GPU (`kernels.cuda.exact.total`): how many terms, how many states had each of the four flags,
 and the digits of the sum, whose carries are resolved only at the end. In an all-reduce every rank's row of shared

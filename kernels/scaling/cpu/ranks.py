@@ -40,7 +40,7 @@ _WARM_UP = 2
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the processes of a group have in common: memory with a row for each rank, and a barrier for all ranks."""
+    """The things that the processes of a group share: memory with a row for each rank, and a barrier for all ranks."""
 
     memory: "ctypes.Array[ctypes.c_int64]"
     barrier: Barrier
@@ -95,7 +95,7 @@ class CpuRanks:
         if needed > free:
             raise OutOfMemory(f"the ranks' data take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free")
         self._source, self._method = source, method
-        # What a rank sends: its exact state, or one float64 in the place of an integer.
+        # A rank sends its exact state, or one float64 in the place of an integer.
         width, kind = (LIMBS, np.int64) if method is Method.EXACT else (1, np.float64)
         self._rows = self._table[:, :width].view(kind)
         self._parts = self._everyone(lambda place: source.read(*parts[place]))
@@ -184,7 +184,7 @@ class CpuRanks:
         return total(held, self._source.dtype) if isinstance(held, ExactState) else held
 
     def _everyone(self, work: Callable[[int], T]) -> list[T]:
-        """What `work` gives for the place of each rank here, all at the same time."""
+        """The results of `work` for the place of each rank here, all at the same time."""
         return list(self._pool.map(work, range(len(self._mine))))
 
 
