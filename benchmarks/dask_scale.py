@@ -33,7 +33,7 @@ def asleep(number: int, seconds: float) -> PartitionDone:
 
 
 def together(done: Sequence[PartitionDone]) -> PartitionsMerged:
-    """What merging several partitions takes without the arithmetic."""
+    """A merge of several partitions without the arithmetic."""
     return PartitionsMerged(tuple(replace(each, partial=None) for each in done), _STATE)
 
 

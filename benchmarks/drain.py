@@ -136,7 +136,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=100, help="how many jobs wait in a round (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how many rounds each figure takes (%(default)s)")
     options = parser.parse_args()
-    # What compiles ahead would take processor time from the peer, and is paused while we run jobs.
+    # The process that compiles ahead would take processor time from the peer, and is paused while we run jobs.
     with (
         environment(WARPFOLD_COMPILE_AHEAD="false"),
         measured_service() as (service, data_dir),

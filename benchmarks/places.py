@@ -114,7 +114,7 @@ def thrown_away(port: int, name: str, size: int, headers: Mapping[str, str] = Ma
         own.connection.sendall(asked.encode())
         view, filled, head = memoryview(own.buffer), 0, -1
         while head < 0 or filled - head < stop - start:
-            # What follows the head is received by as few calls as the system allows.
+            # The body is received by as few calls as the system allows.
             most, whole = (len(view), 0) if head < 0 else (head + stop - start, socket.MSG_WAITALL)
             filled += own.connection.recv_into(view[filled:most], 0, whole)
             if head < 0:

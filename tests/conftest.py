@@ -83,7 +83,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays until the end, and is looked through no more."""
+    """The garbage collector looks no more through the collected tests, which stay until the end."""
     gc.freeze()
     gc.enable()
 

@@ -90,7 +90,7 @@ class _First:
         self._folder = Path(order["folder"])
         self._folder.mkdir(parents=True, exist_ok=True)
         if order["clock"] is not None:
-            # What is loaded before everything else answers for the kernel (benchmarks/hosts/clock.py).
+            # The library that is loaded before all others answers for the kernel (benchmarks/hosts/clock.py).
             assert ctypes.CDLL(None).warpfold_clock_from(order["clock"].encode()) == 0
         self._control = control
         wire = calls.make_wire(order["address"])

@@ -1,4 +1,4 @@
-"""What changes by itself takes nothing out of anybody's hands."""
+"""A part of a page that changes by itself keeps clicks, selections and scrolling."""
 
 import re
 from collections.abc import Callable

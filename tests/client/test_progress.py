@@ -1,4 +1,4 @@
-"""What is shown of a job that is waited for."""
+"""The progress of a job is shown while a client waits for it."""
 
 import sys
 

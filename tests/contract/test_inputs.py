@@ -1,4 +1,4 @@
-"""What results say of their input, whatever the source."""
+"""Results name their input, for every source."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What documents, comments and error sentences name is there: files of ours, decisions, settings."""
+"""Files, decisions and settings that documents, comments and errors name exist."""
 
 import re
 import subprocess

@@ -100,7 +100,7 @@ def test_what_is_on_its_way_counts_and_counts_no_more_when_it_ends(small: Settin
             assert refused.headers["content-type"] == "application/problem+json"
         until(lambda: arriving(api) == [])
         assert ann.post("/v1/datasets", content=npy(4, 2)).status_code == 201
-        # What is held already takes no more.
+        # An array that is held already takes no more room.
         assert ann.post("/v1/datasets", content=npy(4, 2)).status_code == 200
         assert ann.post("/v1/datasets", content=npy(4, 3)).status_code == 413
 

@@ -87,7 +87,7 @@ class Added:
 
 
 def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
-    """What the portable definition makes of one array, or of two."""
+    """The value of the portable definition for one array, or two."""
     values, products = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
     match kind:
         case SumKind.MOMENTS:

@@ -151,7 +151,7 @@ def groups(gpus: list[Gpu]) -> dict[int, Communicators]:
 def all_reduced(
     group: Communicators, team: Sequence[Gpu], kind: SumKind, limbs: Sequence[Any]
 ) -> set[tuple[ExactState, ...]]:
-    """What NCCL leaves on each GPU."""
+    """The result of NCCL on each GPU."""
     received = []
     for gpu, limb in zip(team, limbs, strict=True):
         with gpu.active():

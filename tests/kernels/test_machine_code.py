@@ -1,4 +1,4 @@
-"""What compiled functions of several folders call."""
+"""Functions that compiled code of several folders calls."""
 
 import errno as numbers
 import os

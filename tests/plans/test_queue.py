@@ -198,7 +198,7 @@ def _lease(url: str) -> Lease:
 
 
 def _too_much(explained: Explained, works: Works) -> str:
-    """What reads more than it may, in words."""
+    """The statements that read more than they may, in words."""
     lines = [
         f"{name}: {read.rows:,} rows by {', '.join(read.nodes)} for {read.statement[:300]}"
         for name, work in works.items()

@@ -1,4 +1,4 @@
-"""What is accepted: a key means one job, quotas and limits refuse, and `priority: high` has a budget."""
+"""Acceptance of jobs: a key means one job, quotas and limits refuse, and `priority: high` has a budget."""
 
 import json
 from collections.abc import Iterator

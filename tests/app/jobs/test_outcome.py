@@ -1,4 +1,4 @@
-"""What those who wait for the end of a job are told of it, and what the row says."""
+"""The message to clients that wait for the end of a job agrees with the row."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ Heard = Callable[[], list[tuple[str, str]]]
 
 @pytest.fixture
 def heard(database_url: str) -> Iterator[Heard]:
-    """What was told of outcomes and ends since the last call: channel and message."""
+    """The notifications of outcomes and ends since the last call: channel and message."""
     with psycopg.connect(conninfo(database_url), autocommit=True) as connection:
         for channel in (OUTCOME, ENDED):
             connection.execute(f"listen {channel}")

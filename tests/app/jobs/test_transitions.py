@@ -1,4 +1,4 @@
-"""What changes a queued or running job: it is cancelled, and waiting raises what it waits as."""
+"""Changes of a queued or running job: it is cancelled, and waiting raises its priority."""
 
 from uuid import UUID
 

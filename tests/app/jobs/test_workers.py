@@ -1,4 +1,4 @@
-"""What a job says that waits because no slot takes it."""
+"""The sentence of a job that waits because no slot takes it."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is said of published and measured figures."""
+"""Reports compare published and measured figures."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

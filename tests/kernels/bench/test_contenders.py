@@ -1,4 +1,4 @@
-"""What is measured by shape has a row, and each row a backend that runs it."""
+"""Each measurement by shape has a row, and each row a backend that runs it."""
 
 import pytest
 

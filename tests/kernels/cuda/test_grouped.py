@@ -51,7 +51,7 @@ def sums(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Sums:
 
 
 def expected(op: str, members: Array, *, omit_nan: bool) -> float:
-    """What the op makes of these elements; 0 of none."""
+    """The value of the op for these elements; 0 for none."""
     kept = members[~np.isnan(members)] if omit_nan else members
     if not kept.size:
         return 0.0

@@ -154,7 +154,7 @@ def test_shards_of_a_table_merge_to_the_groups_of_the_whole(root: Path, run: Run
 
 
 def _artefact(root: Path, run: Run, job: UUID) -> Artefact:
-    """What was stored of a group-by of these columns."""
+    """The stored table of a group-by of these columns."""
     result, _ = run(kind="merge", tables=[{"type": "artefact", "job_id": str(job)}], states=True)
     assert result.artefact is not None
     return result.artefact  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What NumPy gives, as it gives it."""
+"""The strategy `numpy` gives the values of NumPy."""
 
 import math
 

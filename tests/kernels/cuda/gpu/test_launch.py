@@ -1,4 +1,4 @@
-"""What a machine without a GPU, driver or CuPy is told."""
+"""The errors of a machine without a GPU, driver or CuPy."""
 
 import importlib.util
 import sys

@@ -14,7 +14,7 @@ STREAM = SimpleNamespace(ptr=0x55)
 
 
 def nothing() -> None:
-    """What a thread begins with that has a context."""
+    """The start of a thread that has a context already."""
 
 
 class Driver:

@@ -1,4 +1,4 @@
-"""What a group on GPUs is made of, as far as that is known without one, and what the gang makes of its members."""
+"""The places of ranks on GPUs, as far as they are known without a GPU, and the work that a gang gives its members."""
 
 from dataclasses import replace
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What kernels leave becomes values by exact arithmetic."""
+"""Partial results of kernels become values by exact arithmetic."""
 
 import math
 import struct
