@@ -1,12 +1,14 @@
 """The compile matrix: every kernel we have, for every architecture.
 
-"ci" selects everything for sm_90 and, for each other architecture, a part in which every strategy, op and dtype occurs;
-"all" selects everything for every architecture.
+"ci" selects everything for sm_90 and, for each other architecture, a part in which every strategy, op, dtype and source
+occurs; "all" selects everything for every architecture.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 from warpfold.kernels.cuda.bench.blocking_kernel import hold_unit
 from warpfold.kernels.cuda.bench.reader import read_unit
@@ -25,12 +27,15 @@ from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.puzzles.puzzle import Puzzle
 
-WHOLE = "sm_90"
-STRIDE = 3
-"""One dtype of a strategy in so many is in an architecture's part."""
+T = TypeVar("T")
 
-FOLD_STRIDE = 6
-"""One dtype in so many of the ops along axes is compiled for other architectures than WHOLE."""
+WHOLE = "sm_90"
+DTYPES_SHARE = 4
+"""One dtype of a strategy in so many is in the part of an architecture."""
+
+UNITS_SHARE = 6
+"""One unit of any other source in so many is in the part of an architecture. Architectures that follow each other have
+different units, so that all parts together have every unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +48,31 @@ class Cell:
 
 
 def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
-    """The units to compile for `arch`: all, or the part of it that covers every strategy, op and dtype."""
-    for number, strategy in enumerate(own_strategies().values()):
-        if not strategy.runs_on(arch):
-            continue
-        for index, (dtype, unit) in enumerate(strategy.units()):
-            if whole or index % STRIDE == number % STRIDE:
-                yield Cell(unit, arch, f"{strategy.name} {dtype.name}")
+    """The units to compile for `arch`: all, or the part of it that covers every strategy, op, dtype and source."""
+    turn = ARCHITECTURES.index(arch)
+    runnable = [(own, tuple(own.units())) for own in own_strategies().values() if own.runs_on(arch)]
+    # Strategies of every dtype come first, so that the first DTYPES_SHARE of them share out all dtypes.
+    for number, (strategy, units) in enumerate(sorted(runnable, key=lambda row: -len(row[1]))):
+        for dtype, unit in units if whole else _part(units, DTYPES_SHARE, turn + number):
+            yield Cell(unit, arch, f"{strategy.name} {dtype.name}")
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
-    widening = [widening_unit(DTYPES[name]) for name in ("float32", "float64")]
-    folds = [
-        unit
-        for number, unit in enumerate((*fold_units(), *totals_units()))
-        if arch == WHOLE or number % FOLD_STRIDE == 0
-    ]
-    others = [*exact_units(), *grouped_units(), *folds, *integer_dot_units(), *widening, hold_unit(), read_unit()]
-    others += keyed_units(whole=whole)
+    others = [*exact_units(), *grouped_units(), *fold_units(), *totals_units(), *keyed_units(), *resident_units()]
+    others += integer_dot_units()
+    others += [widening_unit(DTYPES["float32"]), widening_unit(DTYPES["float64"]), hold_unit(), read_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
-    resident = resident_units()
-    others += resident if arch == WHOLE else [resident[(ARCHITECTURES.index(arch) + 2) % len(resident)]]
+    of_sources: dict[Path, list[Unit]] = {}
     for unit in others:
-        yield Cell(unit, arch, f"{unit.source.stem} {_element_of(unit)}".strip())
+        of_sources.setdefault(unit.source, []).append(unit)
+    for same_source in of_sources.values():
+        for unit in same_source if whole else _part(same_source, UNITS_SHARE, turn):
+            yield Cell(unit, arch, f"{unit.source.stem} {_element_of(unit)}".strip())
+
+
+def _part(everything: Sequence[T], share: int, first: int) -> Sequence[T]:
+    """One in `share`, and at least one; the count begins at `first`, which goes round."""
+    return everything[first % min(share, len(everything)) :: share]
 
 
 def _element_of(unit: Unit) -> str:

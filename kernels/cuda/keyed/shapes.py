@@ -307,7 +307,6 @@ def unit_of(name: str) -> Unit:
     return Unit(SOURCE, (name,))
 
 
-def keyed_units(*, whole: bool = True) -> tuple[Unit, ...]:
-    """The units for the compile matrix: all, or those of float32."""
-    kinds = [kind for kind in families() if whole or "float32" in kind[0] or "32>" in kind[0]]
-    return (*(Unit(SOURCE, tuple(kind)) for kind in kinds), squares_unit())
+def keyed_units() -> tuple[Unit, ...]:
+    """All units, for the compile matrix."""
+    return (*(Unit(SOURCE, tuple(kind)) for kind in families()), squares_unit())

@@ -37,6 +37,18 @@ def test_every_strategy_op_and_dtype_is_in_the_part_of_each_architecture(arch: s
     assert len(part) < len(pairs(arch, whole=True)) / 2
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_source_is_in_the_part_of_each_architecture(arch: str) -> None:
+    everything = {cell.unit.source for cell in cells(arch, whole=True)}
+    assert {cell.unit.source for cell in cells(arch, whole=False)} == everything
+
+
+def test_the_parts_of_all_architectures_together_hold_every_unit() -> None:
+    strategies = {own.source for own in own_strategies().values()}
+    units = {cell.unit for cell in cells("sm_90", whole=True) if cell.unit.source not in strategies}
+    assert {cell.unit for arch in ARCHITECTURES for cell in cells(arch, whole=False)} >= units
+
+
 @pytest.mark.parametrize("name", own_strategies())
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_source_compiles_for_every_architecture_that_can_run_it(name: str, arch: str, tmp_path: Path) -> None:
