@@ -8,6 +8,7 @@ from sqlalchemy import Connection, update
 
 from tests.support.api import WORKER, Api, leading, running_api
 from tests.support.servers import Servers
+from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.jobs.workers import report as report_worker
 from warpfold.app.tables.jobs import workers
@@ -60,10 +61,10 @@ def test_it_is_ready_with_postgres_redis_a_live_worker_and_a_leader(api: Api) ->
 def test_it_is_not_ready_where_nobody_leads_or_the_leader_hangs(api: Api) -> None:
     report(api, "idle")
     nobody = {"postgres": "ok", "redis": "ok", "workers": 1, "dispatcher": "none leads"}
-    assert checks(api) == nobody
+    until(lambda: checks(api) == nobody)  # a loaded machine may let servers answer late
     with leading(api, lasts_s=0.01) as session:
         time.sleep(0.02)
-        assert checks(api) == nobody, "it has not renewed its lead"
+        until(lambda: checks(api) == nobody, describe=lambda: "it has not renewed its lead")
         assert httpx.get(f"{api.url}/readyz").json()["detail"] == "Not ready: dispatcher."
         session.close()
 

@@ -209,7 +209,7 @@ def test_connections_of_one_address_are_limited_and_others_served(settings: Sett
                 entered = connected(api.url, "127.0.0.9")
                 links.append((entered, entered.__enter__()))
                 links[-1][1].sendall(HEALTH)
-            assert httpx.get(f"{api.url}/healthz").status_code == 200
+            assert httpx.get(f"{api.url}/healthz", timeout=60).status_code == 200
             # Those that only wait make room: the latest of the address are served.
             links[-1][1].sendall(b"\r\n")
             received = answer(links[-1][1])

@@ -1,12 +1,14 @@
 """All that exact reductions on a CPU call, compiled ahead of need."""
 
 import numpy as np
+import pytest
 
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.source import ArraySource
 
 
+@pytest.mark.timeout(900)  # a minute of compiling, of which a loaded machine made five
 def test_afterwards_there_is_nothing_left_to_compile() -> None:
     from warpfold.kernels.cpu import integers, windows
 
