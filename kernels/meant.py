@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from warpfold.kernels.backend import Reduction
+from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.complexes import ComplexNumbers, Run, reduce_complex
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -23,7 +24,7 @@ from warpfold.kernels.keyed import (
 from warpfold.kernels.meaning import Meaning, integer_op, is_plain
 from warpfold.kernels.nulls import GroupBy
 from warpfold.kernels.operands import check_arity
-from warpfold.kernels.ops import Finish, NanPolicy, Op, empty_value, op_named
+from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource
 
 
@@ -66,12 +67,17 @@ def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: N
     assert meaning is not None, "the elements stand for something"
     assert isinstance(source, SequentialSource), "only those have a meaning"
     meaning.check(op)
-    reduction = replace(run(replace(source, meaning=None), integer_op(op)), op=op.name)
+    integers, beyond = replace(source, meaning=None), Beyond()
+    source.tally.beyond = beyond
+    reduction = replace(run(integers, integer_op(op)), op=op.name)
+    if op.places and beyond:
+        return replace(reduction, value=_place_of(op, integers, run))
     if is_plain(op):
         return reduction
     if op.finish is Finish.MEAN and not reduction.count:
         empty_value(op, source.dtype)  # raises
-    meant = meaning.meant(op, int(reduction.value), reduction.count)
+    integer = beyond.whole(op, int(reduction.value), reduction.count) if beyond else int(reduction.value)
+    meant = meaning.meant(op, integer, reduction.count)
     return replace(
         reduction,
         value=meant.value,
@@ -81,6 +87,25 @@ def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: N
         decimal=meant.decimal,
         time=meant.time,
     )
+
+
+def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
+    """The index of the extreme of integers that do not all fit int64. These are read twice more: for the extreme, and
+    for where it is."""
+    extreme = op_named("min" if op.extreme is Extreme.LEAST else "max")
+    beyond = Beyond()
+    found = _read_again(integers, beyond, extreme.name, run)
+    sought = Beyond(beyond.whole(extreme, int(found.value), found.count))
+    return int(_read_again(integers, sought, "argmax", run).value)
+
+
+def _read_again(integers: SequentialSource, beyond: Beyond, op: str, run: Run) -> Reduction:
+    """Reduce elements that were read before, which the source counts once."""
+    tally = integers.tally
+    tally.beyond, tally.elements, nulls = beyond, 0, tally.nulls
+    reduction = run(integers, op)
+    tally.nulls = nulls
+    return reduction
 
 
 def group_meant(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:

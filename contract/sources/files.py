@@ -246,6 +246,7 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
             source = truths_of(opened) if truths else opened
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
+                source.tally.beyond = tally.beyond
                 tally.objects += source.tally.objects
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):
