@@ -4,10 +4,11 @@ Code elsewhere that reads the elements of a source takes them for values: it ref
 """
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
-from warpfold.kernels.backend import Reduction
+from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.complexes import ComplexNumbers, Run, reduce_complex
 from warpfold.kernels.dtypes import DTYPES
@@ -37,7 +38,10 @@ def refuse_meaning(source: Elements, doing: str, field: str) -> None:
     """Raise InvalidInput that names `field` where elements stand for something else, which `doing` does not take."""
     meaning = meaning_of(source)
     if meaning is not None:
-        raise InvalidInput(f"{doing} takes no {meaning.name} so far; cast the column to float64 or int64 first", field)
+        how = "cast the column to float64 or int64 first"
+        if isinstance(meaning, ComplexNumbers):
+            how = "reduce the real and the imaginary parts as arrays of floats"
+        raise InvalidInput(f"{doing} takes no {meaning.name} so far; {how}", field)
 
 
 def is_meant(source: Elements, other: Elements | None) -> bool:
@@ -106,6 +110,51 @@ def _read_again(integers: SequentialSource, beyond: Beyond, op: str, run: Run) -
     reduction = run(integers, op)
     tally.nulls = nulls
     return reduction
+
+
+class RunGroups(Protocol):
+    """Reduces elements that are values to many values, by the op of a name."""
+
+    def __call__(self, source: Elements, *, op: str) -> GroupedReduction: ...
+
+
+def reduce_groups_meant(
+    op: Op, source: Elements, other: Elements | None, run: RunGroups, *, states: bool = False
+) -> GroupedReduction:
+    """Reduce what the elements of a source stand for to many values; `run` reduces elements that are values.
+
+    Raises InvalidInput naming "op" where `op` has no value of such elements, "source" for complex numbers, and "states"
+    where states are asked for: they would be those of the integers.
+    """
+    for part in (source, other):
+        if part is not None and (other is not None or isinstance(meaning_of(part), ComplexNumbers)):
+            refuse_meaning(part, "a reduction to many values", "source" if part is source else "other")
+    meaning = meaning_of(source)
+    assert meaning is not None, "the elements stand for something"
+    assert isinstance(source, SequentialSource), "only those have a meaning"
+    meaning.check(op)
+    if states:
+        raise InvalidInput(f"values of {meaning.name} have no exact states so far", "states")
+    reduction = replace(run(replace(source, meaning=None), op=integer_op(op)), op=op.name)
+    if is_plain(op):
+        return reduction
+    counts = reduction.counted()
+    mean = op.finish is Finish.MEAN
+    meant = [
+        None if value is None or (mean and not count) else meaning.meant(op, int(value), count)
+        for value, count in zip(reduction.listed(), counts, strict=True)
+    ]
+    decimals = tuple(None if each is None else each.decimal for each in meant)
+    times = tuple(None if each is None else each.time for each in meant)
+    return replace(
+        reduction,
+        values=tuple(None if each is None else each.value for each in meant),
+        counts=counts,
+        dtype=meaning.meant(op, 0, 1).dtype,
+        correctly_rounded=True,
+        decimals=decimals if any(decimal is not None for decimal in decimals) else None,
+        times=times if any(time is not None for time in times) else None,
+    )
 
 
 def group_meant(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:

@@ -232,8 +232,18 @@ def shaped(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, t
     shape = known or shape_of(source)
     if shape is not None:
         return source, shape
-    source = gathered(source)
-    return source, (source.count,)
+    held = gathered(source)
+    if not isinstance(source, SequentialSource) or source.meaning is None:
+        return held, (held.count,)
+    meant = SequentialSource(
+        held.dtype,
+        lambda: (piece.whole() for piece in held_in_order(held, _PIECE)),
+        held.count,
+        held.count,
+        shape=(held.count,),
+        meaning=source.meaning,
+    )
+    return meant, (held.count,)
 
 
 @contextmanager
