@@ -44,10 +44,13 @@ class _Side:
 
 @dataclass(slots=True)
 class Beyond:
-    """What int64 leaves out of the integers that were read so far. Several threads may add to it. With `sought` the
-    elements only say of each integer whether it is that one."""
+    """What int64 leaves out of the integers that were read so far, whose longest have so many `words` of 64 bits.
+    Several threads may add to it. With `sought` the elements only say of each integer whether it is that one, and with
+    `word` they are the word of each with that number, the lowest being 0."""
 
     sought: int | None = None
+    word: int | None = None
+    words: int = 1
     _above: _Side = field(default_factory=_Side)
     _below: _Side = field(default_factory=_Side)
     _lock: Lock = field(default_factory=Lock)
@@ -56,15 +59,24 @@ class Beyond:
         """Whether anything is left out."""
         return bool(self._above.count or self._below.count)
 
+    @property
+    def of_all(self) -> bool:
+        """Whether it makes the elements of integers that fit int64, too."""
+        return self.sought is not None or self.word is not None
+
     def elements(self, words: Words, outside: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The elements of int64 for integers, of which those that are `outside` do not fit."""
         if self.sought is not None:
             nbytes = 8 * words.shape[1]
             wanted = np.frombuffer(self.sought.to_bytes(nbytes, "little", signed=True), np.int64)
             return np.asarray((words == wanted).all(axis=1), np.int64)
+        if self.word is not None:
+            held = self.word < words.shape[1]
+            return np.ascontiguousarray(words[:, self.word] if held else words[:, -1] >> 63)
         negative = words[:, -1] < 0
         above, below = outside & ~negative, outside & negative
         with self._lock:
+            self.words = max(self.words, words.shape[1])
             self._above.add(words[above])
             self._below.add(words[below])
         return np.where(above, MOST, np.where(below, LEAST, words[:, 0]))

@@ -3,16 +3,19 @@
 Code elsewhere that reads the elements of a source takes them for values: it refuses a source with a meaning.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.complexes import ComplexNumbers, Run, reduce_complex
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import Grouping, Segments
 from warpfold.kernels.keyed import (
     Aggregation,
     GroupColumn,
@@ -25,8 +28,11 @@ from warpfold.kernels.keyed import (
 from warpfold.kernels.meaning import Meaning, integer_op, is_plain
 from warpfold.kernels.nulls import GroupBy
 from warpfold.kernels.operands import check_arity
-from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, Terms, empty_value, op_named
+from warpfold.kernels.sequential import Elements, SequentialSource, gathered
+from warpfold.kernels.wide_runs import reduce_runs
+
+T = TypeVar("T")
 
 
 def meaning_of(source: Elements) -> Meaning | None:
@@ -93,23 +99,47 @@ def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: N
     )
 
 
+def _bounds(shape: tuple[int, ...], grouping: Grouping) -> NDArray[np.int64]:
+    """Where the values of a column begin, and where the last one ends: a column has one axis."""
+    (count,) = shape
+    if isinstance(grouping, Segments):
+        return grouping.bounds(count)
+    return np.array([0, count]) if grouping.reduced(1) else np.arange(count + 1)
+
+
+def _of_runs(op: Op, integers: SequentialSource, beyond: Beyond, bounds: NDArray[np.int64]) -> tuple[int | None, ...]:
+    """The values of `op` of the elements between `bounds`, which do not all fit int64. They are read word by word, and
+    all of them are in memory then. Raises OutOfMemory."""
+    words = [_read_again(integers, Beyond(word=word), gathered) for word in range(beyond.words)]
+    held: NDArray[np.bool_] = np.diff(bounds) > 0
+    empty = op.empty if op.terms is Terms.VALUES and op.finish is not Finish.MEAN else None
+    values: list[int | None] = [None if empty is None else int(empty)] * held.size
+    if not held.any():
+        return tuple(values)
+    starts = np.append(bounds[:-1][held], bounds[-1])
+    stacked = np.stack([word.read(0, word.count) for word in words])
+    for run, value in zip(np.flatnonzero(held).tolist(), reduce_runs(op, stacked, starts), strict=True):
+        values[run] = value
+    return tuple(values)
+
+
 def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
     """The index of the extreme of integers that do not all fit int64. These are read twice more: for the extreme, and
     for where it is."""
     extreme = op_named("min" if op.extreme is Extreme.LEAST else "max")
     beyond = Beyond()
-    found = _read_again(integers, beyond, extreme.name, run)
+    found = _read_again(integers, beyond, lambda source: run(source, extreme.name))
     sought = Beyond(beyond.whole(extreme, int(found.value), found.count))
-    return int(_read_again(integers, sought, "argmax", run).value)
+    return int(_read_again(integers, sought, lambda source: run(source, "argmax")).value)
 
 
-def _read_again(integers: SequentialSource, beyond: Beyond, op: str, run: Run) -> Reduction:
-    """Reduce elements that were read before, which the source counts once."""
+def _read_again(integers: SequentialSource, beyond: Beyond, read: Callable[[SequentialSource], T]) -> T:
+    """What `read` makes of elements that were read before, which the source counts once."""
     tally = integers.tally
     tally.beyond, tally.elements, nulls = beyond, 0, tally.nulls
-    reduction = run(integers, op)
+    made = read(integers)
     tally.nulls = nulls
-    return reduction
+    return made
 
 
 class RunGroups(Protocol):
@@ -119,9 +149,17 @@ class RunGroups(Protocol):
 
 
 def reduce_groups_meant(
-    op: Op, source: Elements, other: Elements | None, run: RunGroups, *, states: bool = False
+    op: Op,
+    source: Elements,
+    other: Elements | None,
+    run: RunGroups,
+    *,
+    shape: tuple[int, ...],
+    grouping: Grouping,
+    states: bool = False,
 ) -> GroupedReduction:
-    """Reduce what the elements of a source stand for to many values; `run` reduces elements that are values.
+    """Reduce what the elements of a source, an array of `shape`, stand for to the values of `grouping`; `run` reduces
+    elements that are values.
 
     Raises InvalidInput naming "op" where `op` has no value of such elements, "source" for complex numbers, and "states"
     where states are asked for: they would be those of the integers.
@@ -135,7 +173,12 @@ def reduce_groups_meant(
     meaning.check(op)
     if states:
         raise InvalidInput(f"values of {meaning.name} have no exact states so far", "states")
-    reduction = replace(run(replace(source, meaning=None), op=integer_op(op)), op=op.name)
+    integers, beyond = replace(source, meaning=None), Beyond()
+    source.tally.beyond = beyond
+    reduction = replace(run(integers, op=integer_op(op)), op=op.name)
+    if beyond and (op.places or not is_plain(op)):
+        bounds = _bounds(shape, grouping)
+        reduction = replace(reduction, values=_of_runs(op, integers, beyond, bounds))
     if is_plain(op):
         return reduction
     counts = reduction.counted()

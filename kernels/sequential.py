@@ -232,18 +232,20 @@ def shaped(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, t
     shape = known or shape_of(source)
     if shape is not None:
         return source, shape
-    held = gathered(source)
-    if not isinstance(source, SequentialSource) or source.meaning is None:
-        return held, (held.count,)
-    meant = SequentialSource(
-        held.dtype,
-        lambda: (piece.whole() for piece in held_in_order(held, _PIECE)),
-        held.count,
-        held.count,
-        shape=(held.count,),
-        meaning=source.meaning,
-    )
-    return meant, (held.count,)
+    if isinstance(source, SequentialSource) and source.meaning is not None:
+        count = _count_of(source)
+        return replace(source, count=count, shape=(count,), sections=None), (count,)
+    source = gathered(source)
+    return source, (source.count,)
+
+
+def _count_of(source: SequentialSource) -> int:
+    """How many elements there are, found by reading all of them; they keep their meaning, and may be read again."""
+    tally = source.tally
+    nulls, beyond, tally.beyond = tally.nulls, tally.beyond, Beyond(word=0)
+    count = sum(piece.size for piece in source.make())
+    tally.nulls, tally.beyond = nulls, beyond
+    return count
 
 
 @contextmanager

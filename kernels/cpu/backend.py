@@ -101,7 +101,7 @@ class CpuBackend:
                 self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
                 progress=progress, ddof=ddof,
             )  # fmt: skip
-            return reduce_groups_meant(row, source, other, run, states=states)
+            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         asked = Grouped(operands(row, source, other, ddof), shape, grouping)
         chosen = resolve_grouped(row, source.dtype, strategy)
         if states:

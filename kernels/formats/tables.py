@@ -215,7 +215,7 @@ def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray
     words = words.reshape(-1, width // 8)
     low, *high = words.T
     outside = np.logical_or.reduce([word != low >> 63 for word in high]) if high else np.zeros(len(words), np.bool_)
-    if beyond is not None and (beyond.sought is not None or outside.any()):
+    if beyond is not None and (beyond.of_all or outside.any()):
         return beyond.elements(words, outside)
     if outside.any():
         raise InvalidInput(f"holds a decimal in column {name!r} whose digits make an integer beyond int64", "column")

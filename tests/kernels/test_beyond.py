@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -137,8 +138,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(root: Path) -> Callable[..., Any]:
     kernels = Kernels("cpu", "here:cpu", Folders((root,), root), cpu_cache_bytes=8 << 20)
 
-    def result(source: dict[str, Any], op: str) -> Any:
-        asked = json.dumps({"kind": "reduce", "op": op, "source": {"column": "price", **source}})
+    def result(source: dict[str, Any], op: str, **spec: Any) -> Any:
+        asked = json.dumps({"kind": "reduce", "op": op, "source": {"column": "price", **source}, **spec})
         return result_of(json.dumps(kernels.run(lease_on(asked), lambda _: None).result, allow_nan=False))
 
     return result
@@ -203,6 +204,63 @@ def test_a_long_column_is_read_by_several_threads_to_the_same_value(root: Path, 
         elif op != "mean":
             true = true_of(op, once)
             assert result.decimal == in_full(true, SCALE) if op == "min" else result.value == true
+
+
+OFFSETS = [0, 0, 3, 4, 4, 60, 150, 197, 197]
+
+
+@pytest.mark.parametrize("digits", [38, 76])
+@pytest.mark.parametrize("how", ["x.parquet", "x.arrow", "x.arrows", "filtered", "files"])
+@pytest.mark.parametrize("op", OPS[:9])
+def test_segments_of_every_length_are_exact(
+    root: Path, run: Callable[..., Any], op: str, how: str, digits: int
+) -> None:
+    random, kind = Random(digits), pa.decimal128(38, SCALE) if digits == 38 else pa.decimal256(76, SCALE)
+    integers = [random.randint(-(10**length), 10**length) for length in random.choices(range(1, digits), k=200)]
+    integers[5:9] = [10**digits - 1, 1 - 10**digits, 10**digits - 1, 10**digits - 1]
+    made = column(integers, kind).append_column("k", pa.array(range(200)))
+    source: dict[str, Any] = {"type": "table", "path": how, "column": "price"}
+    if how == "filtered":
+        source |= {"path": "x.parquet", "filter": {"op": ">", "column": "k", "value": 1}}
+    elif how == "files":
+        source = {"type": "files", "paths": ["x.parquet", "x.arrow"], "column": "price"}
+    for name in ("x.parquet", "x.arrow", "x.arrows"):
+        FORMATS[name](root / name, made, 13)
+    kept = {"filtered": integers[2:], "files": integers * 2}.get(how, integers)
+    for spec, bounds in (
+        ({"segments": {"offsets": OFFSETS}}, OFFSETS),
+        ({"segments": {"length": 17}}, [*range(0, len(kept), 17), len(kept)]),
+        ({"axis": 0}, [0, len(kept)]),
+        ({"segments": {"offsets": [9, 9]}}, [9, 9]),
+        ({"segments": {"offsets": [7, 8, 30]}}, [7, 8, 30]),
+    ):
+        check_runs(run(source, op, **spec), op, [kept[start:stop] for start, stop in pairwise(bounds)])
+
+
+def check_runs(result: Any, op: str, runs: Sequence[Sequence[int]]) -> None:
+    assert tuple(result.counts) == tuple(map(len, runs))
+    for at, integers in enumerate(runs):
+        value, decimal = result.values[at], None if result.decimal is None else result.decimal[at]
+        if not integers and op != "sum":
+            assert (value, decimal) == (None, None)
+            continue
+        true = true_of(op, integers)
+        if op in OPS[6:]:
+            assert (value, decimal) == (true, None)
+            continue
+        scaled = Fraction(true) / 10**SCALE
+        assert value == round_ratio(scaled.numerator, scaled.denominator, 0, DTYPES["float64"])
+        assert decimal == (None if op == "mean" else in_full(true, SCALE))
+
+
+def test_a_null_makes_its_segment_null(root: Path, run: Callable[..., Any]) -> None:
+    parquet.write_table(column(NULLED), root / "nulls.parquet", row_group_size=2)
+    source = {"type": "table", "path": "nulls.parquet", "null_policy": "propagate"}
+    result = run(source, "sum", segments={"offsets": [0, 3, 6]})
+    assert (result.values, result.decimal, result.nulls) == ((None, None), (None, None), 2)
+    result = run(source, "max", segments={"offsets": [0, 1, 3, 4, 6]})
+    assert result.decimal == (None, in_full(MOST38, SCALE), None, in_full(MOST64 + 1, SCALE))
+    assert (result.counts, result.nulls) == ((0, 2, 0, 2), 2)
 
 
 def test_the_client_reduces_a_column_of_pyarrow_alike() -> None:

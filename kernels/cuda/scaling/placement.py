@@ -104,7 +104,7 @@ class Gang:
                 self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
                 progress=progress, ddof=ddof,
             )  # fmt: skip
-            return reduce_groups_meant(row, source, other, run, states=states)
+            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         if states:
             check_states(row)
         operands(row, source, other, ddof)
