@@ -67,8 +67,11 @@ class Beyond:
     def elements(self, words: Words, outside: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The elements of int64 for integers, of which those that are `outside` do not fit."""
         if self.sought is not None:
-            nbytes = 8 * words.shape[1]
-            wanted = np.frombuffer(self.sought.to_bytes(nbytes, "little", signed=True), np.int64)
+            try:
+                sought = self.sought.to_bytes(8 * words.shape[1], "little", signed=True)
+            except OverflowError:  # these integers are shorter
+                return np.zeros(len(words), np.int64)
+            wanted = np.frombuffer(sought, np.int64)
             return np.asarray((words == wanted).all(axis=1), np.int64)
         if self.word is not None:
             held = self.word < words.shape[1]

@@ -28,9 +28,10 @@ from warpfold.kernels.keyed import (
 from warpfold.kernels.meaning import Meaning, integer_op, is_plain
 from warpfold.kernels.nulls import GroupBy
 from warpfold.kernels.operands import check_arity
-from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, Terms, empty_value, op_named
+from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, empty_value, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
-from warpfold.kernels.wide_runs import reduce_runs
+from warpfold.kernels.wide_groups import values_of_groups
+from warpfold.kernels.wide_runs import reduce_all_runs
 
 T = TypeVar("T")
 
@@ -111,16 +112,7 @@ def _of_runs(op: Op, integers: SequentialSource, beyond: Beyond, bounds: NDArray
     """The values of `op` of the elements between `bounds`, which do not all fit int64. They are read word by word, and
     all of them are in memory then. Raises OutOfMemory."""
     words = [_read_again(integers, Beyond(word=word), gathered) for word in range(beyond.words)]
-    held: NDArray[np.bool_] = np.diff(bounds) > 0
-    empty = op.empty if op.terms is Terms.VALUES and op.finish is not Finish.MEAN else None
-    values: list[int | None] = [None if empty is None else int(empty)] * held.size
-    if not held.any():
-        return tuple(values)
-    starts = np.append(bounds[:-1][held], bounds[-1])
-    stacked = np.stack([word.read(0, word.count) for word in words])
-    for run, value in zip(np.flatnonzero(held).tolist(), reduce_runs(op, stacked, starts), strict=True):
-        values[run] = value
-    return tuple(values)
+    return tuple(reduce_all_runs(op, np.stack([word.read(0, word.count) for word in words]), bounds))
 
 
 def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
@@ -216,12 +208,32 @@ def group_meant(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> Grou
         if plan.states:
             raise InvalidInput(f"{meaning.name} have no exact states by key so far", "states")
         asked_plainly.append(replace(asked, op=op_named(integer_op(asked.op))))
+    for tally in source.tallies:
+        tally.beyond = Beyond()
     table = group_by(replace(source, meanings=()), replace(plan, aggregations=tuple(asked_plainly)))
+    table = _with_wide_values(source, plan, table)
     columns = []
     for asked, column in zip(plan.aggregations, table.columns, strict=True):
         meaning = source.meanings[asked.column]
         plain = meaning is None or is_plain(asked.op)
         columns.append(column if plain or meaning is None else _meant_column(meaning, asked, column, plan.min_count))
+    return replace(table, columns=tuple(columns))
+
+
+def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -> GroupTable:
+    """The table with the values of columns that have integers beyond int64 in place of those of clamped ones."""
+    wide = [
+        index
+        for index, asked in enumerate(plan.aggregations)
+        if source.tallies and source.tallies[asked.column].beyond and (asked.op.places or not is_plain(asked.op))
+    ]
+    if not wide:
+        return table
+    columns = list(table.columns)
+    for index, values in zip(
+        wide, values_of_groups(source, table, [plan.aggregations[index] for index in wide]), strict=True
+    ):
+        columns[index] = replace(columns[index], values=whole_numbers(values.tolist()))
     return replace(table, columns=tuple(columns))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.ops import Extreme, Op, Terms
+from warpfold.kernels.ops import Extreme, Finish, Op, Terms
 
 Words = NDArray[np.int64]
 """Integers in two's complement, shape (words, integers), the lowest word first."""
@@ -15,6 +15,18 @@ Index = NDArray[np.int64]
 
 _HALF = np.uint64((1 << 32) - 1)
 _LOWEST = np.int64(-(1 << 63))
+
+
+def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
+    """The same for runs of which some may have no integers: the value of no integers, None where there is none."""
+    held: NDArray[np.bool_] = np.diff(bounds) > 0
+    empty = op.empty if op.terms is Terms.VALUES and op.finish is not Finish.MEAN else None
+    values: list[int | None] = [None if empty is None else int(empty)] * held.size
+    if held.any():
+        reduced = reduce_runs(op, words, np.append(bounds[:-1][held], bounds[-1]))
+        for run, value in zip(np.flatnonzero(held).tolist(), reduced, strict=True):
+            values[run] = value
+    return values
 
 
 def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int]:

@@ -209,10 +209,11 @@ def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray
         return np.asarray(column.view(stored).to_numpy(zero_copy_only=False), np.int64)
     width = int(column.type.bit_width) // 8
     if width < 8:
-        stored = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
-        return stored.astype(np.int64)
-    words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
-    words = words.reshape(-1, width // 8)
+        short = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
+        words = short.astype(np.int64).reshape(-1, 1)
+    else:
+        words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
+        words = words.reshape(-1, width // 8)
     low, *high = words.T
     outside = np.logical_or.reduce([word != low >> 63 for word in high]) if high else np.zeros(len(words), np.bool_)
     if beyond is not None and (beyond.of_all or outside.any()):

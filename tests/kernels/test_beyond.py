@@ -193,6 +193,19 @@ def test_filtered_rows_and_files_as_one_array_are_exact(root: Path, run: Callabl
     check(run({"type": "files", "glob": "file-*.parquet", "filter": rows}, op), op, both)
 
 
+@pytest.mark.skipif(not hasattr(pa, "decimal32"), reason="pyarrow has no short decimals")
+@pytest.mark.parametrize("op", OPS[:9])
+def test_files_of_decimals_of_other_widths_are_one_array(root: Path, run: Callable[..., Any], op: str) -> None:
+    short, long, longest = [-7, 10**8], [MOST38, -MOST64 - 5], [-MOST76, 2**200 + 1]
+    kinds = (pa.decimal32(9, SCALE), pa.decimal128(38, SCALE), pa.decimal256(76, SCALE))
+    for number, (integers, kind) in enumerate(zip((short, long, longest), kinds, strict=True)):
+        FORMATS["x.arrow"](root / f"width-{number}.arrow", column(integers, kind), 1)
+    whole = [*short, *long, *longest]
+    check(run({"type": "files", "glob": "width-*.arrow"}, op), op, whole)
+    result = run({"type": "files", "glob": "width-*.arrow"}, op, segments={"length": 3})
+    check_runs(result, op, [whole[:3], whole[3:]])
+
+
 def test_a_long_column_is_read_by_several_threads_to_the_same_value(root: Path, run: Callable[..., Any]) -> None:
     random = Random(9)
     once = [random.randint(-MOST38, MOST38) for _ in range(500)] + [random.randint(-99, 99) for _ in range(500)]
