@@ -167,11 +167,15 @@ class GroupColumn:
         )
 
     def array(self) -> Any:
-        """The values as an array of pyarrow: integers that 64 bits do not hold as decimals of up to 76 digits or, where
-        these do not hold them, as strings; bfloat16 as float32; decimals, instants and durations as their own types."""
+        """The values as an array of pyarrow: decimals, and integers that 64 bits do not hold, as decimals of up to 76
+        digits or, where these do not hold them, as strings; bfloat16 as float32; instants and durations as their own
+        types."""
         pyarrow = required("pyarrow", "tables")
         if self.words is not None and self.dtype in DTYPES:
-            return pyarrow.array([None if word is None else Decimal(word) for word in self.words])
+            try:
+                return pyarrow.array([None if word is None else Decimal(word) for word in self.words])
+            except pyarrow.ArrowInvalid:  # more than 76 digits
+                return pyarrow.array(self.words, pyarrow.string())
         if self.dtype not in DTYPES and self.values.dtype == object:
             listed = self.listed()
             digits = max((len(str(abs(value))) for value in listed if value is not None), default=1)

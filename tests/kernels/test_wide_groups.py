@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
+from warpfold.client import group_table
 from warpfold.contract.folders import ArtefactFolder, Folders
 from warpfold.contract.jobs import result_of
 from warpfold.kernels.decimals import in_full
@@ -160,3 +161,13 @@ def test_what_does_not_fit_into_memory_is_refused(root: Path, run: Run, monkeypa
     monkeypatch.setattr("warpfold.kernels.wide_groups.require", full)
     with pytest.raises(OutOfMemory, match="the decimals beyond 64 bits of all groups need"):
         run({"type": "table", "path": "m.parquet"}, ["word"], ["sum"])
+
+
+def test_sums_that_no_decimal_of_arrow_holds_are_strings_in_a_table(root: Path, run: Run) -> None:
+    most = 10**76 - 1
+    for integers, kind in (([most, most], "string"), ([most, 5 - most], "decimal128(4, 4)")):
+        made = table(integers, TYPES[76]).append_column("one", [[1, 1]])
+        FORMATS["x.parquet"](root / "s.parquet", made, 2)
+        answer = run({"type": "table", "path": "s.parquet"}, ["one"], ["sum"]).model_dump_json()
+        total = group_table.GroupbyResult.model_validate_json(answer).to_arrow().column(1)
+        assert (str(total.type), str(total[0])) == (kind, in_full(sum(integers), SCALE))
