@@ -215,9 +215,9 @@ def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray
         words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
         words = words.reshape(-1, width // 8)
     low, *high = words.T
-    sign, outside = low >> 63, np.zeros(len(words), np.bool_)
+    outside = np.zeros(len(words), np.bool_)
     for word in high:
-        outside |= word != sign
+        outside |= word != low >> 63  # which frees the signs at once: two long arrays at a time cost page faults
     if beyond is not None and (beyond.of_all or outside.any()):
         return beyond.elements(words, outside)
     if outside.any():
