@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.grouping import Segments as _Segments
 from warpfold.kernels.ops import Value
+
+_NAT = -(1 << 63)
 
 Axis = int | Sequence[int]
 Segments = int | Sequence[int] | Mapping[str, Any]
@@ -48,17 +51,31 @@ def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
     return AlongAxes((axis,) if isinstance(axis, int) else tuple(axis), bool(fields.get("keepdims")))
 
 
-def array_from(values: Sequence[Value | None], shape: Sequence[int], dtype: str) -> NDArray[Any]:
+def array_from(
+    values: Sequence[Value | None], shape: Sequence[int], dtype: str, unit: str | None = None
+) -> NDArray[Any]:
     """Values in C order of `shape` as an array of `dtype`, of which "integer" and those of times stand for int64,
-    uint64 or, where neither holds them, Python integers. Where a value is None, the array is masked."""
+    uint64 or, where neither holds them, Python integers. With a `unit` times that int64 holds are NumPy's. Where a
+    value is None, the array is masked."""
     missing = [value is None for value in values]
     present = [0 if value is None else value for value in values]
     if dtype not in DTYPES:  # integers of any size, or those of instants and durations
         held = [row for row in (DTYPES["int64"], DTYPES["uint64"]) if _holds(row.bounds, present)]
         array = np.array(present, held[0].numpy if held else object)
+        if unit is not None and array.dtype == np.int64 and _NAT not in present:
+            array = array.view(f"{'m' if dtype.startswith('duration') else 'M'}8[{unit}]")
     else:
         row = DTYPES[dtype]  # integers never pass through an array of float64, which would round them
         array = np.array(present, np.float64 if row.is_float else row.numpy).astype(row.numpy)
+    array = array.reshape(shape)
+    return np.ma.masked_array(array, np.reshape(missing, shape)) if any(missing) else array
+
+
+def decimals_from(words: Sequence[str | None], shape: Sequence[int]) -> NDArray[Any]:
+    """Decimals in full, in C order of `shape`, as an array of Python's decimals, masked where there is none."""
+    missing = [word is None for word in words]
+    array = np.empty(len(words), object)
+    array[:] = [Decimal(word or 0) for word in words]
     array = array.reshape(shape)
     return np.ma.masked_array(array, np.reshape(missing, shape)) if any(missing) else array
 

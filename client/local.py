@@ -25,7 +25,7 @@ from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements, gathered, shape_of
+from warpfold.kernels.sequential import Elements, gathered, shaped
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -111,8 +111,7 @@ def reduce_groups(
     backend = open_backend("cpu")
     assert isinstance(backend, GroupsBackend), "a CPU reduces to many values"
     operands = [source for source in (first, other) if source is not None]
-    sources = [source if shape_of(source) else gathered(source) for source in operands]
-    shapes = [shape_of(source) or () for source in sources]
+    sources, shapes = zip(*(shaped(source, None) for source in operands), strict=True)
     if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
         raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
     second = sources[1] if len(sources) > 1 else None

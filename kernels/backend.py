@@ -96,7 +96,9 @@ class GroupedReduction:
     More than LISTED values may come as arrays of float64, where none is missing, and their counts as arrays of int64;
     `listed` has them as a tuple in any case. `counts` says how many elements entered each. `kernel` names the compiled
     loops that the shape chose. `states` has the exact states of all values where they were asked for: of the sums, or
-    of the sums and the sums of squares that a variance has. The other fields are those of `Reduction`.
+    of the sums and the sums of squares that a variance has. `decimals` are
+    the values of decimals in full, and `times` those of instants and durations in words. The other fields are those of
+    `Reduction`.
     """
 
     values: tuple[Value | None, ...] | NDArray[np.float64]
@@ -112,6 +114,8 @@ class GroupedReduction:
     prepare_ms: float = 0.0
     stages: Stages | None = None
     states: tuple[StateColumn, ...] = ()
+    decimals: tuple[str | None, ...] | None = None
+    times: tuple[TimeValue | None, ...] | None = None
 
     def listed(self) -> tuple[Value | None, ...]:
         """The values as Python has them."""

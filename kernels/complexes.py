@@ -96,6 +96,10 @@ class ComplexNumbers(Meaning):
             yield np.ascontiguousarray(flat.read(start, stop)[first::step])
 
         def sections() -> Iterator[Section]:
+            if isinstance(flat, SequentialSource):
+                assert flat.sections is not None, "asked only of a source that has sections"
+                yield from (_strided_section(section, first, step) for section in flat.sections())
+                return
             count = flat.count or 0
             for start in range(0, count, _PART):
                 stop = min(start + _PART, count)
@@ -103,13 +107,10 @@ class ComplexNumbers(Meaning):
                 yield Section(partial(read, start, stop), length * flat.dtype.itemsize, start // step, length)
 
         def pieces() -> Iterator[NDArray[Any]]:
-            if not isinstance(flat, SequentialSource):
+            if not isinstance(flat, SequentialSource) or flat.sections is not None:
                 yield from in_turn(sections(), tally)
                 return
-            start = 0
-            for piece in flat.make():
-                yield np.ascontiguousarray(piece[(first - start) % step :: step])
-                start += piece.size
+            yield from _strided(flat.make, 0, first, step)
 
         source = SequentialSource(
             flat.dtype,
@@ -117,9 +118,30 @@ class ComplexNumbers(Meaning):
             None if flat.count is None else flat.count // step,
             likely_count(flat) // step,
             tally,
-            sections=None if isinstance(flat, SequentialSource) else sections,
+            sections=None if isinstance(flat, SequentialSource) and flat.sections is None else sections,
         )
         return reduce(SequentialSource.within, self.contexts, source)
+
+
+def _strided(make: Callable[[], Iterator[NDArray[Any]]], start: int, first: int, step: int) -> Iterator[NDArray[Any]]:
+    """Of parts from the index `start` on, those whose index is `first` + a multiple of `step`."""
+    for piece in make():
+        yield np.ascontiguousarray(piece[(first - start) % step :: step])
+        start += piece.size
+
+
+def _strided_section(section: Section, first: int, step: int) -> Section:
+    start, count = section.start, section.count
+    assert start is not None, "no complex number is left out"
+    assert count is not None, "no complex number is left out"
+    make = partial(_strided, section.make, start, first, step)
+    return Section(make, section.nbytes // step, start // step, count // step)
+
+
+def flattened(piece: NDArray[Any], parts: "np.dtype[Any] | None") -> NDArray[Any]:
+    """The real and the imaginary part of each element of a piece in turn, where the elements are complex numbers whose
+    parts have the dtype `parts`; other elements as they are."""
+    return piece if parts is None else np.ascontiguousarray(piece).reshape(-1).view(parts)
 
 
 def complex_numbers(dtype: str, flat: Elements, shape: tuple[int, ...]) -> SequentialSource:

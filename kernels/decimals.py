@@ -11,6 +11,10 @@ from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.meaning import Meaning, Meant, is_plain
 from warpfold.kernels.ops import Finish, Op, Terms
 
+MOST_SCALE = 1000
+"""The largest scale, and the most zeros before the point: a file may claim 10^9 of them, and a value is written in
+full."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decimals(Meaning):

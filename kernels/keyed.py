@@ -17,7 +17,7 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Value, empty_value
-from warpfold.kernels.sequential import Remote
+from warpfold.kernels.sequential import Remote, Tally
 from warpfold.kernels.source import Source
 from warpfold.kernels.state_tables import TableOfStates
 
@@ -113,7 +113,8 @@ class KeyedSource:
     columns. `begin` gives the parts, of at most PART_ROWS rows; `likely` is how many rows there may be. `decodes` says
     that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read. `whole` has
     the same rows by position, where there is one column of such keys. `meanings` say of each column what its integers
-    stand for, and are empty where all columns hold values (`kernels.meant`)."""
+    stand for, and are empty where all columns hold values (`kernels.meant`); then each column has its own of `tallies`,
+    too, in which a reader may ask for what int64 leaves out of its integers."""
 
     key_names: tuple[str, ...]
     key_types: tuple[Any, ...]
@@ -125,6 +126,7 @@ class KeyedSource:
     remotes: Callable[[], Sequence[Remote]] = tuple
     whole: WholeColumns | None = None
     meanings: tuple[Meaning | None, ...] = ()
+    tallies: tuple[Tally, ...] = ()
 
 
 PART_ROWS = 1 << 17
@@ -165,11 +167,15 @@ class GroupColumn:
         )
 
     def array(self) -> Any:
-        """The values as an array of pyarrow: integers that 64 bits do not hold as decimals of up to 76 digits or, where
-        these do not hold them, as strings; bfloat16 as float32; decimals, instants and durations as their own types."""
+        """The values as an array of pyarrow: decimals, and integers that 64 bits do not hold, as decimals of up to 76
+        digits or, where these do not hold them, as strings; bfloat16 as float32; instants and durations as their own
+        types."""
         pyarrow = required("pyarrow", "tables")
         if self.words is not None and self.dtype in DTYPES:
-            return pyarrow.array([None if word is None else Decimal(word) for word in self.words])
+            try:
+                return pyarrow.array([None if word is None else Decimal(word) for word in self.words])
+            except pyarrow.ArrowInvalid:  # more than 76 digits
+                return pyarrow.array(self.words, pyarrow.string())
         if self.dtype not in DTYPES and self.values.dtype == object:
             listed = self.listed()
             digits = max((len(str(abs(value))) for value in listed if value is not None), default=1)

@@ -235,7 +235,7 @@ def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, wider: bool) -> No
     stored = part_dtype(dtype) or bytes_of(dtype)
     named = stored and str(dtype.newbyteorder("=")) if known is None else known.name
     if named and not wider:
-        raise InvalidInput(f"holds {named}, which a source of type array or dataset reduces, of a .npy file alone")
+        raise InvalidInput(f"holds {named}, which a source of type array or dataset reduces, of no .npz archive")
     try:
         dtype_of(stored or integers_of(dtype))
     except InvalidInput as error:

@@ -7,7 +7,7 @@ which places these are. A reduction of such a source replaces the values that ha
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from warpfold.kernels.keyed import (
 )
 from warpfold.kernels.ops import NullPolicy, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, in_order, likely_count, shape_of, side_by_side
+
+T = TypeVar("T")
 
 _PIECE = 1 << 17
 
@@ -88,7 +90,19 @@ def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64
     """The reduction whose values are null where they have nulls among their elements. NaNs that were left out are in no
     count, and nulls in none either."""
     values = tuple(None if null else value for value, null in zip(reduction.listed(), nulls.tolist(), strict=True))
-    return replace(reduction, values=values, counts=np.maximum(0, np.asarray(reduction.counts, np.int64) - nulls))
+    return replace(
+        reduction,
+        values=values,
+        counts=np.maximum(0, np.asarray(reduction.counts, np.int64) - nulls),
+        decimals=_without(reduction.decimals, nulls),
+        times=_without(reduction.times, nulls),
+    )
+
+
+def _without(words: tuple[T | None, ...] | None, nulls: NDArray[np.int64]) -> tuple[T | None, ...] | None:
+    if words is None:
+        return None
+    return tuple(None if null else word for word, null in zip(words, nulls.tolist(), strict=True))
 
 
 GroupBy = Callable[[KeyedSource, GroupPlan], GroupTable]

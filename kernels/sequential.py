@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
@@ -34,12 +35,14 @@ class Remote(Protocol):
 class Tally:
     """What a sequential source has given so far, how many nulls it has left out, of which objects of places it reads,
     and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number. Several
-    threads may add to it."""
+    threads may add to it. Integers beyond int64 are refused, unless the reader sets `beyond`, which then has what their
+    elements leave out."""
 
     elements: int = 0
     nulls: int = 0
     objects: list[Remote] = field(default_factory=list)
     ahead_s: float = 0.0
+    beyond: Beyond | None = None
     lock: Lock = field(default_factory=Lock)
 
     def add(self, *, elements: int = 0, nulls: int = 0, ahead_s: float = 0.0) -> None:
@@ -229,8 +232,20 @@ def shaped(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, t
     shape = known or shape_of(source)
     if shape is not None:
         return source, shape
+    if isinstance(source, SequentialSource) and source.meaning is not None:
+        count = _count_of(source)
+        return replace(source, count=count, shape=(count,), sections=None), (count,)
     source = gathered(source)
     return source, (source.count,)
+
+
+def _count_of(source: SequentialSource) -> int:
+    """How many elements there are, found by reading all of them; they keep their meaning, and may be read again."""
+    tally = source.tally
+    nulls, beyond, tally.beyond = tally.nulls, tally.beyond, Beyond(word=0)
+    count = sum(piece.size for piece in source.make())
+    tally.nulls, tally.beyond = nulls, beyond
+    return count
 
 
 @contextmanager

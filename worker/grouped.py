@@ -14,12 +14,14 @@ from warpfold.contract.inputs import InputView
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.contract.partitions import PartitionsView
+from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
 from warpfold.kernels.blocks import Block, blocks, most_of_block
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.inputs import Inputs
+from warpfold.kernels.meant import meaning_of, refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, op_named
@@ -54,7 +56,10 @@ def run_grouped(
 
     whole = Block((source,) if other is None else (source, other), shape, grouping, prod(result_shape))
     stored: Stored | None = None
-    if whole.values > MOST_RESULTS or spec.states:
+    if whole.values > MOST_RESULTS:
+        for part in both:
+            refuse_meaning(part, f"a result of more than {MOST_RESULTS:,} values", field_of(grouping))
+    if whole.values > MOST_RESULTS or (spec.states and meaning_of(source) is None):
         nulls = None
         # Values are written block by block, so it must be known beforehand which of them are null.
         if any(map(keeps_nulls, both)):
@@ -114,6 +119,8 @@ def success_of(
         shape=reduction.shape,
         values=values,
         hex=hexes if real else None,
+        decimal=reduction.decimals,
+        time=None if reduction.times is None else tuple(map(TimeView.of, reduction.times)),
         dtype=reduction.dtype,
         count=done.count,
         counts=reduction.counted() if stands else None,

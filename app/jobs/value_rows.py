@@ -25,11 +25,14 @@ def csv_of_result(stored: str) -> str:
         if result.values is None or result.counts is None:
             assert result.artefact is not None, "values that do not stand in the result are stored"
             raise Invalid.of("format", f"the values are stored apart: see {result.artefact.href}?format=csv")
-        writer.writerow([*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count"])
+        words: dict[str, Sequence[object]] = {} if result.decimal is None else {"decimal": result.decimal}
+        if result.time is not None:
+            words["time"] = [None if time is None else time.iso for time in result.time]
+        writer.writerow([*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count", *words])
         hexes = result.hex or (None,) * len(result.values)
         indices = product(*map(range, result.shape))
-        for index, value, hexadecimal, count in zip(indices, result.values, hexes, result.counts, strict=True):
-            writer.writerow([*index, value, hexadecimal, count])
+        columns = (result.values, hexes, result.counts, *words.values())
+        writer.writerows((*index, *row) for index, *row in zip(indices, *columns, strict=True))
     elif isinstance(result, ReduceResult):
         more = {} if result.decimal is None else {"decimal": result.decimal}
         more |= {} if result.time is None else {"time": result.time.iso}
@@ -40,10 +43,10 @@ def csv_of_result(stored: str) -> str:
             raise Invalid.of("format", f"the groups are stored apart: see {result.artefact.href}?format=csv")
         names = [keys.name for keys in result.keys]
         writer.writerow([*names, "rows", *(name for column in result.columns for name in _headers(column))])
-        columns: list[Sequence[object]] = [*(keys.values or () for keys in result.keys), result.sizes or ()]
+        of_groups: list[Sequence[object]] = [*(keys.values or () for keys in result.keys), result.sizes or ()]
         for column in result.columns:
-            columns += [column.values or ()] if column.hex is None else [column.values or (), column.hex]
-        writer.writerows(zip(*columns, strict=True))
+            of_groups += [column.values or ()] if column.hex is None else [column.values or (), column.hex]
+        writer.writerows(zip(*of_groups, strict=True))
     else:
         raise Invalid.of("format", "only the result of a reduction is a table of values")
     return text.getvalue()

@@ -16,11 +16,14 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.opening import ReadHere
 from warpfold.client.cli.session import fail
-from warpfold.client.groups import array_from, grouping_of
+from warpfold.client.groups import array_from, decimals_from, grouping_of
 from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.json_value import hex_of
+from warpfold.contract.time_view import TimeView
+from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
 from warpfold.kernels.sequential import Elements
 
@@ -53,11 +56,11 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
     result = array_result_of(job)
     if to is None:
         values = result.values if result.values is not None else _listed(client.array(job))
-        print_values(values, result.shape)
+        print_values(values, result.shape, result.decimal, result.time)
     elif result.artefact is not None:
         client.artefact(job, to)
     else:
-        write_array(array_from(result.values or (), result.shape, result.dtype), to)
+        write_array(result.to_numpy(), to)
     where = result.device.get("name", result.backend)
     _say(result, result.count, f"{where}, {result.timings.kernel_ms:.3f} ms")
     if result.artefact is not None and result.artefact.part("states") is not None:
@@ -82,7 +85,7 @@ def write_array(array: NDArray[Any], to: Path) -> None:
     if to.suffix.lower() != ".npy":
         raise fail(f"{array.size:,} values are not stored by the service, and are written as .npy only", Exit.USAGE)
     if np.ma.isMaskedArray(array) or array.dtype.hasobject:
-        raise fail("a .npy file holds no missing values and no integers beyond 64 bits", Exit.USAGE)
+        raise fail("a .npy file holds no missing values, no decimals and no integers beyond 64 bits", Exit.USAGE)
     with to.open("wb") as file:
         np.save(file, array)
 
@@ -115,20 +118,40 @@ def reduce_groups_locally(
         facts = {name: getattr(result, name) for name in shown}
         output.document(
             {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **facts}
+            | _meant(result)
             | {"input": source.model_dump(mode="json")}
         )
         return
-    if to is not None:
-        write_array(array_from(result.listed(), result.shape, result.dtype), to)
+    if to is not None and result.decimals is not None:
+        write_array(decimals_from(result.decimals, result.shape), to)
+    elif to is not None:
+        unit = next((time.unit for time in result.times or () if time is not None), None)
+        write_array(array_from(result.listed(), result.shape, result.dtype, unit), to)
     else:
-        print_values(result.listed(), result.shape)
+        print_values(result.listed(), result.shape, result.decimals, result.times)
     _say(result, sum(result.counted()), "this machine")
 
 
-def print_values(values: Sequence[Value | None], shape: Sequence[int]) -> None:
-    """Print the values of an array, a row of the last axis a line."""
+def _meant(result: GroupedReduction) -> dict[str, Any]:
+    """The fields of a document that only decimals and times have."""
+    fields: dict[str, Any] = {} if result.decimals is None else {"decimal": list(result.decimals)}
+    if result.times is not None:
+        views = map(TimeView.of, result.times)
+        fields["time"] = [None if view is None else view.model_dump(mode="json") for view in views]
+    return fields
+
+
+def print_values(
+    values: Sequence[Value | None],
+    shape: Sequence[int],
+    decimals: Sequence[str | None] | None = None,
+    times: Sequence[TimeView | TimeValue | None] | None = None,
+) -> None:
+    """Print the values of an array, a row of the last axis a line: decimals in full, and times in ISO 8601."""
     width = shape[-1] if len(shape) > 1 else 1
-    texts = [json.dumps(None) if value is None else repr(value) for value in values]
+    words = decimals if times is None else [None if time is None else time.iso for time in times]
+    shown = (value if value is None else repr(value) for value in values) if words is None else words
+    texts = [json.dumps(None) if text is None else text for text in shown]
     for at in range(0, len(texts), max(1, width)):
         typer.echo("\t".join(texts[at : at + width]))
 

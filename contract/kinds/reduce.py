@@ -335,7 +335,20 @@ class ReduceArrayResult(Frozen):
     hex: tuple[str | None, ...] | None = Field(
         description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is."
     )
-    dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
+    decimal: tuple[str | None, ...] | None = Field(
+        None,
+        exclude_if=lambda decimal: decimal is None,
+        description="The exact values of decimals in full, of which `values` are the nearest float64.",
+    )
+    time: tuple[TimeView | None, ...] | None = Field(
+        None,
+        exclude_if=lambda time: time is None,
+        description="The values of timestamps, dates or durations in words; `values` are their integers.",
+    )
+    dtype: str = Field(
+        description='The dtype of the values; "integer" is an integer of any size, and times have the name that Arrow '
+        "gives their type."
+    )
     count: int = Field(description="How many elements all values together were computed from.")
     counts: tuple[int, ...] | None = Field(
         description="How many elements each value was computed from; null where `values` is."

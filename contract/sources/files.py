@@ -133,12 +133,13 @@ class FilesSource(AnyOptions, SourceSpec):
         reader = _Reader(self, folders, Session(folders.places))
         names = self.names(folders, reader.session)
         first = reader.table(names[0])
-        tally = first.tally
+        tally, told = first.tally, {names[0]}  # rows may be read more than once
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
             for name in names:
                 frame = reader.table(name)
-                tally.objects += frame.tally.objects if name != names[0] else []
+                tally.objects += frame.tally.objects if name not in told else []
+                told.add(name)
                 for column in columns:
                     kind = frame.schema.field(column).type if column in frame.schema.names else None
                     if kind != first.schema.field(column).type:
@@ -238,15 +239,17 @@ class _File:
 
 def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = False) -> SequentialSource:
     """The elements of all files; with `truths` whether each is a null."""
-    tally = Tally()
+    tally, told = Tally(), set[int]()  # elements may be read more than once
 
     def pieces() -> Iterator[NDArray[Any]]:
-        for file in files:
+        for number, file in enumerate(files):
             opened = file.opened()  # it closes the file when nobody has it any more
             source = truths_of(opened) if truths else opened
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
-                tally.objects += source.tally.objects
+                source.tally.beyond = tally.beyond
+                tally.objects += source.tally.objects if number not in told else []
+                told.add(number)
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls

@@ -20,7 +20,7 @@ from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_meant, refuse_meaning
+from warpfold.kernels.meant import group_meant, is_meant, reduce_groups_meant, reduce_meant
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
@@ -96,7 +96,12 @@ class CpuBackend:
         Raises as `reduce`, and InvalidInput naming "axis", "segments.offsets.…" or "states".
         """
         row = op_named(op)
-        refuse_meaning(source, "a reduction to many values", "source")
+        if is_meant(source, other):
+            run = partial(
+                self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
+                progress=progress, ddof=ddof,
+            )  # fmt: skip
+            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         asked = Grouped(operands(row, source, other, ddof), shape, grouping)
         chosen = resolve_grouped(row, source.dtype, strategy)
         if states:

@@ -32,7 +32,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_meant, refuse_meaning
+from warpfold.kernels.meant import group_meant, is_meant, reduce_groups_meant, reduce_meant
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
@@ -174,9 +174,14 @@ class CudaBackend:
         OutOfMemory or CudaError, and whatever `progress` raises.
         """
         row = op_named(op)
+        if is_meant(source, other):
+            run = partial(
+                self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
+                progress=progress, ddof=ddof,
+            )  # fmt: skip
+            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         if states:
             check_states(row)
-        refuse_meaning(source, "a reduction to many values", "source")
         operands(row, source, other, ddof)
         resolve_grouped(row, source.dtype, strategy)
         if "cuda" not in grouped_backends(row, source.dtype):

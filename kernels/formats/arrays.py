@@ -13,15 +13,14 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.float8 import check_format, widened
 from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.hdf5 import open_hdf5
-from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
+from warpfold.kernels.formats.hyperslab import Range, hyperslab
 from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
 from warpfold.kernels.meaning import Meaning
-from warpfold.kernels.npy import Head, open_array, read_head
-from warpfold.kernels.places.arrays import array_at
-from warpfold.kernels.places.file import is_remote
+from warpfold.kernels.npy import read_head
+from warpfold.kernels.places.arrays import array_at, complex_at
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, likely_count, shape_of
 from warpfold.kernels.source import ArraySource
@@ -86,7 +85,7 @@ def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, fl
         stored = replace(head, dtype=np.dtype(np.uint8))
         return widened(array_at(file, stored, hyperslab(ranges, head.shape)), wide)
     if (parts := part_dtype(head.dtype)) is not None:
-        return _complex(file, head, parts, ranges)
+        return complex_at(file, head, parts, hyperslab(ranges, head.shape))
     selected, meaning = hyperslab(ranges, head.shape), times_of_dtype(head.dtype)
     if meaning is None:
         return array_at(file, head, selected)
@@ -99,19 +98,6 @@ def as_float8(elements: Elements, float8: str | None) -> Elements:
     """The elements. Where `float8` names a format, their bytes are floats of that format. Raises InvalidInput."""
     wide = None if float8 is None else check_format(elements.dtype.numpy, float8)
     return elements if wide is None else widened(elements, wide)
-
-
-def _complex(file: BinaryIO, head: Head, parts: "np.dtype[Any]", ranges: tuple[Range, ...]) -> SequentialSource:
-    """The selected complex numbers. The file is read as an array of real and imaginary parts. These have an axis of
-    their own, which is the last axis or, in Fortran order, the first."""
-    name, selected = str(head.dtype.newbyteorder("=")), hyperslab(ranges, head.shape)
-    if not head.fortran_order or len(head.shape) == 1:
-        split = replace(head, shape=(*head.shape, 2), dtype=parts, fortran_order=False)
-        return complex_numbers(name, array_at(file, split, (*selected, slice(0, 2, 1))), lengths(selected))
-    if is_remote(file):
-        raise InvalidInput("holds complex numbers in Fortran order, which are read of files on this machine alone")
-    turned = np.moveaxis(open_array(file, replace(head, shape=(2, *head.shape), dtype=parts)).array, 0, -1)
-    return complex_numbers(name, ArraySource(turned[selected]), lengths(selected))
 
 
 def _times(integers: Elements, meaning: Meaning, missing: Missing, shape: tuple[int, ...] | None) -> SequentialSource:

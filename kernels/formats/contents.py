@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -49,7 +50,9 @@ class Content:
     ) -> "Content":
         """An array of the shape `shape`. An array without axes is a single value, and no job reduces it."""
         try:
-            reduced_as = dtype_of(dtype).name if shape else None
+            parts = part_dtype(dtype)
+            known = dtype_of(dtype).name if parts is None else str(dtype.newbyteorder("="))
+            reduced_as = known if shape else None
         except InvalidInput:
             reduced_as = None
         return cls(name, str(dtype), reduced_as, shape, None, chunks, nbytes)

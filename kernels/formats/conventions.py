@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NullPolicy
@@ -89,10 +90,28 @@ class Conventions:
                     "stored",
                 )
         fills: list[Any] = []
+        if part_dtype(dtype) is not None:
+            _check_complex(path, attributes)
+            return Missing((), path, self.nulls)
         for name in _FILLS:
             if name in attributes:
                 fills.extend(_numbers(name, attributes[name], dtype))
         return Missing(tuple(fills), path, self.nulls)
+
+
+def _check_complex(path: str, attributes: Mapping[str, Any]) -> None:
+    """Raise InvalidInput naming "stored" where complex numbers may be missing. NaN is a value, and stands for none."""
+    for name in _FILLS:
+        try:
+            nan = bool(np.isnan(np.asarray(attributes.get(name, np.nan)).astype(np.complex128)).all())
+        except (TypeError, ValueError):  # a word or a record
+            nan = False
+        if not nan:
+            raise InvalidInput(
+                f"holds {path!r} with the attribute {name}, and missing complex numbers are not told from others so "
+                "far; set stored to reduce the elements as they are stored",
+                "stored",
+            )
 
 
 def _numbers(name: str, written: Any, dtype: "np.dtype[Any]") -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -189,6 +190,7 @@ def keyed_frame(
         for wanted, meaning in zip(columns, meanings, strict=True)
     )
     read = tuple(dict.fromkeys(wanted.column for wanted in (*keys, *columns)))
+    tallies = tuple(Tally() for _ in columns) if any(meanings) else ()
 
     def parts() -> Iterator[KeyedPart]:
         start = 0
@@ -196,7 +198,8 @@ def keyed_frame(
             for at in range(0, batch.num_rows, PART_ROWS):
                 part = batch.slice(at, PART_ROWS)
                 stop = start + part.num_rows
-                yield KeyedPart(start, stop, partial(_rows_of, part, start, keys, columns, refuse_nulls=refuse_nulls))
+                rows = partial(_rows_of, part, start, keys, columns, tallies=tallies, refuse_nulls=refuse_nulls)
+                yield KeyedPart(start, stop, rows)
                 start = stop
 
     return KeyedSource(
@@ -205,6 +208,7 @@ def keyed_frame(
         column_names=tuple(wanted.column for wanted in columns),
         dtypes=dtypes,
         meanings=meanings if any(meanings) else (),
+        tallies=tallies,
         begin=parts,
         likely=frame.likely,
         decodes=True,
@@ -234,19 +238,29 @@ def check_key(name: str, kind: Any, where: str) -> None:
 
 
 def _rows_of(
-    batch: Any, start: int, keys: Sequence[Wanted], columns: Sequence[Wanted], *, refuse_nulls: bool
+    batch: Any,
+    start: int,
+    keys: Sequence[Wanted],
+    columns: Sequence[Wanted],
+    *,
+    tallies: Sequence[Tally],
+    refuse_nulls: bool,
 ) -> KeyedRows:
-    cells = tuple(_cells(batch.column(wanted.column), start, wanted, refuse_nulls) for wanted in columns)
+    beyond = [tally.beyond for tally in tallies] or [None] * len(columns)
+    cells = tuple(
+        _cells(batch.column(wanted.column), start, wanted, room, refuse_nulls=refuse_nulls)
+        for wanted, room in zip(columns, beyond, strict=True)
+    )
     return KeyedRows(start, tuple(batch.column(wanted.column) for wanted in keys), cells)
 
 
-def _cells(column: Any, start: int, wanted: Wanted, refuse_nulls: bool) -> Cells:
+def _cells(column: Any, start: int, wanted: Wanted, beyond: Beyond | None, *, refuse_nulls: bool) -> Cells:
     types = required("pyarrow", "tables").types
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()  # decoding makes a null in the dictionary a null of the column
     stands = meaning_of_column(column.type) is not None
     if stands and not column.null_count:
-        return Cells(_integers(column, wanted))
+        return Cells(_integers(column, wanted, beyond))
     if not column.null_count:
         return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
     if refuse_nulls:
@@ -254,15 +268,15 @@ def _cells(column: Any, start: int, wanted: Wanted, refuse_nulls: bool) -> Cells
         raise InvalidInput(f"row {row:,} of {wanted.column!r} is null, and null_policy is raise", wanted.field)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if stands:
-        return Cells(_integers(column.fill_null(zero_of(column.type)), wanted), missing)
+        return Cells(_integers(column.fill_null(zero_of(column.type)), wanted, beyond), missing)
     if not types.is_floating(column.type):
         column = column.fill_null(False if types.is_boolean(column.type) else 0)
     return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)), missing)
 
 
-def _integers(column: Any, wanted: Wanted) -> NDArray[np.int64]:
+def _integers(column: Any, wanted: Wanted, beyond: Beyond | None) -> NDArray[np.int64]:
     try:
-        return integers_of(wanted.column, column)
+        return integers_of(wanted.column, column, beyond)
     except InvalidInput as error:
         raise InvalidInput(str(error), wanted.field) from None
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -21,7 +22,7 @@ from warpfold.kernels.formats.conventions import Conventions, Missing
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.npy import Head
-from warpfold.kernels.places.arrays import array_at
+from warpfold.kernels.places.arrays import array_at, complex_at
 from warpfold.kernels.places.file import again, is_remote
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
@@ -54,38 +55,41 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
             _check_chunk(dataset, path, prod(chunk) * head.dtype.itemsize)
     if at is not None and not missing:
         return _as_stored(file, head, at, selected)
-    parts = partial(blocks, selected, chunk, BLOCK_BYTES // head.dtype.itemsize)
-    return _decoded(file, path, head, parts, lengths(selected), missing)
+    in_blocks = partial(blocks, selected, chunk, BLOCK_BYTES // head.dtype.itemsize)
+    decoded = _decoded(file, path, head, in_blocks, lengths(selected), missing)
+    if part_dtype(head.dtype) is None:
+        return decoded
+    return complex_numbers(str(head.dtype.newbyteorder("=")), decoded, lengths(selected))
 
 
 def _decoded(  # noqa: PLR0917
     file: BinaryIO,
     path: str,
     head: Head,
-    parts: Callable[[], Iterator[tuple[slice, ...]]],
+    in_blocks: Callable[[], Iterator[tuple[slice, ...]]],
     shape: tuple[int, ...],
     missing: Missing,
 ) -> SequentialSource:
-    """The elements of a dataset that the library decodes, block after block."""
-    tally = Tally()
+    """The elements of a dataset, or the parts of complex ones, that the library decodes, block after block."""
+    tally, parts = Tally(), part_dtype(head.dtype)
 
     def pieces() -> Iterator[NDArray[Any]]:
         with opened(file) as again, damaged(f"holds {path!r} that cannot be decoded", Exception):
             decoded = _found(again, path)
-            for block in parts():
-                part = decoded[block]
+            for block in in_blocks():
+                part = flattened(decoded[block], parts)
                 yield missing.taken(ArraySource(part).read(0, part.size), tally.elements, tally)
 
-    size = prod(shape)
+    size = prod(shape) * (1 if parts is None else 2)
     count = None if missing.leaves_out else size
     return SequentialSource(
-        missing.dtype(head.dtype),
+        missing.dtype(head.dtype if parts is None else parts),
         pieces,
         count,
         size,
         tally,
-        None if count is None else shape,
-        nulls=missing.with_nulls(partial(_decoded, file, path, head, parts, shape)),
+        None if count is None or parts is not None else shape,
+        nulls=missing.with_nulls(partial(_decoded, file, path, head, in_blocks, shape)),
     )
 
 
@@ -107,7 +111,7 @@ def datasets(tree: Any, wanted: str | None = None) -> list[str]:
     names: list[str] = []
 
     def visit(name: str, node: Any) -> bool | None:
-        if isinstance(node, h5py.Dataset) and node.shape and node.dtype.kind in "biuf":
+        if isinstance(node, h5py.Dataset) and node.shape and _is_number(node.dtype):
             names.append(name)
         return True if len(names) >= _MOST_LISTED else None
 
@@ -117,6 +121,10 @@ def datasets(tree: Any, wanted: str | None = None) -> list[str]:
         else:
             names.append(wanted.strip("/"))
     return names
+
+
+def _is_number(dtype: "np.dtype[Any]") -> bool:
+    return dtype.kind in "biuf" or part_dtype(dtype) is not None
 
 
 def _found(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
@@ -150,7 +158,7 @@ def _head(dataset: Any, path: str) -> Head:
     if not shape:
         raise InvalidInput(f"holds {path!r}, a single value and no array", "array")
     try:
-        dtype_of(dtype)
+        dtype_of(part_dtype(dtype) or dtype)
     except InvalidInput as error:
         raise InvalidInput(f"holds {path!r}, which is not an array of numbers: {error}", "array") from None
     return Head(tuple(int(length) for length in shape), False, dtype, 0)
@@ -178,4 +186,6 @@ def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, .
     size = file.seek(0, 2)
     if offset + head.data_bytes > size:
         raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {size:,} are there")
-    return array_at(file, Head(head.shape, False, head.dtype, offset), selected)
+    there = Head(head.shape, False, head.dtype, offset)
+    parts = part_dtype(head.dtype)
+    return array_at(file, there, selected) if parts is None else complex_at(file, there, parts, selected)

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.decimals import Decimals
+from warpfold.kernels.beyond import Beyond
+from warpfold.kernels.decimals import MOST_SCALE, Decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -157,7 +158,7 @@ class Reading:
             tally.add(nulls=column.null_count)
             column = column.fill_null(zero_of(column.type)) if self.keeps_nulls else column.drop_null()
         if self.meaning is not None:
-            return integers_of(self.column, column)
+            return integers_of(self.column, column, tally.beyond)
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return elements
 
@@ -171,7 +172,7 @@ def dtype_of_column(name: str, kind: Any) -> DType:
     if dtype is None:
         raise InvalidInput(
             f"holds column {name!r} as {str(kind)[:200]}, which is not reduced here: integers, floats, truth values, "
-            "decimals, timestamps, dates and durations are",
+            f"decimals of scales up to {MOST_SCALE:,}, timestamps, dates and durations are",
             "column",
         )
     return dtype
@@ -183,7 +184,7 @@ def meaning_of_column(kind: Any) -> Meaning | None:
     types = required("pyarrow", "tables").types
     inner = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_decimal(inner):
-        return Decimals(int(inner.scale))
+        return Decimals(int(inner.scale)) if abs(inner.scale) <= MOST_SCALE else None
     if types.is_timestamp(inner):
         return Instants(inner.unit, inner.tz)
     if types.is_date(inner):
@@ -199,20 +200,27 @@ def zero_of(kind: Any) -> Any:
     return pyarrow.scalar(0, pyarrow.int64()).cast(kind)
 
 
-def integers_of(name: str, column: Any) -> NDArray[np.int64]:
+def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray[np.int64]:
     """The integers that decimals, times or durations without nulls are stored as. Raises InvalidInput where int64 does
-    not hold one."""
+    not hold one, unless `beyond` takes what int64 leaves out."""
     pyarrow = required("pyarrow", "tables")
     if not pyarrow.types.is_decimal(column.type):
         stored = pyarrow.int32() if pyarrow.types.is_date32(column.type) else pyarrow.int64()
         return np.asarray(column.view(stored).to_numpy(zero_copy_only=False), np.int64)
     width = int(column.type.bit_width) // 8
     if width < 8:
-        stored = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
-        return stored.astype(np.int64)
-    words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
-    low, *high = words.reshape(-1, width // 8).T
-    if any((word != low >> 63).any() for word in high):
+        short = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
+        words = short.astype(np.int64).reshape(-1, 1)
+    else:
+        words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
+        words = words.reshape(-1, width // 8)
+    low, *high = words.T
+    outside = np.zeros(len(words), np.bool_)
+    for word in high:
+        outside |= word != low >> 63  # which frees the signs at once: two long arrays at a time cost page faults
+    if beyond is not None and (beyond.of_all or outside.any()):
+        return beyond.elements(words, outside)
+    if outside.any():
         raise InvalidInput(f"holds a decimal in column {name!r} whose digits make an integer beyond int64", "column")
     return np.ascontiguousarray(low)
 

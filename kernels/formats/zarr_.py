@@ -18,6 +18,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
@@ -61,31 +62,34 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
         array = zarr.open_array(_store_type()(folder), path=path, mode="r")
         shape = tuple(int(length) for length in array.shape)
         chunk = tuple(int(length) for length in (getattr(array, "shards", None) or array.chunks))
+        parts = part_dtype(array.dtype)
+        each = 1 if parts is None else 2  # of the elements that are read, which are parts of complex numbers
         try:
-            dtype = dtype_of(array.dtype)
+            dtype = dtype_of(array.dtype if parts is None else parts)
         except InvalidInput as error:
             raise InvalidInput(f"holds {path!r}, which is not an array of numbers: {error}", "array") from None
         if not shape:
             raise InvalidInput(f"holds {path!r}, a single value and no array", "array")
-        if prod(chunk) * dtype.itemsize > MOST_CHUNK_BYTES:
+        itemsize = each * dtype.itemsize
+        if prod(chunk) * itemsize > MOST_CHUNK_BYTES:
             raise InvalidInput(
-                f"holds {path!r} in chunks of {prod(chunk) * dtype.itemsize:,} bytes, and at most {MOST_CHUNK_BYTES:,} "
+                f"holds {path!r} in chunks of {prod(chunk) * itemsize:,} bytes, and at most {MOST_CHUNK_BYTES:,} "
                 "are decoded at a time"
             )
         selected = hyperslab(ranges, shape)
         missing = conventions.missing(path, _attributes(array), array.dtype)
     shape_taken = lengths(selected)
     size = prod(shape_taken)
-    most = _block_elements(shape, chunk, dtype.itemsize)
-    chunk_bytes = prod(chunk) * dtype.itemsize
+    most = _block_elements(shape, chunk, itemsize)
+    chunk_bytes = prod(chunk) * itemsize
     beside = min(zarr.config.get("async.concurrency"), _chunks_of_a_block(shape, chunk, most)) * chunk_bytes
-    at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (most * dtype.itemsize + beside)))
+    at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (most * itemsize + beside)))
     # zarr's setting holds for the whole process, so it is changed only where one block is read at a time.
     few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)} if beside > MOST_DECODED_BYTES else {}
     own = _OwnLoop()
 
     def source(missing: Missing) -> SequentialSource:
-        tally, count = Tally(), None if missing.leaves_out else size
+        tally, count = Tally(), None if missing.leaves_out else size * each
 
         def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
             with damaged(f"holds {path!r} that cannot be decoded", Exception):
@@ -93,12 +97,13 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
                     # Chunks from a place are requested at the same time. Files are read by the thread that decodes
                     # them.
                     part = array[block] if isinstance(folder, RemoteTree) else own.read(array, block)
+                part = flattened(part, parts)
                 yield missing.taken(ArraySource(part).read(0, part.size), start, tally)
 
         def sections() -> Iterator[Section]:
             start = 0
             for block in blocks(selected, chunk, most):
-                length = prod(lengths(block))
+                length = prod(lengths(block)) * each
                 known = (None, None) if count is None else (start, length)
                 yield Section(partial(read, block, start), length * dtype.itemsize, *known)
                 start += length
@@ -107,13 +112,15 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
             missing.dtype(dtype.numpy),
             lambda: in_turn(sections(), tally),
             count,
-            size,
+            size * each,
             tally,
-            None if count is None else shape_taken,
+            None if count is None or parts is not None else shape_taken,
             sections,
             nulls=missing.with_nulls(source),
         )
 
+    if parts is not None:
+        return complex_numbers(str(array.dtype.newbyteorder("=")), source(missing), shape_taken)
     return source(missing)
 
 

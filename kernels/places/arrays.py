@@ -2,6 +2,7 @@
 several at once."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -10,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.complexes import complex_numbers
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import lengths
@@ -53,6 +55,20 @@ def array_at(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> El
             yield ArraySource(part).read(0, part.size)
 
     return SequentialSource(dtype_of(head.dtype), pieces, count, count, shape=shape)
+
+
+def complex_at(file: BinaryIO, head: Head, parts: "np.dtype[Any]", selected: tuple[slice, ...]) -> SequentialSource:
+    """The selected complex numbers behind `head`, whose parts have the dtype `parts`. They are read as an array of real
+    and imaginary parts. These have an axis of their own, which is the last axis or, in Fortran order, the first. Raises
+    InvalidInput."""
+    name = str(head.dtype.newbyteorder("="))
+    if not head.fortran_order or len(head.shape) == 1:
+        split = replace(head, shape=(*head.shape, 2), dtype=parts, fortran_order=False)
+        return complex_numbers(name, array_at(file, split, (*selected, slice(0, 2, 1))), lengths(selected))
+    if isinstance(file, RemoteFile):
+        raise InvalidInput("holds complex numbers in Fortran order, which are read of files on this machine alone")
+    turned = np.moveaxis(open_array(file, replace(head, shape=(2, *head.shape), dtype=parts)).array, 0, -1)
+    return complex_numbers(name, ArraySource(turned[selected]), lengths(selected))
 
 
 def _parts(remote: RemoteObject, head: Head, selected: tuple[slice, ...]) -> Iterator[NDArray[Any]]:

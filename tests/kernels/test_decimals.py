@@ -18,7 +18,6 @@ from warpfold.kernels.decimals import Decimals, in_full
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import contents_of
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.sections import sections_between
 from warpfold.kernels.sequential import Elements
 
@@ -97,21 +96,20 @@ def test_an_op_that_would_need_another_scale_is_refused(tmp_path: Path, op: str)
     assert caught.value.field == "op"
 
 
-def test_a_decimal_whose_integer_is_too_long_is_refused(tmp_path: Path) -> None:
-    made = table(pa.decimal128(38, 2), [Decimal(1), Decimal("92233720368547758.08")])
-    with (
-        written(tmp_path / "x", made, "parquet") as source,
-        pytest.raises(InvalidInput, match="'price' whose digits make an integer beyond int64"),
+def test_a_scale_that_nobody_writes_is_refused(tmp_path: Path) -> None:
+    made = table(pa.decimal128(38, 2**31 - 1), [])
+    with pytest.raises(
+        InvalidInput, match=r"decimal128\(38, 2147483647\), which is not reduced here.*scales up to 1,000"
     ):
-        CpuBackend().reduce(source, "sum")
+        written(tmp_path / "x", made, "file").__enter__()
 
 
 def test_nothing_else_takes_the_integers_for_the_values(tmp_path: Path) -> None:
-    with written(tmp_path / "x", table(NARROW), "parquet") as source:
-        with pytest.raises(InvalidInput, match="takes no decimals"):
-            CpuBackend().reduce_groups(source, (5,), AlongAxes((0,)), "sum")
-        with pytest.raises(InvalidInput, match="takes no decimals"):
-            CpuBackend().reduce(source, "dot", other=source)
+    with (
+        written(tmp_path / "x", table(NARROW), "parquet") as source,
+        pytest.raises(InvalidInput, match="takes no decimals"),
+    ):
+        CpuBackend().reduce(source, "dot", other=source)
 
 
 def test_parts_of_a_table_keep_the_scale(tmp_path: Path) -> None:

@@ -41,9 +41,11 @@ def array(result: ReduceArrayResult) -> tuple[Table, ...]:
         return (preview(result.artefact, title),)
     shown = list(islice(product(*map(range, result.shape)), _MOST_SHOWN))
     hexes = result.hex or ("",) * len(result.values)
+    words = _words_of(result)
+    texts = words or (ABSENT if value is None else exactly(value) for value in result.values)
     rows = tuple(
-        (", ".join(map(str, index)), ABSENT if value is None else exactly(value), hexadecimal or "", f"{count:,}")
-        for index, value, hexadecimal, count in zip(shown, result.values, hexes, result.counts, strict=False)
+        (", ".join(map(str, index)), text, hexadecimal or "", f"{count:,}")
+        for index, text, hexadecimal, count in zip(shown, texts, hexes, result.counts, strict=False)
     )
     more = f"The first {len(rows):,} of {len(result.values):,} values." if len(rows) < len(result.values) else None
     return (
@@ -54,6 +56,13 @@ def array(result: ReduceArrayResult) -> tuple[Table, ...]:
             note=more,
         ),
     )
+
+
+def _words_of(result: ReduceArrayResult) -> tuple[str, ...]:
+    """Decimals in full, or instants and durations in ISO 8601; nothing of other values."""
+    if result.time is not None:
+        return tuple(ABSENT if time is None else time.iso for time in result.time)
+    return tuple(ABSENT if decimal is None else decimal for decimal in result.decimal or ())
 
 
 def preview(artefact: Artefact, title: str) -> Table:

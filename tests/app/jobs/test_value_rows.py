@@ -39,6 +39,18 @@ def test_a_row_has_a_value_and_its_index(http: httpx.Client, job_id: str) -> Non
     assert http.get(f"/v1/jobs/{job_id}/result").json()["values"] == [1.5, None, "inf", -0.0]
 
 
+def test_decimals_and_times_have_a_column_of_their_words(http: httpx.Client, api: Api) -> None:
+    time = {"iso": "1970-01-01T00:00:07", "unit": "s", "timezone": None, "exact": None}
+    for words, header in (({"decimal": ["0.10", None]}, "decimal"), ({"time": [time, None]}, "time")):
+        job_id = http.post("/v1/jobs", json=THREE_VALUES).json()["id"]
+        values = {"shape": [2], "values": [0.1, None], "hex": ["0x1.999999999999ap-4", None], "counts": [1, 0]}
+        api.finish(api.claim(job_id), ARRAY | values | words)
+        rows = http.get(f"/v1/jobs/{job_id}/result", params={"format": "csv"}).text.splitlines()
+        assert rows[0] == f"axis_0,value,hex,count,{header}"
+        shown = "0.10" if header == "decimal" else "1970-01-01T00:00:07"
+        assert rows[1:] == [f"0,0.1,0x1.999999999999ap-4,1,{shown}", "1,,,0,"]
+
+
 def test_one_value_is_one_row(http: httpx.Client, api: Api) -> None:
     job_id = http.post("/v1/jobs", json=THREE_VALUES).json()["id"]
     api.finish(api.claim(job_id), RESULT)

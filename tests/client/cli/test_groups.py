@@ -1,7 +1,10 @@
 import json
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tests.support.shell import Shell
 
@@ -79,3 +82,23 @@ def test_few_values_go_to_a_file_as_npy(shell: Shell) -> None:
         done = alone.run("reduce", *words)
         assert done.code == 2
         assert message in " ".join(done.err.replace("│", "").split())
+
+
+def test_decimals_are_printed_in_full_and_times_in_iso_8601(shell: Shell) -> None:
+    alone = Shell(shell.folder)
+    prices = pa.array([Decimal("0.10"), Decimal("0.20"), Decimal("-7.00")], pa.decimal128(9, 2))
+    parquet.write_table(pa.table({"price": prices}), shell.folder / "prices.parquet")
+    np.save(shell.folder / "stamps.npy", np.array([[4, 2], [7, 1]], "M8[s]"))
+    for asked, more in ((shell, []), (alone, ["--local"])):
+        words = asked.run("reduce", "prices.parquet", "--column", "price", "--segments", "2", *more)
+        assert words.out == "0.30\n-7.00\n"
+        words = asked.run("reduce", "stamps.npy", "--axis", "0", "--op", "max", *more)
+        assert words.out == "1970-01-01T00:00:07\n1970-01-01T00:00:02\n"
+        asked.run("reduce", "stamps.npy", "--axis", "0", "--op", "max", "-o", "latest.npy", *more)
+        assert np.load(shell.folder / "latest.npy").tolist() == np.array([7, 2], "M8[s]").tolist()
+        done = asked.run("reduce", "prices.parquet", "--column", "price", "--segments", "2", "-o", "sums.npy", *more)
+        assert (done.code, "no decimals" in done.err) == (2, True)
+    document = json.loads(alone.run("reduce", "stamps.npy", "--axis", "0", "--op", "mean", "--local", "--json").out)
+    assert (document["values"], document["time"][0]["exact"]) == ([6, 2], "11/2")
+    document = json.loads(alone.run("reduce", "prices.parquet", "--segments", "2", "--local", "--json").out)
+    assert document["decimal"] == ["0.30", "-7.00"]
