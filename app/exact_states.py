@@ -146,11 +146,12 @@ _PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany
 async def merge(
     *, request: MergeRequest, http: Request, user: User, context: Using, prefer: Prefer = None
 ) -> Merged | Response:
-    """Add exact states of any jobs and machines, in any order, to the state and the value that one job over all their
-    elements would have given: the same bits.
+    """Add exact states of any jobs and machines, in any order. The state and the value have the bits that one job over
+    all the elements would have given.
 
     `tables` of states are merged group by group, by a job of kind `merge`: the answer is 202 with that job. With
-    `Prefer: wait=N` it comes when the job has ended, or after N seconds."""
+    `Prefer: wait=N` the answer comes when the job has ended, or after N seconds.
+    """
     if request.tables is None:
         # Thousands of states take tenths of a second.
         return await run_in_threadpool(merged, request)

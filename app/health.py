@@ -40,14 +40,14 @@ router = APIRouter(tags=["health"])
 
 @router.get("/healthz", summary="Check that the process is alive", responses=open_answers())
 async def healthz() -> Alive:
-    """Answer 200 always: this says nothing about servers or workers."""
+    """Always answer 200. The answer says nothing about Postgres, Redis or workers."""
     return Alive(status="ok")
 
 
 @router.get("/readyz", summary="Check that a job would run", responses=open_answers(Unavailable))
 async def readyz(context: Using) -> Ready:
-    """Answer 200 if Postgres and Redis answer, a live worker is there and a dispatcher leads, else a 503 problem
-    with `checks`. Jobs are accepted without Redis, workers or a dispatcher, too: they wait."""
+    """Answer 200 if Postgres and Redis answer, a worker is live and a dispatcher leads; otherwise answer a 503
+    problem with `checks`. Without Redis, workers or a dispatcher the service accepts jobs, too, and the jobs wait."""
     (postgres, workers, leads), redis_state = await asyncio.gather(
         _postgres(context), _redis(context.settings.redis_url)
     )

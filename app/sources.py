@@ -22,7 +22,7 @@ _PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany
 
 
 class InspectRequest(BaseModel):
-    """The files to look into, as a job would name them."""
+    """The files to inspect, named as a job names them."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -31,17 +31,18 @@ class InspectRequest(BaseModel):
     )
 
     source: FileSources
-    timeout_s: Annotated[float, Field(gt=0, le=60, description="The look is ended after this many seconds.")] = 10.0
+    timeout_s: Annotated[float, Field(gt=0, le=60, description="The time limit of the inspection, in seconds.")] = 10.0
 
 
 @router.post("/inspect", summary="Look into a file", responses=answers(*_PROBLEMS))
 async def inspect(request: InspectRequest, user: User, context: Using) -> Inspection:
-    """List the arrays or the columns of a file, of an upload, or of the first file of many: dtypes, shapes, and nulls,
-    chunks and sizes as far as the file's metadata tell. Elements are not read, except for the first block of a table of
-    text. `column`, `array`, `select` and `filter` of the source make no difference.
+    """List the arrays or the columns of a file, of an upload, or of the first file of many, with their dtypes and
+    shapes. The list has nulls, chunks and sizes as far as the file's metadata tell. Elements are not read, except for
+    the first block of a table of text. `column`, `array`, `select` and `filter` of the source make no difference.
 
-    The files are those of the machine that answers, which is to have the same data roots as the workers. They are read
-    in a process apart, with limits of time and memory; a user has two looks under way at most."""
+    The api reads the files of its own machine, which should have the same data roots as the workers. It reads them
+    in a separate process, with limits of time and memory. A user may have two inspections under way at most.
+    """
     return await look(context, user.id, request)
 
 

@@ -28,13 +28,17 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class KeyColumn(Frozen):
-    """A column of keys: of the table `source`, or with a source of its own."""
+    """A column of keys, which is in the table `source` or has a source of its own."""
 
     column: InFile | None = Field(None, description="Name of the column of `source`.")
     source: KeySource | None = Field(
-        None, description="Where the keys come from without a table `source`: integers, truth values or given strings."
+        None,
+        description="The source of the keys if the request has no table `source`: integers, truth values or strings "
+        "of the request.",
     )
-    name: Name | None = Field(None, description="Its name in the result; by default the name in the table, or `key`.")
+    name: Name | None = Field(
+        None, description="The name of the column in the result; by default the name in the table, or `key`."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -48,7 +52,7 @@ class KeyColumn(Frozen):
 
 
 class AggregationSpec(Frozen):
-    """An op of a column: of the table `source`, or with a source of its own."""
+    """An op and the column that it reduces. The column is in the table `source`, or it has a source of its own."""
 
     op: OpName = Field("sum", description="Op that reduces the elements of each group. `/v1/ops` lists the ops.")
     column: InFile | None = Field(None, description="Name of the column of `source`.")

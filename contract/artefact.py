@@ -49,8 +49,8 @@ class ArtefactPart(Frozen):
     """A stored file of an artefact."""
 
     name: PartName = Field(
-        description="`values` of an array; `missing`, which is true where there is no value; `counts`, the elements of "
-        "each value; `states`, the exact state of each value; or the `table`."
+        description="The name of the file: `values` of an array; `missing`, which is true where a value is missing; "
+        "`counts`, the number of elements of each value; `states`, the exact state of each value; or `table`."
     )
     format: Literal["npy", "arrow"]
     dtype: str | None = Field(description="The dtype as a .npy file names it; null for a table.")
@@ -68,16 +68,16 @@ class ArtefactColumn(Frozen):
 class Artefact(Frozen):
     """The stored part of a result, and where it can be downloaded.
 
-    Of an array, `format=npy` gives the stored file; where there is no value, it has NaN, 0 or an empty text, and the
-    part `missing` is true. Integers beyond 64 bits are stored as decimal text. The other formats are tables with a row
-    for each value.
+    For an array, `format=npy` gives the stored file. Where a value is missing, the file has NaN, 0 or an empty text,
+    and the part `missing` is true. Integers beyond 64 bits are stored as decimal text. The other formats are tables
+    with a row for each value.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     href: str = Field(description="The path of the download; `format` chooses the format, and `part` a stored file.")
     formats: tuple[ArtefactFormat, ...] = Field(description="The formats of the download.")
-    shape: tuple[int, ...] = Field(description="The lengths of the axes of an array; of a table, the number of rows.")
+    shape: tuple[int, ...] = Field(description="The lengths of the axes of an array, or the number of rows of a table.")
     dtype: str | None = Field(
         description='The dtype of the values; "integer" is an integer of any size. Null for a table.'
     )
@@ -87,10 +87,12 @@ class Artefact(Frozen):
     sha256: str = Field(description="The SHA-256 of the first part: of the values, or of the table.")
     parts: tuple[ArtefactPart, ...] = Field(description="The stored files.")
     count_each: int | None = Field(
-        description="How many elements each value was computed from; null for a table, and where the numbers "
-        "differ: then the part `counts` has them."
+        description="The number of elements that each value was computed from. It is null for a table, and where the "
+        "numbers differ: then the part `counts` has them."
     )
-    preview_columns: tuple[str, ...] = Field(description="The columns of `preview`: exact hex floats among them.")
+    preview_columns: tuple[str, ...] = Field(
+        description="The columns of `preview`, among them floats as exact hexadecimal digits."
+    )
     preview: tuple[tuple[JsonValue | StrictStr | None, ...], ...] = Field(
         description=f"The first {PREVIEWED} rows at most."
     )

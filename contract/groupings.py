@@ -44,7 +44,7 @@ StatesField = Annotated[
     Field(
         exclude_if=lambda states: not states,
         description="Whether the exact state of each value is stored, too, in a table that `/v1/states/merge` takes. "
-        "Ops that add nothing up have none.",
+        "Ops that add nothing have no exact state.",
     ),
 ]
 

@@ -20,45 +20,51 @@ FingerprintField = Annotated[
     Field(
         exclude_if=lambda wanted: not wanted,
         description="Whether the files and objects that are read are hashed by SHA-256, too. They are read once more "
-        "for that, beside the reduction, at 1 to 2 GB/s each. The hash of a dataset is always told.",
+        "for that, beside the reduction, at 1 to 2 GB/s each. The result names the hash of a dataset in any case.",
     ),
 ]
 """The field `fingerprint` of a spec."""
 
 
 class ObjectView(Frozen):
-    """An object of a place, as it was read; of a Zarr hierarchy, which is many objects, the URL alone is known."""
+    """An object of a place, as it was when it was read. Of a Zarr hierarchy, which is many objects, only the URL is
+    known."""
 
     url: str
     size: int | None = Field(description="The size of the object in bytes.")
     etag: str | None = Field(description="The ETag of the object, as its server writes it.")
-    modified: str | None = Field(description="When the object was changed last, as its server writes it.")
+    modified: str | None = Field(description="When the object was last changed, as its server writes the time.")
     bytes_read: int = Field(description="How many bytes of the object were read.")
     sha256: str | None = Field(None, description="The SHA-256 of the object, where `fingerprint` asked for it.")
 
 
 class FileView(Frozen):
-    """A file of the machine that reduced it, as it was read; of a folder the name alone is known."""
+    """A file on the machine that reduced it, as the file was when it was read. Of a folder, only the name is known."""
 
     name: str = Field(description="The name of the file as the request gave it, or the id of a dataset.")
     size: int | None = Field(description="The size of the file in bytes.")
-    modified: datetime | None = Field(description="When the file was changed last; null of a dataset, which never is.")
+    modified: datetime | None = Field(
+        description="When the file was last changed; null for a dataset, which never changes."
+    )
     sha256: str | None = Field(
-        description="The SHA-256 of the file, where `fingerprint` asked for it; always of a dataset."
+        description="The SHA-256 of the file, if `fingerprint` asked for it; a dataset has it in any case."
     )
 
 
 class InputView(Frozen):
-    """What a reduction read of files and by URLs."""
+    """The files and the objects behind URLs that a reduction read."""
 
     count: int = Field(description="How many files and objects were read.")
-    bytes_read: int = Field(description="How many bytes of all objects were read; those of files do not count.")
+    bytes_read: int = Field(
+        description="The number of bytes of all objects that were read; the bytes of files do not count."
+    )
     objects: tuple[ObjectView, ...] = Field(description=f"The objects in order, the first {MOST_OBJECTS}.")
     files: tuple[FileView, ...] = Field((), description=f"The files in order, the first {MOST_OBJECTS}.")
     fingerprint: str | None = Field(
         None,
-        description="The SHA-256 of the input. One file or object has its own. For several it is the SHA-256 of their "
-        "hashes in hexadecimal digits, files first, each with a line feed behind it. Null if one of them is not known.",
+        description="The SHA-256 of the input. For one file or object, it is the hash of its bytes. For several, it "
+        "is the SHA-256 of the list of their hashes in hexadecimal digits, the files first, with a line feed after "
+        "each hash. It is null if one of the hashes is not known.",
     )
 
     @classmethod
@@ -90,5 +96,5 @@ class InputView(Frozen):
 
 
 InputField = Annotated[
-    InputView | None, Field(description="What was read from files, datasets and URLs; null if nothing was.")
+    InputView | None, Field(description="The files, datasets and URLs that were read; null if none was read.")
 ]

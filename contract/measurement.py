@@ -72,8 +72,8 @@ class PointHead(BaseModel):
         int,
         Stored(big=True),
         Field(
-            description="The bytes of the elements that one run reads, as the strategy declares them; by shape with "
-            "its offsets or keys and the values that it writes."
+            description="The bytes of the elements that one run reads, as the strategy declares them. By shape, they "
+            "include the offsets or keys and the values that the run writes."
         ),
     ]
     distribution: Annotated[str | None, Stored(32), Field(description="The distribution of the data.")] = None

@@ -20,8 +20,8 @@ PartitionsField = Annotated[
         le=MOST_PARTITIONS,
         strict=True,
         exclude_if=lambda partitions: partitions is None,
-        description="For the backend `dask` only: into how many partitions the elements are cut at most. If it is left "
-        "out, a partition has about 128 MiB.",
+        description="For the backend `dask` only: the greatest number of partitions into which the elements are cut. "
+        "If it is left out, a partition has about 128 MiB.",
     ),
 ]
 
@@ -49,23 +49,23 @@ class PartitionWorker(Frozen):
     worker: str = Field(description="Address of the Dask worker.")
     host: str = Field(description="Name of the machine.")
     backend: Literal["cpu", "cuda"]
-    device: str = Field(description="Name of the device that reduced.")
-    partitions: int = Field(description="How many partitions it reduced.")
-    bytes: int = Field(description="The bytes of their elements, as they are in memory.")
-    busy_s: float = Field(description="For how many seconds it read and reduced.")
+    device: str = Field(description="Name of the device that reduced the partitions.")
+    partitions: int = Field(description="The number of partitions that the worker reduced.")
+    bytes: int = Field(description="The bytes of the elements of these partitions, as they are in memory.")
+    busy_s: float = Field(description="The seconds in which the worker read and reduced.")
 
 
 class PartitionsView(Frozen):
     """How a job was spread over the workers of a Dask cluster."""
 
     scheduler: str = Field(description="Address of the scheduler.")
-    partitions: int = Field(description="Into how many partitions the elements were cut.")
+    partitions: int = Field(description="The number of partitions into which the elements were cut.")
     repeated: int = Field(
         description="How many partitions were begun again, because their worker was lost or could not give its result."
     )
-    worker_count: int = Field(description="How many workers reduced.")
+    worker_count: int = Field(description="The number of workers that reduced partitions.")
     workers: tuple[PartitionWorker, ...] = Field(
-        description=f"The workers that reduced most first, {MOST_WORKERS_SHOWN} at most."
+        description=f"The workers, {MOST_WORKERS_SHOWN} at most, of which those that reduced most come first."
     )
 
 

@@ -112,14 +112,14 @@ class Placement(Frozen):
     reason: str = Field(description="Why the job was sent there, in a sentence.")
     bytes: int | None = Field(
         None,
-        description="How many bytes the predictions counted for the job: those of the elements that are given or made, "
-        "the size of a dataset or of a file, and 2**30 where no size was known when the job was accepted. Null where "
-        "no prediction was made.",
+        description="The bytes that the predictions counted for the job: the bytes of elements that the request has or "
+        "the slot generates, the size of a dataset or of a file, or 2**30 where no size was known when the job was "
+        "accepted. It is null where no prediction was made.",
     )
     predicted: Mapping[str, float] = Field(
         default_factory=dict,
-        description="Within how many seconds each slot was predicted to end the job, its wait there included; of more "
-        f"than {MOST_PREDICTED} slots the fastest. Empty where no prediction was made.",
+        description="The seconds in which each slot was predicted to end the job, with the job's wait there. If there "
+        f"are more than {MOST_PREDICTED} slots, only the fastest are named. It is empty where no prediction was made.",
     )
 
     @classmethod

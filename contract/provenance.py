@@ -27,14 +27,16 @@ class DeviceView(Frozen):
 
     backend: Literal["cpu", "cuda", "dask"]
     name: str = Field(
-        description="Name of the device, as its driver or the machine reports it; of a cluster where it is."
+        description="Name of the device, as its driver or the machine reports it; for a cluster, with its address."
     )
     index: int = Field(description="Number of the GPU on its machine; 0 for a CPU and for a cluster.")
     memory_bytes: int = Field(description="Memory of the device, in bytes.")
     cores: int = Field(
         description="The number of streaming multiprocessors, of logical CPUs, or of a cluster's threads."
     )
-    compute_capability: str | None = Field(description='It is "9.0" for an H200, and null for a CPU.')
+    compute_capability: str | None = Field(
+        description='The compute capability of the GPU, such as "9.0" for an H200; null for a CPU.'
+    )
     uuid: str | None = Field(description="UUID of the GPU; null for a CPU.")
     versions: dict[str, str] = Field(description="The versions of the driver, the runtime and the libraries in use.")
 

@@ -18,8 +18,8 @@ class TimeView(Frozen):
     unit: str = Field(description="What the integer counts: s, ms, us, ns, or D for days and others of NumPy.")
     timezone: str | None = Field(description="The column's time zone; null where it has none.")
     exact: str | None = Field(
-        description="The true value as a fraction of units, where the integer is rounded to a whole number of units, "
-        "to nearest, ties to even: a mean."
+        description="The true value as a fraction of units, for an op such as `mean` whose integer is rounded to a "
+        "whole number of units (to nearest, ties to even)."
     )
 
     @classmethod

@@ -64,8 +64,8 @@ class Webhook(Frozen):
         None,
         max_length=128,
         repr=False,
-        description="The secret, whsec_…, which is never shown again. If it is left out, it is your own secret, "
-        "made at /v1/webhooks/secret.",
+        description="The secret, whsec_…, which is never shown again. If it is left out, your own secret, made at "
+        "/v1/webhooks/secret, signs the messages.",
     )
 
     @field_serializer("secret")

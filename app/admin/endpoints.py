@@ -72,8 +72,7 @@ async def show_tokens(admin: Admin, context: Using) -> Tokens:
 
 @router.post("/tokens", status_code=201, summary="Make a token", responses=answers(*_BODY, Conflict))
 async def make_token(body: TokenRequest, admin: Admin, context: Using, response: Response) -> NewToken:
-    """Make a token for a user, who is created if new. The secret is in this answer and nowhere else. Only admins
-    may."""
+    """Make a token for a user; a new name creates the user. Only this answer shows the secret. Only admins may."""
     made = await service.issue_token(context, body.user, body.role, body.label, body.expires_in_days)
     response.headers["Cache-Control"] = "no-store"
     return NewToken(**TokenView.of(made.info).model_dump(), token=made.token)
@@ -138,8 +137,8 @@ async def show_own_tokens(user: User, context: Using) -> Tokens:
 
 @own_access.post("/tokens/rotate", status_code=201, summary="Rotate your token", responses=answers())
 async def rotate_own_token(user: Themselves, request: Request, context: Using, response: Response) -> NewToken:
-    """Replace the token that came with the request by a new one, with its label and lifetime. The old one is useless at
-    once, and sessions that were opened with it end. The secret is in this answer and nowhere else."""
+    """Replace the token that came with the request by a new token with the same label and lifetime. The old token is
+    useless at once, and the sessions that were opened with it end. Only this answer shows the secret."""
     issued = await context.database.run(access_tokens.rotate_token, access_tokens.hash_of(presented(request)))
     if issued is None:
         raise Unauthorized("The token expired or was revoked meanwhile.")

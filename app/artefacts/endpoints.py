@@ -73,18 +73,22 @@ async def download(
     context: Using,
     format: Annotated[
         ArtefactFormat | None,
-        Query(description="Format of the answer, one of the `formats` of the artefact; by default the stored one."),
+        Query(description="Format of the answer, one of the `formats` of the artefact; by default the stored format."),
     ] = None,
     part: Annotated[
         PartName | None,
-        Query(description="A stored file, one of the `parts` of the artefact, as it is; by default the first."),
+        Query(
+            description="The stored file to send as it is, one of the `parts` of the artefact; by default the first "
+            "part."
+        ),
     ] = None,
     byte_range: ByteRange = None,
     if_range: IfRange = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Download a result that was too large to stand in the job. A job whose result stands in it has no artefact (404);
-    one that has not succeeded has none yet (409); one whose time is over, or that was deleted, is gone (410)."""
+    """Download a result that was too large to stand in the job. A job whose whole result stands in it has no
+    artefact (404). A job that has not succeeded has no artefact yet (409). An artefact that has expired or was
+    deleted is gone (410)."""
     artefact, folder = await _stored(context, job_id)
     stored = _part(artefact, format, part)
     chosen = stored.format if stored is not None else format or "npy"

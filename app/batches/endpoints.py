@@ -139,7 +139,7 @@ async def page(
     context: Using,
     owner: Annotated[
         str | None,
-        Query(max_length=64, pattern=r"^[^\x00]*$", description="List the batches of this user, not yours."),
+        Query(max_length=64, pattern=r"^[^\x00]*$", description="List the batches of this user in place of yours."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[
@@ -201,10 +201,12 @@ async def show(
     response_class=EventSourceResponse,
     responses={
         200: {
-            "description": "The counts of the jobs now, and again when they have changed, at most a few times a "
-            "second; the stream ends with the batch. `event` is `progress` and `data` is a BatchProgress; of the last "
-            "event `event` is the batch's status and `data` a BatchEnd. `id` is the number of jobs that have ended, of "
-            "the last event one more.",
+            "description": (
+                "The stream sends the counts of the jobs at once, and again when they have changed, at most a few "
+                "times a second. It ends with the batch. `event` is `progress`, and `data` is a BatchProgress; in "
+                "the last event, `event` is the batch's status, and `data` is a BatchEnd. `id` is the number of "
+                "jobs that have ended; in the last event it is one more."
+            ),
             "content": {"text/event-stream": {"itemSchema": _EVENTS}},
         },
         204: {"description": "The batch has ended and `Last-Event-ID` is its last event: do not connect again."},
@@ -240,8 +242,8 @@ async def events(
     responses=answers(Forbidden, NotFound, Conflict, Invalid),
 )
 async def cancel(batch_id: UUID, user: User, context: Using) -> Response:
-    """Ask for the end of all jobs of a batch: those that wait are cancelled at once, those that run within about a
-    second. What has ended stays as it is. Asking again is fine; for a batch that succeeded or failed the answer is a
+    """Cancel all jobs of a batch: waiting jobs are cancelled at once, running jobs within about a second. Jobs that
+    have ended stay as they are. The request may be repeated; for a batch that succeeded or failed the answer is a
     409."""
     batch = await service.cancel(context, user, batch_id)
     return Response(view_of(batch).model_dump_json(), 202, {"Location": f"{PREFIX}/{batch.id}"}, _JSON)
@@ -274,7 +276,7 @@ async def all_results(
     ] = None,
     accept: Annotated[str | None, Header(max_length=1024)] = None,
 ) -> Response:
-    """Read what became of every job of a batch, in the order of the specs. Jobs that have not ended are there, too,
+    """Read the outcome of every job of a batch, in the order of the specs. Jobs that have not ended are listed, too,
     with their status and without a result."""
     media_type = preferred(accept, (JSON_LINES, PARQUET))
     if format is not None:

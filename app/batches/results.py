@@ -56,7 +56,7 @@ class BatchResultView(BaseModel):
     status: str
     spec: dict[str, Any] = Field(description="The spec with all defaults; long `values` are in brief.")
     value: JsonValue | None = Field(
-        description="The value of a reduction; null until there is one and for other kinds."
+        description="The value of a reduction; null before the reduction has succeeded, and for jobs of other kinds."
     )
     result: dict[str, Any] | None = Field(
         description="The result, as `GET /v1/jobs/{id}/result` answers it; null without one."

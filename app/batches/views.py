@@ -36,9 +36,10 @@ class BatchView(BaseModel):
     owner: str
     tags: dict[str, str] = Field(description="The tags that the request gave to all jobs.")
     status: Status = Field(
-        description="What the jobs come to: `queued` until the first job has started or ended, then `running` until "
-        "the last has ended. Then `succeeded` if all jobs succeeded; otherwise `failed` if a job failed and nobody "
-        "asked to cancel the batch, and `cancelled` if somebody did or no job failed."
+        description="The status, which follows from the jobs. It is `queued` until the first job has started or "
+        "ended, then `running` until the last has ended. Then it is `succeeded` if all jobs succeeded; otherwise "
+        "`failed` if a job failed and nobody asked to cancel the batch, and `cancelled` if somebody asked or no job "
+        "failed."
     )
     count: int = Field(description="The jobs of the batch. `GET /v1/jobs?batch=ID` lists them.")
     progress: BatchProgress

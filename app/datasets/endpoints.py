@@ -160,7 +160,7 @@ class DatasetQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     owner: Text | None = None
-    bytes: int | None = Field(None, ge=0, le=1 << 62, description="The size of the file.")
+    bytes: int | None = Field(None, ge=0, le=1 << 62, description="List arrays whose file has this size in bytes.")
     limit: int = Field(50, ge=1, le=200)
     cursor: Text | None = Field(None, description="The `next_cursor` of the page before.")
 
@@ -176,7 +176,7 @@ async def page(*, user: User, context: Using, query: Annotated[DatasetQuery, Que
 
 @router.get("/{dataset_id}", summary="Show an uploaded array", responses=answers(NotFound, Invalid))
 async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
-    """Show an uploaded array as you hold it, or else as its first owner does."""
+    """Show your entry of an uploaded array, or else the entry of its first owner."""
     return DatasetView.of(await service.get(context, user, dataset_id))
 
 
@@ -207,8 +207,8 @@ async def download(
     if_range: IfRange = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Download an uploaded array. Only those who hold it may do this, admins, and the workers of the service, which
-    show a token of their own. Where the apis of a service have folders of their own, the file may be with another api
+    """Download an uploaded array. Only its owners, admins and the workers of the service may do this; the workers
+    have a token of their own. Where each api of a service has its own folder, the file may be with another api
     (404)."""
     whole = await service.stored(context, user, dataset_id)
     if if_none_match is not None and matches(if_none_match, whole.etag):
@@ -226,6 +226,7 @@ async def download(
     responses=answers(Forbidden, NotFound, Invalid),
 )
 async def delete(dataset_id: Id, user: User, context: Using) -> Response:
-    """Give up an array. The file goes with its last owner; a job that still needs it fails and says so."""
+    """Give up an array. The file is removed when its last owner gives it up; a job that still needs the file fails
+    and says so."""
     await service.delete(context, user, dataset_id)
     return Response(status_code=204)

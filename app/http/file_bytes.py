@@ -13,10 +13,15 @@ from starlette.types import Receive, Scope, Send
 from warpfold.app.http.errors import RangeNotSatisfiable
 
 ByteRange = Annotated[
-    str | None, Header(alias="Range", description="Bytes of a stored file, as `bytes=0-99`.", max_length=1024)
+    str | None,
+    Header(alias="Range", description="The bytes of a stored file to send, such as `bytes=0-99`.", max_length=1024),
 ]
 IfRange = Annotated[
-    str | None, Header(description="`Range` counts only if this is the ETag of the file.", max_length=256)
+    str | None,
+    Header(
+        description="The ETag for which `Range` is meant; if the file has another ETag, the answer is the whole file.",
+        max_length=256,
+    ),
 ]
 IfNoneMatch = Annotated[str | None, Header(description="The ETag of a file that you have.", max_length=1024)]
 

@@ -59,7 +59,7 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[!-~]([ -~]*[!-~])?$",
-        description="A key of your making: repeating a submission with the same key never makes a second job.",
+        description="A key that you choose: repeating a submission with the same key never makes a second job.",
     ),
 ]
 Name = Annotated[str, StringConstraints(max_length=321, pattern=r"^[^\x00]*$")]
@@ -132,9 +132,9 @@ async def create(
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> Response:
-    """Accept a job. With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds; it is a 202 in
-    any case. A repetition with the same `Idempotency-Key` and the same body is answered with 200 and the first job, a
-    repetition with another body with 422."""
+    """Accept a job. With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds; its status is
+    202 in any case. A repetition with the same `Idempotency-Key` and the same body gets 200 and the first job; a
+    repetition with another body gets 422."""
     key = None
     if idempotency_key is not None:
         key = Key(idempotency_key, hashlib.sha256(await request.body()).digest())
@@ -342,8 +342,8 @@ async def events(
     responses=answers(Forbidden, NotFound, Conflict, Invalid),
 )
 async def cancel(job_id: UUID, user: User, context: Using) -> Response:
-    """Ask for a job's end: a queued job is cancelled at once, a running job within about a second. Asking again is
-    fine, also once the job is cancelled; for a job that succeeded or failed the answer is a 409."""
+    """Cancel a job: a queued job is cancelled at once, a running job within about a second. The request may be
+    repeated, also once the job is cancelled; for a job that succeeded or failed the answer is a 409."""
     job = await service.cancel(context, user, job_id)
     return Response(job_json(job), 202, {"Location": f"/v1/jobs/{job.id}"}, _JSON)
 

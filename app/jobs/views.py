@@ -31,8 +31,8 @@ class ProgressView(BaseModel):
     """The progress of a running job."""
 
     done: int
-    total: int = Field(description="What `done` counts up to; 0 until it is known.")
-    unit: str = Field(description='What is counted: "bytes", "points" or "jobs"; empty until something is known.')
+    total: int = Field(description="The value that `done` has at the end; 0 until it is known.")
+    unit: str = Field(description='The unit of the counts: "bytes", "points" or "jobs"; empty until it is known.')
 
 
 class HoldView(BaseModel):
@@ -133,30 +133,33 @@ class JobView(BaseModel):
     owner: str
     priority: Priority
     tags: dict[str, str]
-    attempt: int = Field(description="Attempts count from 1: each time a worker was lost or stopped, another begins.")
+    attempt: int = Field(
+        description="The number of the latest attempt, counted from 1. Each time a worker is lost or stopped, another "
+        "attempt begins."
+    )
     worker: str | None = Field(description="The worker that runs or ran the latest attempt.")
     cancel_requested: bool
     reason: Reason | None = Field(description="Why the job failed; null if it did not.")
     error: str | None = Field(description="The reason in a sentence for people.")
     progress: ProgressView
     waits_as: Priority | None = Field(
-        description="The priority as which the job waits: less than `priority` for a high job beyond its owner's quota "
-        "of the hour, more after a long wait; null unless the job is queued."
+        description="The priority at which the job waits. It is lower than `priority` for a high job beyond its "
+        "owner's quota of the hour, and higher after a long wait. It is null unless the job is queued."
     )
     queue_position: int | None = Field(
-        description="The job at 1 is next, by `waits_as` and age; null unless the job is queued. A place beyond 1000 "
-        "is an estimate, a few seconds old."
+        description="The place of the job in the queue, by `waits_as` and age; the job at 1 is next. It is null "
+        "unless the job is queued. A place beyond 1000 is an estimate, a few seconds old."
     )
     hold: HoldView | None = Field(
         description="The quota that keeps the job waiting though its turn may have come; null in lists."
     )
     waiting: WaitingView | None = Field(
-        description="Why no slot takes the job: none could run it, or all that could are drained or starting; null in "
-        "the answer to a submission."
+        description="Why no slot takes the job: no slot could run it, or all slots that could run it are drained or "
+        "starting. It is null in the answer to a submission."
     )
     estimated_start_at: datetime | None = Field(
-        description="When the job may start, at the pace of the latest jobs of each kind; null where that is unknown, "
-        "unless the job is queued, in lists, and in the answer to a submission."
+        description="When the job may start, at the pace of the latest jobs of each kind. It is null if that pace is "
+        "unknown, if the job is not queued, in lists, and in the answer to a submission."
     )
     created_at: datetime
     started_at: datetime | None
@@ -171,9 +174,9 @@ class CountView(BaseModel):
     """How many jobs a list has."""
 
     number: int = Field(
-        description="The number of jobs, counted up to 1000, and only as far as that is cheap.", examples=[37]
+        description="The number of jobs, counted up to 1000, or less far where counting takes long.", examples=[37]
     )
-    exact: bool = Field(description="Whether there are no more jobs than `number`; false means at least so many.")
+    exact: bool = Field(description="Whether `number` is exact; if not, there are at least that many jobs.")
 
 
 class JobPage(BaseModel):
@@ -181,7 +184,9 @@ class JobPage(BaseModel):
 
     items: list[JobView]
     next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
-    count: CountView | None = Field(None, description="How many jobs all pages have; absent unless asked for.")
+    count: CountView | None = Field(
+        None, description="The number of jobs on all pages; absent unless the request asks for it."
+    )
 
 
 class EventView(BaseModel):

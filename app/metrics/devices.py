@@ -10,7 +10,8 @@ from warpfold.app.tables.jobs import lives, workers
 
 
 class Reading(BaseModel):
-    """Gauges of a GPU (NVML) or of the machine (a CPU slot) at a moment; null for what the device does not tell."""
+    """Gauges of a GPU (by NVML) or of the machine (for a CPU slot) at one moment. A gauge that the device does not
+    report is null."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -26,7 +27,9 @@ class Reading(BaseModel):
     clock_mhz: float | None = Field(None, description="The clock of the streaming multiprocessors, or of the CPU.")
     max_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
-    processes: int | None = Field(None, description="How many processes compute on the GPU, ours among them.")
+    processes: int | None = Field(
+        None, description="The number of processes that compute on the GPU, those of Warpfold among them."
+    )
 
 
 _READINGS = (

@@ -51,7 +51,7 @@ class MeasurementFilter(BaseModel):
     axis: int | None = Field(None, ge=0, le=1, description="List points of matrices reduced along this axis.")
     segments: Count | None = Field(None, description="List points of segments with this mean length.")
     groups: Count | None = Field(None, description="List points of tables with this number of groups.")
-    key_order: KeyOrder | None = Field(None, description="List points of tables whose keys lay so.")
+    key_order: KeyOrder | None = Field(None, description="List points of tables whose keys lay in this order.")
     job_id: UUID | None = None
     n_min: Count | None = Field(None, description="List points with at least this number of elements.")
     n_max: Count | None = Field(None, description="List points with at most this number of elements.")

@@ -141,8 +141,8 @@ async def _deliveries(context: Context, webhook_id: UUID, what: str) -> Deliveri
 
 @router.post("/webhooks/secret", status_code=201, summary="Make a signing secret", responses=answers(Forbidden))
 async def make_secret(user: User, context: Using, response: Response) -> NewSecret:
-    """Make a secret that signs your webhooks from now on, except those that bring a secret of their own. It
-    replaces the secret before, and is in this answer and nowhere else."""
+    """Make a secret that signs the messages of your webhooks from now on, except of webhooks with a secret of their
+    own. The new secret replaces your earlier secret, and only this answer shows it."""
     secret = new_secret()
     await context.database.run(repository.put_secret, user.id, secret)
     response.headers["Cache-Control"] = "no-store"

@@ -94,19 +94,19 @@ class AccuracySpec(Task):
     )
     seed: int = Field(0, ge=0, lt=1 << 64, strict=True, description="Seed of the data.")
     permutations: int = Field(
-        8, ge=0, le=64, strict=True, description="In how many random orders each method is repeated."
+        8, ge=0, le=64, strict=True, description="The number of random orders in which each method is repeated."
     )
     runs: int = Field(
         3,
         ge=1,
         le=64,
         strict=True,
-        description="How often the given order is run; the bits of these runs are compared.",
+        description="The number of runs in the given order; the bits of these runs are compared.",
     )
     backend: BackendName = Field(
         "auto",
-        description="`auto` takes a GPU if there is one and a method wants it; the host of the GPU then runs "
-        "loops and NumPy.",
+        description="`auto` takes a GPU if there is one and a method runs on it; the host of the GPU then runs loops "
+        "and NumPy.",
     )
 
     @model_validator(mode="after")

@@ -181,9 +181,15 @@ class BenchmarkSpec(Task):
         0.005, gt=0, lt=1, strict=True, description="The relative standard error of the mean at which sampling ends."
     )
     min_samples: int = Field(
-        20, ge=2, le=100_000, strict=True, description="Fewest runs of a case, if the time limit allows them."
+        20,
+        ge=2,
+        le=100_000,
+        strict=True,
+        description="The least number of runs of a case, if the time limit allows them.",
     )
-    max_samples: int = Field(10_000, ge=2, le=100_000, strict=True, description="Most runs of a case.")
+    max_samples: int = Field(
+        10_000, ge=2, le=100_000, strict=True, description="The greatest number of runs of a case."
+    )
     time_limit_s: float = Field(
         5.0,
         gt=0,

@@ -76,7 +76,9 @@ class ClusterResult(Frozen):
         description="The values with the fewest digits that tell each float32 from the others."
     )
     hex: tuple[str, ...] = Field(description="The values as Python's float.hex prints them.")
-    model: bool = Field(description="Whether no cluster ran, and the CPU made the same additions in the same order.")
+    model: bool = Field(
+        description="Whether the CPU made the same additions in the same order, because no cluster ran."
+    )
     why_model: str | None = Field(description="Why a model ran; null if a cluster ran.")
     same_bits_as_model: bool = Field(description="Whether the sums have the same bits as those of the model.")
     checks: tuple[CheckView, ...]

@@ -79,8 +79,8 @@ class GroupbySpec(Task):
         min_length=1,
         max_length=MOST_KEYS,
         json_schema_extra=_from_name,
-        description="The columns of keys: rows whose keys are equal in all of them are a group. Keys are integers, "
-        'truth values or strings, or dictionaries of these. A string is short for {"column": …}.',
+        description="The columns of keys. Rows whose keys are equal in all of these columns are one group. Keys are "
+        'integers, truth values or strings, or dictionaries of these. A string is short for {"column": …}.',
     )
     aggregations: tuple[AggregationSpec, ...] = Field(
         min_length=1, max_length=MOST_AGGREGATIONS, description="The columns of the result, which are made in one pass."
@@ -91,7 +91,8 @@ class GroupbySpec(Task):
     )
     min_count: int = Field(
         0, ge=0, le=MAX_ELEMENTS, strict=True,
-        description="A group of fewer elements has a null. By default a sum of no elements is 0.",
+        description="The least number of elements for a value: a group of fewer elements has a null. By default a sum "
+        "of no elements is 0.",
     )  # fmt: skip
     max_groups: int = Field(
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."
@@ -278,7 +279,7 @@ class BriefGroupbySpec(JobOptions):
     kind: Literal["groupby"]
     by: tuple[str, ...] = Field(description="The names of the keys.")
     aggregations: tuple[str, ...] = Field(description="The ops and their columns, in words.")
-    rows: int | None = Field(description="The number of rows, where the spec tells it.")
+    rows: int | None = Field(description="The number of rows; null where the spec does not have it.")
     dropna: bool
     sort: bool
     min_count: int
@@ -295,7 +296,9 @@ class GroupKeys(Frozen):
 
     name: str
     dtype: str = Field(description="The keys' type, as Arrow calls it.")
-    values: tuple[Key, ...] | None = Field(description=f"Null of more than {MOST_RESULTS:,} groups: see `artefact`.")
+    values: tuple[Key, ...] | None = Field(
+        description=f"The keys; null if there are more than {MOST_RESULTS:,} groups, whose keys are in the `artefact`."
+    )
 
 
 class GroupValues(Frozen):
@@ -306,20 +309,21 @@ class GroupValues(Frozen):
     column: str | None = Field(description="The column that was reduced; null if it had a source of its own.")
     dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
     values: tuple[JsonValue | None, ...] | None = Field(
-        description="A null stands where a group has no value. Of more than "
-        f"{MOST_RESULTS:,} groups, which are in the `artefact`, this is null."
+        description="The values, among which a null stands where a group has no value. If there are more than "
+        f"{MOST_RESULTS:,} groups, the field is null, and the `artefact` has the values."
     )
     hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is."
+        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is "
+        "null."
     )
     counts: tuple[int, ...] | None = Field(
-        description="How many elements each value was computed from; null where `values` is."
+        description="The number of elements that each value was computed from; null where `values` is null."
     )
     words: tuple[str | None, ...] | None = Field(
         None,
         exclude_if=lambda words: words is None,
-        description="Decimals in full, of which `values` are the nearest float64; or instants and durations in ISO "
-        "8601, of which `values` are the integers.",
+        description="The values in words: decimals with all their digits, where `values` has the nearest float64; or "
+        "instants and durations in ISO 8601, where `values` has the integers.",
     )
 
 
@@ -352,24 +356,24 @@ class GroupTableResult(Frozen):
     keys: tuple[GroupKeys, ...]
     columns: tuple[GroupValues, ...]
     sizes: tuple[int, ...] | None = Field(
-        description=f"How many rows each group has; null of more than {MOST_RESULTS:,} groups."
+        description=f"The number of rows of each group; null if there are more than {MOST_RESULTS:,} groups."
     )
     rows: int = Field(description="How many rows all groups have together.")
     artefact: Artefact | None = Field(
         None,
         exclude_if=lambda artefact: artefact is None,
-        description=f"Where the table of keys and values is stored, if it has more than {MOST_RESULTS:,} groups, or if "
-        "`states` were asked for: then it has a column of them for each column of values.",
+        description=f"The stored table of keys and values, if it has more than {MOST_RESULTS:,} groups or the request "
+        "asked for `states`. With `states`, the table also has a column of exact states for each column of values.",
     )
     input: InputView | None = Field(
-        None, description="What was read from files, datasets and URLs; null if nothing was."
+        None, description="The files, datasets and URLs that were read; null if none was read."
     )
     strategy: str
     kernel: str | None = Field(
         None,
         exclude_if=lambda kernel: kernel is None,
-        description="How a GPU added up the groups: `shared_memory` (with the copies of each group) for few groups, "
-        "`buckets` for many, `runs` for sorted keys, or `sorted`.",
+        description="The method by which a GPU added the groups: `shared_memory` (with the copies of each group) for "
+        "few groups, `buckets` for many, `runs` for sorted keys, or `sorted`.",
     )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda", "dask"]

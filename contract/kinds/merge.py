@@ -29,12 +29,18 @@ TablesField = Annotated[
 SortField = Annotated[
     StrictBool,
     Field(
-        description="Whether groups come in the order of their keys, nulls last; otherwise in that of the tables. The "
-        "values of an array come in C order in any case."
+        description="Whether groups come in the order of their keys, nulls last; otherwise they come in the order of "
+        "the tables. The values of an array come in C order in any case."
     ),
 ]
 MinCountField = Annotated[
-    int, Field(ge=0, le=MAX_ELEMENTS, strict=True, description="A group of fewer elements has a null.")
+    int,
+    Field(
+        ge=0,
+        le=MAX_ELEMENTS,
+        strict=True,
+        description="The least number of elements for a value: a group of fewer elements has a null.",
+    ),
 ]
 MaxGroupsField = Annotated[
     int, Field(ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this.")
@@ -100,6 +106,6 @@ class MergeResult(GroupTableResult):
 
     tables: int = Field(description="How many tables were merged.")
     shape: tuple[int, ...] | None = Field(
-        description="The shape of the array that the values are, in C order; then the keys are its indices, and the "
-        "sizes the numbers of elements. Null of groups."
+        description="The shape of the array that the values make in C order; then the keys are the array's indices, "
+        "and the sizes are the numbers of elements. It is null for groups."
     )

@@ -199,7 +199,7 @@ class SkippedChild(Frozen):
     job_id: UUID
     name: str
     kind: str
-    why: str = Field(description="What the job needs and no slot of the service has, or has too little of.")
+    why: str = Field(description="The requirement of the job that no slot of the service meets.")
 
 
 class PresetResult(Frozen):

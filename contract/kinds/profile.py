@@ -108,10 +108,10 @@ class KernelProfile(Frozen):
     name: str
     registers: int = Field(description="How many registers a thread uses.")
     static_shared: int = Field(description="The static shared memory of a block, in bytes.")
-    dynamic_shared: int | None = Field(description="The static shared memory of a block, in bytes.")
+    dynamic_shared: int | None = Field(description="The dynamic shared memory of a block, in bytes.")
     stack: int = Field(description="The stack of a thread, in bytes.")
-    spill_stores: int = Field(description="The stack of a thread, in bytes.")
-    spill_loads: int = Field(description="The stack of a thread, in bytes.")
+    spill_stores: int = Field(description="The bytes of the registers that a thread spills by stores.")
+    spill_loads: int = Field(description="The bytes of the spilled registers that a thread loads.")
     threads: int | None = Field(description="The threads of a block.")
     blocks: int | None = Field(description="The blocks of the launch.")
     blocks_per_multiprocessor: int | None = Field(

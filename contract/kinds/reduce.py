@@ -276,17 +276,18 @@ class ReduceResult(Frozen):
     model_config = ConfigDict(json_schema_extra={"examples": [REDUCE_EXAMPLE]})
 
     value: JsonValue | JsonComplex | None = Field(
-        description="The value; of complex numbers its two parts; null where a null is among the elements and "
+        description="The value; a complex value has two parts. It is null where a null is among the elements and the "
         "`null_policy` of a source is propagate."
     )
     hex: str | ComplexHex | None = Field(
-        description="The value, or each part of it, as Python's float.hex prints it; null for integers and bools, and "
-        "of no value."
+        description="The value, or each part of a complex value, as Python's float.hex prints it; null for integers "
+        "and bools, and where `value` is null."
     )
     decimal: str | None = Field(
         None,
         exclude_if=lambda decimal: decimal is None,
-        description="The exact value of a column of decimals in full, of which `value` is the nearest float64.",
+        description="The exact value of a column of decimals, with all its digits; `value` is the float64 nearest to "
+        "it.",
     )
     time: TimeView | None = Field(
         None,
@@ -333,7 +334,8 @@ class ReduceArrayResult(Frozen):
         f"More than {MOST_RESULTS:,} values are all in the `artefact`; then this is null."
     )
     hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is."
+        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is "
+        "null."
     )
     decimal: tuple[str | None, ...] | None = Field(
         None,
@@ -351,13 +353,13 @@ class ReduceArrayResult(Frozen):
     )
     count: int = Field(description="How many elements all values together were computed from.")
     counts: tuple[int, ...] | None = Field(
-        description="How many elements each value was computed from; null where `values` is."
+        description="The number of elements that each value was computed from; null where `values` is null."
     )
     artefact: Artefact | None = Field(
         None,
         exclude_if=lambda artefact: artefact is None,
-        description="Where the values are stored, if they are too many for the result, or if `states` were asked for: "
-        "these are its part `states`.",
+        description="The stored values, if they are too many for the result or the request asked for `states`, which "
+        "are the part `states`.",
     )
     nulls: int = Field(
         0, description="How many nulls made values null. Where nulls do not propagate, a null is an error here."

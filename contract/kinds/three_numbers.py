@@ -25,9 +25,11 @@ class ThreeNumbersSpec(Task):
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "three_numbers"}]})
 
     kind: Literal["three_numbers"]
-    a: Number = Field(1e8, description="A number, or a string such as a hex float; it is rounded once to `dtype`.")
-    b: Number = Field(1.0, description="Second number, as `a`.")
-    c: Number = Field(-1e8, description="Third number, as `a`.")
+    a: Number = Field(
+        1e8, description="The first number: a number, or a string such as a hex float. It is rounded once to `dtype`."
+    )
+    b: Number = Field(1.0, description="The second number, written like `a`.")
+    c: Number = Field(-1e8, description="The third number, written like `a`.")
     dtype: FloatName = Field("float32", description="Element type in which the numbers are added.")
     backend: Literal["auto", "cpu"] = "auto"
 
@@ -78,7 +80,7 @@ class ThreeNumbersResult(Frozen):
 
     study: Literal["three_numbers"] = "three_numbers"
     dtype: str
-    a: JsonValue = Field(description="The number, rounded to the dtype as b and c are.")
+    a: JsonValue = Field(description="The first number, rounded to the dtype as b and c are.")
     b: JsonValue
     c: JsonValue
     exact: JsonValue = Field(description="The true sum of the three numbers, rounded once to the dtype.")

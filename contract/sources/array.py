@@ -10,8 +10,9 @@ from warpfold.kernels.sequential import Elements
 
 
 class ArrayFileSource(ArrayOptions, NamedFile):
-    """An array in a file on the server, or a part of it: of a .npy file, an .npz archive, an HDF5 or a NetCDF-4 file,
-    or a Zarr hierarchy of version 2 or 3, which is a folder; by a URL, in a place of the server's configuration.
+    """An array in a file on the server, or a part of the array. The file is a .npy file, an .npz archive, an HDF5 or a
+    NetCDF-4 file, or a Zarr hierarchy of version 2 or 3, which is a folder. A URL names a file in a place of the
+    server's configuration.
 
     Elements are taken in C order. The first bytes of a file tell its format.
     """

@@ -33,8 +33,8 @@ class ContentView(Frozen):
     """An array or a column in a file."""
 
     name: str = Field(
-        description="The name by which a source refers to it; empty for the only array of a .npy file, or of a "
-        "Zarr array."
+        description="The name by which a source refers to the array or the column; empty for the only array of a .npy "
+        "file, or of a Zarr array."
     )
     dtype: str = Field(description="The type, as the format of the file calls it.")
     reduced_as: str | None = Field(description="The dtype of the elements in a job; null where no job can reduce them.")
@@ -47,7 +47,8 @@ class ContentView(Frozen):
         "without chunks."
     )
     bytes: int | None = Field(
-        description="The bytes that it takes in the file, compressed or not; null where that is not known."
+        description="The bytes that the array or the column takes in the file, compressed or not; null where they are "
+        "not known."
     )
 
     @classmethod
@@ -93,10 +94,10 @@ class Inspection(Frozen):
         }
     )
 
-    file: str = Field(description="The file that was looked into: of many files the first.")
+    file: str = Field(description="The file that was inspected, which is the first of many files.")
     files: int = Field(description="How many files the source has.")
-    format: str = Field(description="The format of that file: .npy, .npz, HDF5, Zarr, Parquet, Arrow, text, …")
-    bytes: int | None = Field(description="The size of that file; null for a folder.")
+    format: str = Field(description="The format of the file: .npy, .npz, HDF5, Zarr, Parquet, Arrow, text, …")
+    bytes: int | None = Field(description="The size of the file in bytes; null for a folder.")
     holds: Literal["arrays", "columns"] = Field(description="Whether `contents` are arrays or columns of one table.")
     rows: int | None = Field(description="The rows of the table; null where only reading the whole table would tell.")
     contents: tuple[ContentView, ...] = Field(description=f"The first {MOST_CONTENTS:,} arrays or columns.")

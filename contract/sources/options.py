@@ -56,7 +56,9 @@ class AxisRange(Frozen):
     is an error."""
 
     start: Index = Field(0, description="The first index; a negative one counts from the end.")
-    stop: Index | None = Field(None, description="The index after the last; the axis's end if it is left out.")
+    stop: Index | None = Field(
+        None, description="The index after the last one; if it is left out, the end of the axis."
+    )
     step: Annotated[StrictInt, Field(ge=1, le=1 << 62)] = Field(
         1, description="The distance from one index to the next."
     )
@@ -75,8 +77,9 @@ class FileOptions(Frozen):
 
     null_policy: NullPolicyName = Field(
         "omit",
-        description="What to do with nulls: leave them out; fail; or propagate them, so that a value of elements with "
-        "a null among them is null. The result counts nulls that were left out or propagated. NaN is no null.",
+        description="The treatment of nulls: `omit` leaves them out, `raise` fails the job, and `propagate` makes each "
+        "value null that has a null among its elements. The result counts nulls that were left out or "
+        "propagated. NaN is no null.",
     )
 
     def refusing_nulls(self) -> Self:
@@ -105,14 +108,14 @@ class ArrayOptions(FileOptions):
 
     array: InFile | None = Field(
         None,
-        description="Name of the array in the file: a member of an .npz archive, or the path of a dataset in an HDF5 "
+        description="Name of the array in the file: a member of an .npz archive, or the path of a dataset in an HDF5, "
         "NetCDF-4 or Zarr hierarchy. It may be left out where the file has one array.",
     )
     select: tuple[Selected, ...] = Field(
         (),
         max_length=MOST_AXES,
-        description="What to take of each axis, beginning with the first: an index, a range, or null for all of it. "
-        "Axes that are not named are taken whole.",
+        description="The part of each axis to reduce, beginning with the first axis: an index, a range, or null for "
+        "the whole axis. Axes that are not named are taken whole.",
     )
     stored: StrictBool = Field(
         False,
@@ -123,8 +126,9 @@ class ArrayOptions(FileOptions):
 
     float8: Literal["e4m3fn", "e5m2"] | None = Field(
         None,
-        description="The array's bytes are floats of 8 bits of this format, and are widened to float32, which holds "
-        "all their values. A .npy file that NumPy wrote names e5m2 itself, and has lost the name of e4m3fn.",
+        description="The format of 8-bit floats in which the array's bytes are read. The elements are widened to "
+        "float32, which holds all their values. A .npy file that NumPy wrote names e5m2 by itself, but does not name "
+        "e4m3fn.",
     )
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:

@@ -22,8 +22,8 @@ _FIELD = "source.path"
 
 
 class PathSource(SourceSpec):
-    """A .npy file on the server, in one of the server's data roots, or by a URL in a place of its configuration. The
-    worker maps a file into memory, and never unpickles it."""
+    """A .npy file on the server, in one of the server's data roots, or behind a URL in a place of the server's
+    configuration. The worker maps a file into memory, and never unpickles it."""
 
     type: Literal["path"]
     path: PathName

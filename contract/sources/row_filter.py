@@ -53,7 +53,7 @@ class NullFilter(Frozen):
 
 
 class JunctionFilter(Frozen):
-    """Rows for which all conditions hold, or any."""
+    """Rows for which all conditions hold, or at least one of them."""
 
     op: Literal["and", "or"]
     of: tuple["RowFilter", ...] = Field(min_length=1, max_length=MOST_CONDITIONS)

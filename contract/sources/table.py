@@ -10,10 +10,11 @@ from warpfold.kernels.sequential import Elements
 
 
 class TableSource(TableOptions, NamedFile):
-    """A column of a table in a file on the server: of a Parquet file, an Arrow file or stream (Feather version 2), or a
-    CSV or TSV file, which may be compressed by gzip or zstd; by a URL, in a place of the server's configuration.
+    """A column of a table in a file on the server. The file is a Parquet file, an Arrow file or stream (Feather version
+    2), or a CSV or TSV file, which may be compressed by gzip or zstd. A URL names a file in a place of the server's
+    configuration.
 
-    The named column and those of the filter are read, a part at a time, and never the whole table.
+    Only the named column and the columns of the filter are read, a part at a time.
     """
 
     type: Literal["table"]

@@ -48,7 +48,7 @@ class UploadSource(SourceSpec):
 
     type: Literal["upload"]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] = Field(
-        description="The id of your upload, which `POST /v1/uploads` answered."
+        description="The id of your upload, from the answer to `POST /v1/uploads`."
     )
 
     @property

@@ -76,9 +76,9 @@ class ValuesSource(SourceSpec):
     )
     dtype: DTypeName = Field(
         "",
-        description="If it is left out: int64 for integers alone, or uint64 where they need it; bool for true and"
-        " false alone; float64 where an element is written as a float (1.0, 1e3), and, in `dot`, "
-        "beside an array of floats.",
+        description="The dtype of the elements. If it is left out, it is int64 for integers alone, or uint64 where "
+        "int64 does not hold them; bool for true and false alone; float64 where an element is written as a float "
+        "(1.0, 1e3), and, in `dot`, beside an array of floats.",
     )
     shape: ShapeField = None
 
