@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.contract.time_view import TimeView
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.grouping import Segments as _Segments
+from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
 
 _NAT = -(1 << 63)
@@ -71,8 +73,24 @@ def array_from(
     return np.ma.masked_array(array, np.reshape(missing, shape)) if any(missing) else array
 
 
-def decimals_from(words: Sequence[str | None], shape: Sequence[int]) -> NDArray[Any]:
-    """Decimals in full, in C order of `shape`, as an array of Python's decimals, masked where there is none."""
+def meant_from(
+    values: Sequence[Value | None] | None,
+    shape: Sequence[int],
+    dtype: str,
+    decimals: Sequence[str | None] | None,
+    times: Sequence[TimeView | TimeValue | None] | None,
+) -> NDArray[Any]:
+    """Values in C order of `shape` as an array: decimals as Python's, instants and durations as NumPy's, of their unit
+    and in UTC where there is a zone, and all others as `array_from` has them. Raises ValueError without values."""
+    if values is None:
+        raise ValueError("the values are stored; Client.array downloads them")
+    if decimals is not None:
+        return _decimals_from(decimals, shape)
+    unit = next((time.unit for time in times or () if time is not None), None)
+    return array_from(values, shape, dtype, unit)
+
+
+def _decimals_from(words: Sequence[str | None], shape: Sequence[int]) -> NDArray[Any]:
     missing = [word is None for word in words]
     array = np.empty(len(words), object)
     array[:] = [Decimal(word or 0) for word in words]

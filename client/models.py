@@ -11,7 +11,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from warpfold.client import html
 from warpfold.client.answer import Answer, Timings
 from warpfold.client.group_table import GroupbyResult, MergeResult
-from warpfold.client.groups import array_from, decimals_from
+from warpfold.client.groups import meant_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
@@ -91,8 +91,7 @@ class ReduceResult(Answer):
 
 class ReduceArrayResult(Answer):
     """The values of a reduction along axes or by segments, in C order of `shape`, with their `counts`; None where there
-    is none. Very many are stored instead (`artefact`): `Client.array` downloads them. `decimal` has decimals in full,
-    and `time` has instants and durations in words."""
+    is none. Very many are stored instead (`artefact`): `Client.array` downloads them. Decimals and times have words."""
 
     shape: tuple[int, ...]
     values: tuple[JsonValue | None, ...] | None
@@ -116,14 +115,8 @@ class ReduceArrayResult(Answer):
     placement: Placement | None = None
 
     def to_numpy(self) -> NDArray[Any]:
-        """The values, masked where one is missing; integers are Python's where 64 bits hold them not. Decimals are
-        Python's, and instants and durations are NumPy's, of their unit and in UTC where there is a zone."""
-        if self.values is None:
-            raise ValueError("the values are stored; Client.array downloads them")
-        if self.decimal is not None:
-            return decimals_from(self.decimal, self.shape)
-        unit = next((time.unit for time in self.time or () if time is not None), None)
-        return array_from(self.values, self.shape, self.dtype, unit)
+        """The values, masked where one is missing; decimals, and integers that 64 bits hold not, are Python's."""
+        return meant_from(self.values, self.shape, self.dtype, self.decimal, self.time)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = self.to_numpy()

@@ -16,7 +16,7 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.opening import ReadHere
 from warpfold.client.cli.session import fail
-from warpfold.client.groups import array_from, decimals_from, grouping_of
+from warpfold.client.groups import grouping_of, meant_from
 from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.json_value import hex_of
@@ -122,11 +122,8 @@ def reduce_groups_locally(
             | {"input": source.model_dump(mode="json")}
         )
         return
-    if to is not None and result.decimals is not None:
-        write_array(decimals_from(result.decimals, result.shape), to)
-    elif to is not None:
-        unit = next((time.unit for time in result.times or () if time is not None), None)
-        write_array(array_from(result.listed(), result.shape, result.dtype, unit), to)
+    if to is not None:
+        write_array(meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times), to)
     else:
         print_values(result.listed(), result.shape, result.decimals, result.times)
     _say(result, sum(result.counted()), "this machine")

@@ -20,7 +20,8 @@ from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_groups_meant, reduce_meant
+from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
+from warpfold.kernels.meant_arrays import reduce_groups_meant
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands

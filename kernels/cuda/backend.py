@@ -32,7 +32,8 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_groups_meant, reduce_meant
+from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
+from warpfold.kernels.meant_arrays import reduce_groups_meant
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named

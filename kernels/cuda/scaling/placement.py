@@ -16,7 +16,8 @@ from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_groups_meant
+from warpfold.kernels.meant import group_meant, is_meant
+from warpfold.kernels.meant_arrays import reduce_groups_meant
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named

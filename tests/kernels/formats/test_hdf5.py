@@ -1,4 +1,4 @@
-"""Complex numbers in Zarr, HDF5 and NetCDF-4 files: both parts are those of fractions, however the file is laid out."""
+"""Complex numbers in HDF5, NetCDF-4 and Zarr files: both parts are those of fractions, however the file is laid out."""
 
 import json
 from collections.abc import Callable
