@@ -1,5 +1,4 @@
-"""The answers of the service. Fields that are not named here are attributes all the same, and part of
-`model_dump()`."""
+"""The answers of the service. Fields that are not named here are attributes, too, and part of `model_dump()`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,8 +26,7 @@ class Progress(Answer):
 
 
 class Input(Answer):
-    """The files and objects that a reduction read: their sizes, times or ETags, and, if the request asked for them,
-    the SHA-256 of each and of all together."""
+    """The files and objects that a reduction read. They have a SHA-256 if the request asked for it."""
 
     count: int
     bytes_read: int
@@ -180,8 +178,7 @@ class ScalingResult(Answer):
 
 
 class ProfileResult(Answer):
-    """The resources that the kernels of strategies take of a GPU of `arch`, by points. `note` names figures that
-    need a GPU."""
+    """The resources that kernels take of a GPU of `arch`. `note` names figures that need a GPU."""
 
     arch: str
     note: str | None
