@@ -204,7 +204,7 @@ def _store(connection: Connection, topics: Sequence[str], counts: Sequence[_Coun
 
 
 def latest(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """What the latest census counted, by topic and label, but for the owners."""
+    """The counts of the latest census by topic and label, without those of the owners."""
     rows = connection.execute(
         select(census_counts.c.topic, census_counts.c.label, census_counts.c.number).where(
             census_counts.c.topic != OWNER

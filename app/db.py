@@ -25,7 +25,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DATABASE_LOST = (OperationalError, InterfaceError, PoolTimeout)
-"""What `run` and `read` raise while Postgres cannot be reached or does not answer in time."""
+"""The error of `run` and `read` while Postgres cannot be reached or does not answer in time."""
 
 # Channels of notifications. A payload is only a hint to look; nothing depends on its arrival.
 QUEUE = "warpfold_queue"  # something to dispatch, or room in a slot; no payload, or FREED
@@ -75,7 +75,7 @@ def database_url(url: str) -> URL:
 
 
 def first_line(error: OperationalError) -> str:
-    """What Postgres or the network said, for a person who has given a wrong address."""
+    """The message of Postgres or of the network, for a person who has given a wrong address."""
     return str(error.orig).strip().splitlines()[0]
 
 

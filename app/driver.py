@@ -98,7 +98,7 @@ class Statements:
 
 
 class DriverConnection:
-    """What such a unit of work needs of a connection."""
+    """The methods of a connection that such a unit of work needs."""
 
     def __init__(self, statements: Statements, fetch: Callable[[str, Sequence[object]], Fetched]) -> None:
         """`fetch` runs a text with the values of its places."""

@@ -34,7 +34,8 @@ _RATIOS = (Decimal, Fraction)
 
 
 Nulls = Literal["nan", "omit", "raise"]
-"""What becomes of the nulls of a column: a NaN among floats and an error among others, nothing, or an error."""
+"""The treatment of a column's nulls: they become NaN among floats and an error among others, they stay, or they are
+an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,9 @@ def as_kept(data: object, dtype: str | None = None, null_policy: str | None = No
 
 
 def policy_of(null_policy: str | None, *, places: bool = False) -> Nulls:
-    """What to do with nulls: leave them out by default, and refuse them where each element is needed in its place, and
-    where they would propagate: an array has no null to hand on.
-    Raises TypeError for an unknown policy."""
+    """The treatment of nulls: they are left out by default. They are refused where each element is needed in its
+    place, and where they would propagate, because an array cannot hold a null. Raises TypeError for an unknown
+    policy."""
     if null_policy not in (None, *NullPolicy):
         raise TypeError(f"null_policy is 'omit', 'raise' or 'propagate', and not {null_policy!r}")
     return "raise" if null_policy in (NullPolicy.RAISE, NullPolicy.PROPAGATE) or places else "omit"

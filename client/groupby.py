@@ -166,7 +166,7 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
 
 
 def library_of(data: object) -> str:
-    """Which library a frame is of: pandas, polars, or pyarrow for all others."""
+    """The library of a frame: pandas, polars, or pyarrow for all others."""
     name = type(data).__module__.partition(".")[0]
     return name if name in ("pandas", "polars") else "pyarrow"
 

@@ -53,7 +53,7 @@ class LiveBatch(batches.Batch):
         return self._become(self._client._do(batches.cancel(self.id)))
 
     def outcomes(self) -> list[batches.JobOutcome]:
-        """What has become of each job, in the order of the specs."""
+        """The outcome of each job, in the order of the specs."""
         return self._client._do(batches.outcomes(self.id))
 
     def results(self, *, timeout_s: float | None = None) -> list[Result]:
@@ -95,7 +95,7 @@ class AsyncLiveBatch(batches.Batch):
         return self._become(await self._client._do(batches.cancel(self.id)))
 
     async def outcomes(self) -> list[batches.JobOutcome]:
-        """What has become of each job, in the order of the specs."""
+        """The outcome of each job, in the order of the specs."""
         return await self._client._do(batches.outcomes(self.id))
 
     async def results(self, *, timeout_s: float | None = None) -> list[Result]:

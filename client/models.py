@@ -1,4 +1,4 @@
-"""What the service answers. Fields that are not named here are attributes all the same, and part of `model_dump()`."""
+"""The answers of the service. Fields that are not named here are attributes, too, and part of `model_dump()`."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -26,7 +26,7 @@ class Progress(Answer):
 
 
 class Input(Answer):
-    """What a reduction read: sizes, times or ETags, and where it was asked for the SHA-256 of each and of all."""
+    """The files and objects that a reduction read. They have a SHA-256 if the request asked for it."""
 
     count: int
     bytes_read: int
@@ -178,7 +178,7 @@ class ScalingResult(Answer):
 
 
 class ProfileResult(Answer):
-    """What the kernels of strategies take of a GPU of `arch`, by points. `note` names figures that need a GPU."""
+    """The resources that kernels take of a GPU of `arch`. `note` names figures that need a GPU."""
 
     arch: str
     note: str | None
@@ -216,7 +216,7 @@ class OtherResult(Answer):
 
 
 def _kind(value: Any) -> str:
-    """Which of the results `value` is: the one of which it has all fields that must be there."""
+    """The class of the result `value`: the class all of whose required fields `value` has."""
     if isinstance(value, BaseModel):
         return type(value).__name__
     if isinstance(value, dict):

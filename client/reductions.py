@@ -76,7 +76,7 @@ class GroupOptions(Options, total=False):
 
 
 OF_FILES = frozenset({"array", "select", "stored", "float8", "column", "filter", "text", "null_policy"})
-"""Those of the options that are a file's."""
+"""The options among these that apply to a file."""
 
 
 def reduce(

@@ -39,7 +39,8 @@ _SLOWEST = 20e6
 
 
 class Sendable(Content, Protocol):
-    """An array to be sent, with the facts that are known without reading it, and those that are to be remembered."""
+    """An array to be sent, with the properties that are known without reading the array, and those that are to be
+    remembered."""
 
     @property
     def called(self) -> str:

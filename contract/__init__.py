@@ -1,1 +1,2 @@
-"""What a request may say and what a result says: the service, the workers and the client read it, and none owns it."""
+"""The contract: the fields of requests and of results. The service, the workers and the client read the contract,
+and none of them owns it."""

@@ -47,7 +47,7 @@ class KeyColumn(Frozen):
 
     @property
     def label(self) -> str:
-        """What the column is called in the result."""
+        """The name of the column in the result."""
         return self.name or self.column or "key"
 
 
@@ -67,7 +67,7 @@ class AggregationSpec(Frozen):
 
     @property
     def label(self) -> str:
-        """What the values are called in the result."""
+        """The name of the values in the result."""
         return self.name or (f"{self.column}_{self.op}" if self.column else self.op)
 
     def backends(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class Sweep(Frozen):
 
 
 class BatchOptions(Frozen):
-    """What holds for all jobs of a batch."""
+    """The options that hold for all jobs of a batch."""
 
     name: str = Field(
         "", max_length=128, pattern=r"^[^\x00]*$", description="The name of the batch, for people; it may be empty."

@@ -91,8 +91,8 @@ def shape_in_words(shape: tuple[int, ...] | None) -> str:
 
 
 def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: SegmentsSpec | None) -> Grouping | None:
-    """Which elements make which value; None where all of them make one. Raises InvalidInput where these fields do not
-    go together."""
+    """The grouping, which says which elements make which value; None where all elements make one value. Raises
+    InvalidInput where these fields do not go together."""
     if axis is not None and segments is not None:
         raise InvalidInput("segments and an axis cannot be combined", "segments")
     if keepdims and axis is None:

@@ -1,4 +1,4 @@
-"""What a reduction read, as its result tells it."""
+"""The files and objects that a reduction read, as its result names them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace

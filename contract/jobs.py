@@ -1,5 +1,5 @@
-"""What a job is asked to do, and what it may come to. One definition serves as request body, stored column, worker
-argument, answer and OpenAPI."""
+"""The specs and the results of jobs. One definition serves as request body, stored column, worker argument, answer
+and OpenAPI."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,7 +16,8 @@ JobSpec = Annotated[TaskSpec | PresetSpec, Field(discriminator="kind")]
 """The specs of all kinds."""
 
 JobResult = FirstResult | PresetResult | LaterResult
-"""The results of all kinds, told apart by their fields: none allows another's."""
+"""The union of the results of all kinds. Their fields tell them apart, because no result allows the fields of
+another."""
 
 Kind = Literal[TaskKind, "preset"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -27,7 +27,7 @@ _TOO_LONG: int = 10**MAX_DIGITS
 
 
 def _written(value: Value) -> Value | str:
-    """What JSON can say: a non-finite float by name, everything else as it is (integers of any size)."""
+    """The value as JSON: a non-finite float by its name, everything else as it is (integers of any size)."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

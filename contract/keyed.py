@@ -1,4 +1,4 @@
-"""What a `groupby` spec asks of kernels: its rows, which are opened here, its plan, and the columns of its result."""
+"""The kernels' view of a `groupby` spec: its rows, which are opened here, its plan, and the columns of its result."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -93,7 +93,7 @@ def _in_field(where: str) -> Iterator[None]:
 
 
 def column_numbers(spec: GroupbySpec) -> list[int]:
-    """Which of the columns that are read each aggregation reduces; several may reduce one."""
+    """For each aggregation, the number of the column that it reduces; several aggregations may reduce one column."""
     read: list[object] = []
     numbers = []
     for asked in spec.aggregations:
@@ -105,7 +105,7 @@ def column_numbers(spec: GroupbySpec) -> list[int]:
 
 
 def plan_of(spec: GroupbySpec) -> GroupPlan:
-    """What to make of the rows of each group."""
+    """The plan of the reduction of each group's rows."""
     numbered = zip(spec.aggregations, column_numbers(spec), strict=True)
     return GroupPlan(
         aggregations=tuple(

@@ -94,7 +94,7 @@ class PointHead(BaseModel):
 
 
 class PointSpeed(BaseModel):
-    """What follows from the other fields, and is not stored."""
+    """The fields that follow from other fields, and are not stored."""
 
     gb_per_s: float | None = Field(description="`bytes` ÷ `kernel_ms`, in 10⁹ bytes per second. Null without a time.")
     percent_of_ceiling: float | None = Field(
@@ -106,7 +106,7 @@ class PointSpeed(BaseModel):
 
 
 class PointDetails(BaseModel):
-    """What a benchmark knows besides, and what came out."""
+    """The further fields of a benchmark's point, and its outcome."""
 
     min_ms: Annotated[
         float | None, Stored(), Field(description="Shortest time of a run on the device, in milliseconds.")

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 HOW = "a time ago such as 30min, 2h or 7d, a day such as 2026-11-22, or a time such as 2026-11-22T10:00Z"
-"""What `moment` reads, in words."""
+"""The forms that `moment` reads, in words."""
 
 _AGO = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w)(?:\s+ago)?")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -1,7 +1,7 @@
-"""Which slots can run a job: a word in its row, and what the word means.
+"""The slots that can run a job: a word in the job's row, and the meaning of the word.
 
-"cpu", "cuda", "gang" and "dask" name the one kind of slot that can. "any" is a CPU or a GPU, whichever is free. The
-others name several kinds in the order of preference: the best of those that live gets the job.
+"cpu", "cuda", "gang" and "dask" name the only kind of slot that can run the job. "any" is a CPU or a GPU, whichever
+is free. The other words name several kinds in the order of preference: the best kind that is live gets the job.
 """
 
 from collections.abc import Mapping
@@ -24,4 +24,4 @@ ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 ALL = (*KINDS, ANY, *ORDERS)
-"""What a job that is to be run may need."""
+"""The words for jobs that a slot runs."""

@@ -12,7 +12,7 @@ from warpfold.contract.frozen import Frozen
 Lies = Literal["made", "host", "request"]
 
 UNKNOWN_BYTES = 1 << 30
-"""What a file counts as whose length nobody knows before it is opened."""
+"""The bytes for which a file counts whose length nobody knows before it is opened."""
 
 MOST_PREDICTED = 16
 """A result names no more slots than these with their predicted times."""

@@ -1,4 +1,4 @@
-"""What a worker can be asked to do: every kind of job but presets, which become several of these.
+"""The tasks that a worker runs: every kind of job but presets, which become several tasks.
 
 A kind of job is a file of `contract/kinds/`. Here its spec and its result are added to the unions.
 """

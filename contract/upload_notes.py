@@ -1,4 +1,4 @@
-"""What the notes beside unfinished uploads say, and where they lie.
+"""The notes beside unfinished uploads: their fields, and their paths.
 
 The api writes them (`app/datasets/partial.py`), and a worker that reduces an upload while it comes reads them.
 """

@@ -8,7 +8,7 @@ about charts).
 import math
 
 ABSENT = "–"
-"""What stands in place of a value that does not exist."""
+"""The text in place of a value that does not exist."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 

@@ -36,7 +36,7 @@ class Child:
         self._stands_by = False
         self._device: Mapping[str, object] | None = None
         self.rates: Mapping[str, object] | None = None
-        """The rates of the slot as the child has told them, None before that."""
+        """The rates of the slot as the child has reported them, None before that."""
         self._started = time.monotonic()
         self._pipe, theirs = pipe()
         self._process = get_context("spawn").Process(

@@ -26,13 +26,13 @@ from warpfold.kernels.strategy import EXACT
 log: FilteringBoundLogger = structlog.get_logger()
 
 _LEAST_BYTES = 1 << 26
-"""A job over fewer bytes tells nothing of the rate: its start takes too much of its time."""
+"""The least bytes of a job that corrects a rate. Of a smaller job, the start takes too much of the time."""
 
 _WEIGHT = 1 / 8
 """The weight of one job in the running mean."""
 
 _SLOWEST = 1 / 2
-"""A job that was slower than this share of the rate tells nothing of the slot: its file was not in memory, or the
+"""The least share of the rate for a job that corrects it. A slower job had a file that was not in memory, or the
 machine had other work."""
 
 _NEWS = 0.1

@@ -1,5 +1,5 @@
-"""What administrators do: each function does the work of one request. The routes have checked before that the caller
-may do it."""
+"""The work of the administration's requests, one function for each request. The routes have checked before that the
+caller may do it."""
 
 from collections.abc import Sequence
 

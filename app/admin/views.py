@@ -1,4 +1,4 @@
-"""What the routes of the administration take and answer."""
+"""The bodies and the answers of the administration's routes."""
 
 from dataclasses import asdict
 from datetime import datetime

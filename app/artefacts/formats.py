@@ -193,7 +193,7 @@ class _Sink(io.RawIOBase):
         return len(piece)
 
     def drained(self) -> bytes:
-        """What was written since the last call."""
+        """The bytes that were written since the last call."""
         written = b"".join(self._pieces)
         self._pieces.clear()
         return written

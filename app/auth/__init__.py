@@ -1,1 +1,1 @@
-"""Who asks, and what they may: users, tokens, sessions."""
+"""Users, tokens and sessions: they tell who sends a request, and what that user may do."""

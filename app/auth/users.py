@@ -63,7 +63,7 @@ def list_users(connection: Connection) -> Sequence[UserInfo]:
 
 
 def find_user(connection: Connection, name: str) -> UserInfo | None:
-    """One user."""
+    """The user with this name."""
     row = connection.execute(_USERS.where(users.c.name == name)).one_or_none()
     return None if row is None else _info(*row)
 

@@ -61,8 +61,8 @@ class Batch:
 
     @property
     def status(self) -> Status:
-        """What its jobs come to: queued until the first has started or ended, running until the last has ended, and
-        then what `status_of_ended` says."""
+        """The status that follows from the jobs: queued until the first has started or ended, running until the last
+        has ended, and then what `status_of_ended` says."""
         if self.queued or self.running:
             return Status.RUNNING if self.done or self.running else Status.QUEUED
         return status_of_ended(self.failed, self.cancelled, cancel_requested=self.cancel_requested)

@@ -1,4 +1,4 @@
-"""What the api does with batches: each function is one request's work."""
+"""The work of requests about batches, one function for each request."""
 
 import asyncio
 import time

@@ -1,5 +1,5 @@
-"""What changes a batch as a whole: it is cancelled, its counts are kept once all of its jobs have ended, and it goes
-after its last job."""
+"""The changes of a batch as a whole: a batch is cancelled, its counts are kept once all of its jobs have ended, and
+it is removed after its last job."""
 
 from collections import Counter
 from datetime import timedelta

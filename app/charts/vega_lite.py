@@ -70,7 +70,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """What a heat map is drawn on: the names of both sizes and of the figure, which is blue above `middle` and orange
+    """The plane of a heat map: the names of both sizes and of the figure, which is blue above `middle` and orange
     below it."""
 
     x: str

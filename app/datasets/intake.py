@@ -90,7 +90,7 @@ class Intake:
         self._digest.close()
 
     def _look(self, *, whole: bool = False) -> None:
-        """Judge the head once enough of it has come or the file is `whole`, and check the other facts known by then."""
+        """Check the head once enough of it has come or the file is `whole`, and check what else is known by then."""
         enough = FIRST_BYTES if self._declared is None else min(FIRST_BYTES, self._declared)
         if self._head is None and self._format is None and (whole or self._written >= enough):
             self.begin(os.pread(self._descriptor, min(FIRST_BYTES, self._written), 0))

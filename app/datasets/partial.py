@@ -44,8 +44,9 @@ class Busy(Exception):
 
 
 class Facts(BaseModel):
-    """What the sender said at the beginning. `dtype` is that of bare elements, None for a .npy file; `length` counts
-    the bytes to be sent; an upload to which nothing was added for `lives_s` seconds is removed."""
+    """The sender's description of an upload at its beginning. `dtype` is that of bare elements, None for a .npy
+    file; `length` counts the bytes to be sent; an upload to which nothing was added for `lives_s` seconds is
+    removed."""
 
     name: str
     dtype: str | None

@@ -16,7 +16,7 @@ from warpfold.contract.states import Status
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an uploaded file holds. `id` is the SHA-256 of the file in hexadecimal digits."""
+    """The content of an uploaded file. `id` is the SHA-256 of the file in hexadecimal digits."""
 
     id: str
     dtype: str  # the name of the format, of a file that is no .npy file
@@ -26,7 +26,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One owner's hold on an array."""
+    """The entry of one owner for an array."""
 
     contents: Contents
     owner: str
@@ -79,7 +79,7 @@ class Holdings:
 
 
 def holdings(connection: Connection, owner_id: int, length: int) -> Holdings:
-    """What an owner holds when an array of `length` bytes arrives. Nothing is locked."""
+    """The bytes that an owner holds when an array of `length` bytes arrives. Nothing is locked."""
     as_long = select(datasets.c.id).where(datasets.c.owner_id == owner_id, datasets.c.bytes == length).exists()
     return Holdings(bytes_held(connection, owner_id), connection.execute(select(as_long)).scalar_one())
 

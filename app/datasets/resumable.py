@@ -1,4 +1,4 @@
-"""What the api does with uploads that may be resumed: each function is one request's work.
+"""The work of requests about uploads that may be resumed, one function for each request.
 
 Headers and answers are those of the IETF's "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload).
 """

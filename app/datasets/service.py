@@ -1,4 +1,4 @@
-"""What the api does with uploaded arrays: each function is one request's work."""
+"""The work of requests about uploaded arrays, one function for each request."""
 
 import errno
 import os
@@ -171,8 +171,8 @@ async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
 
 
 async def stored(context: Context, user: Principal | None, dataset_id: str) -> StoredFile:
-    """The facts about an array's file that are needed before it is sent to `user`, who is None for a worker. Raises
-    NotFound and Forbidden."""
+    """The row of an array's file, which is needed before the file is sent to `user`, who is None for a worker.
+    Raises NotFound and Forbidden."""
     asking = 0 if user is None else user.id  # no user has the id 0
     dataset = await context.database.read(repository.get, dataset_id, asking)
     if dataset is None:

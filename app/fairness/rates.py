@@ -59,7 +59,8 @@ class Failures:
 
 
 def address_of(host: str) -> str:
-    """What counts as one address: IPv4 whole, of IPv6 the network of 64 bits that one customer has."""
+    """The network that counts as one address: a whole address of IPv4, and of IPv6 the network of 64 bits that one
+    customer has."""
     if ":" not in host:
         return host
     try:

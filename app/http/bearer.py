@@ -1,4 +1,5 @@
-"""Who asks, and whether their role allows it: the bearer token of a request, or the dashboard's session."""
+"""The user of a request and the check of the user's role, by the request's bearer token or by the dashboard's
+session."""
 
 from hmac import compare_digest
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What one api process works with, made once by `app.main.create_app`."""
+"""The context of one api process, which `app.main.create_app` makes once."""
 
 from dataclasses import dataclass
 from typing import Annotated

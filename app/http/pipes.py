@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.EPERM)
-"""What a system, a socket or a file system answers that cannot splice, or a sandbox that does not allow it."""
+"""The errors of a system, a socket or a file system that cannot splice, or of a sandbox that does not allow it."""
 
 
 class CannotSplice(Exception):

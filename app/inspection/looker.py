@@ -36,7 +36,8 @@ _SOURCE: TypeAdapter[FileSources] = TypeAdapter(FileSources)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What to look into: a source as JSON, the folders of files, and the seconds that it may take."""
+    """The request of an inspection: a source as JSON, the folders of files, and the seconds that the inspection may
+    take."""
 
     source: bytes
     folders: Folders

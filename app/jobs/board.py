@@ -1,4 +1,4 @@
-"""What decides who is next: slots that take jobs, jobs that may be next, and what their owners may have."""
+"""The rows that decide who is next: slots that take jobs, jobs that may be next, and the limits of their owners."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -27,7 +27,7 @@ class _Choice:
 
 
 class Forecast:
-    """What one pass of the dispatcher expects of the slots of its board. Each candidate is predicted once."""
+    """The predictions of one pass of the dispatcher for the slots of its board. Each candidate is predicted once."""
 
     def __init__(self, now: Board) -> None:
         self._now = now

@@ -43,7 +43,7 @@ from warpfold.contract.states import EventType, Loss, Reason, Status
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a worker learns when it renews its lease."""
+    """The answer that a worker gets when it renews its lease."""
 
     held: bool
     cancel_requested: bool
@@ -107,7 +107,7 @@ LEASED = (
     # lease can end nothing.
     func.set_config("synchronous_commit", "off", literal_column("true")).label("without_waiting_for_the_disk"),
 )
-"""What a claim returns of a job, besides what every change does."""
+"""The columns of a job that a claim returns, besides those that every change returns."""
 
 _CLAIM = Change(
     update(jobs)

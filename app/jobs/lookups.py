@@ -1,4 +1,5 @@
-"""What the search of a page of jobs has to know beforehand: small questions to Postgres, each asked once a page."""
+"""Small questions to Postgres that the search of a page of jobs needs answered beforehand. Each is asked once a
+page."""
 
 from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta

@@ -22,7 +22,7 @@ _ANYTHING = select(or_(exists().where(in_lanes(ALL)), exists().where(in_hand()))
 
 
 def taken_by(backend: str, live: Collection[str]) -> list[str]:
-    """What the jobs need that a worker of `backend` may take, where workers of the backends `live` are there."""
+    """The needs of the jobs that a worker of `backend` may take, where workers of the backends `live` are there."""
     best_of = {name: next((choice for choice in order if choice in live), None) for name, order in ORDERS.items()}
     preferred = [name for name, best in best_of.items() if best == backend]
     return [backend, ANY, *preferred] if backend in ONE_DEVICE else [backend, *preferred]

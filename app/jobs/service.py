@@ -1,4 +1,4 @@
-"""What the api does with jobs: each function is one request's work, in terms of specs, users and units of SQL."""
+"""The work of requests about jobs, one function for each request, in terms of specs, users and units of SQL."""
 
 import asyncio
 import time

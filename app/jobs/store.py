@@ -295,9 +295,9 @@ def job_of(row: Mapping[Any, Any]) -> Job:
 
 
 brief_spec = cast(func.coalesce(jobs.c.spec_brief, jobs.c.spec), Text).label("spec")
-"""What lists show of a spec."""
+"""The form of a spec in lists."""
 
 # A study's result has up to megabytes of points: a page of fifty would be as heavy as all of them.
 _STUDIES: tuple[Kind, ...] = ("benchmark", "accuracy", "scaling", "profile")
 light_result = case((jobs.c.kind.not_in(_STUDIES), cast(jobs.c.result, Text))).label("result")
-"""What lists show of a result: of a study nothing."""
+"""The form of a result in lists, which is None for a study."""

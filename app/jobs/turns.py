@@ -61,8 +61,8 @@ first when thousands of jobs wait whom no statistics know yet, it would read the
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What one pass handed over, the ids of jobs that somebody else had locked or changed meanwhile, and whether
-    another pass may find more."""
+    """The outcome of one pass: the hand-overs, the ids of jobs that somebody else had locked or changed meanwhile,
+    and whether another pass may find more."""
 
     messages: Sequence[HandOver] = ()
     missed: Collection[UUID] = ()

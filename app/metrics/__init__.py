@@ -1,5 +1,5 @@
-"""What Prometheus reads at `/metrics`.
+"""The metrics that Prometheus reads at `/metrics`.
 
-Requests are counted by each api process for itself, so every process is a target of its own. All the rest is read from
-Postgres when asked for: it is the same whichever process answers, and outlives all of them.
+Each api process counts its own requests, so every process is a target of its own. All other metrics are read from
+Postgres when they are asked for: they are the same whichever process answers, and outlive all processes.
 """

@@ -41,7 +41,7 @@ _READINGS = (
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """What a live worker last read off its device."""
+    """The gauges that a live worker last read from its device."""
 
     host: str
     slot: str

@@ -67,7 +67,8 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a user has in the queue and on the slots, and since when the oldest of the waiting waits."""
+    """The numbers of a user's jobs in the queue and on the slots, and the time since which the oldest of the waiting
+    jobs waits."""
 
     owner: str
     queued: int
@@ -213,5 +214,5 @@ def live_workers(connection: Connection) -> int:
 
 
 def shares(connection: Connection) -> Sequence[Share]:
-    """Who has jobs waiting or running, those with the most waiting first; at most 200 users."""
+    """The users who have jobs waiting or running, at most 200; those with the most waiting jobs come first."""
     return [Share(*row) for row in connection.execute(_SHARES)]

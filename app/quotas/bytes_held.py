@@ -1,4 +1,5 @@
-"""What a user holds on the service's disk: uploaded arrays and stored results, which one quota limits together."""
+"""The bytes that a user holds on the service's disk: uploaded arrays and stored results, which one quota limits
+together."""
 
 from sqlalchemy import BigInteger, Connection, Text, bindparam, cast, func, literal_column, select
 

@@ -131,7 +131,7 @@ holding = (
     .correlate(jobs)
     .lateral("holding")
 )
-"""What a waiting job waits for, at most one row: to be joined to `jobs`."""
+"""The quota that a waiting job waits for, at most one row, to be joined to `jobs`."""
 
 HOLDING = (
     holding.c.quota.label("hold_quota"),

@@ -46,7 +46,7 @@ class Limits:
         )
 
     def over(self, defaults: "Limits") -> "Limits":
-        """These limits, and the defaults where a limit is not set."""
+        """The limits in force: these, and the defaults where a limit is not set."""
         return Limits(
             defaults.running if self.running is None else self.running,
             defaults.queued if self.queued is None else self.queued,
@@ -57,8 +57,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a user has: jobs running (or handed to a slot), jobs in the queue (beyond a thousand, those of the latest
-    census), GPU-seconds since midnight UTC."""
+    """The use of a user's quotas: jobs running (or handed to a slot), jobs in the queue (beyond a thousand, those of
+    the latest census), GPU-seconds since midnight UTC."""
 
     running: int
     queued: int

@@ -23,7 +23,7 @@ def charts_of(report: Report) -> dict[str, Chart]:
 
 
 def prefix(report: Report, part: Part) -> str:
-    """What the names of a part's charts begin with: its preset's name, unless there is only one part."""
+    """The prefix of the names of a section's charts: its preset's name, unless there is only one section."""
     return f"{part.preset}-" if len(report.parts) > 1 else ""
 
 

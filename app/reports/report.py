@@ -1,5 +1,5 @@
-"""What the report of a job says: the expected value beside the measured one, tables, charts and provenance, and of a
-preset the published figures beside the measured ones."""
+"""The content of a job's report: the expected value beside the measured one, tables, charts and provenance, and for
+a preset the published figures beside the measured ones."""
 
 import re
 from datetime import datetime

@@ -28,7 +28,7 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 
 class Phase(Enum):
-    """What a connection waits for."""
+    """The event that a connection waits for."""
 
     HEAD = "head"
     BODY = "body"
@@ -38,7 +38,7 @@ class Phase(Enum):
 
 
 class Admission(Enum):
-    """What a new connection may do."""
+    """The verdict on a new connection."""
 
     ALL = "all"
     HEALTH = "health"

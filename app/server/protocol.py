@@ -222,7 +222,7 @@ class Guarded(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def _drop(self, data: bytes) -> bytes:
-        """What of `data` is no more of a body that nobody reads to its end."""
+        """The part of `data` after the body of a request that nobody reads to its end."""
         dropped = min(self._to_drop, len(data))
         self._to_drop -= dropped
         self._body += dropped

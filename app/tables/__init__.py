@@ -1,6 +1,6 @@
-"""Every table, a file a subject, so that `metadata` is whole: for migrations and tests.
+"""All tables, one file for each concept, so that `metadata` is whole for migrations and tests.
 
-The tables lie below all other folders, because the SQL of one subject reads the tables of others.
+The tables lie below all other folders, because the SQL of one folder reads the tables of others.
 """
 
 from warpfold.app.tables import artefacts, batches, jobs, measurements, queue, service, users, webhooks

@@ -237,7 +237,7 @@ def in_groups(table: FromClause = jobs) -> ColumnElement[bool]:
 
 
 NONE = "none"
-"""What a preset `needs`: no slot, for its children run in its place."""
+"""The word in `needs` for a preset, which needs no slot, because its children run in its place."""
 
 
 def waits(table: FromClause = jobs) -> ColumnElement[bool]:

@@ -96,7 +96,8 @@ def _service(url: str | None) -> Iterator[Finding]:
 
 
 def _server() -> Iterator[Finding]:
-    """What the server's own doctor finds, in a process of its own: the client has none of its packages."""
+    """The findings of the server's own doctor, which runs in a separate process, because the client has none of the
+    server's packages."""
     command = [sys.executable, "-P", "-m", "warpfold.worker.doctor"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         printed, wrong = process.communicate()

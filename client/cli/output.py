@@ -1,5 +1,4 @@
-"""What commands print: values and tables on standard output, JSON for scripts, everything said besides on standard
-error."""
+"""The output of commands: values and tables on standard output, JSON for scripts, and messages on standard error."""
 
 import json
 from collections.abc import Iterable

@@ -248,7 +248,7 @@ class _Read:
     path: Path
 
     def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
-        """Its elements."""
+        """The elements of the array."""
         return ArraySource(self.array)
 
     @contextmanager

@@ -254,7 +254,7 @@ class BenchmarkSpec(Task):
             raise InvalidInput("segments are cut from arrays of `sizes`: leave `rows` out", "segments")
 
     def _by(self) -> By | None:
-        """What makes the values of the shapes; None of whole arrays."""
+        """The name of the field that makes many values of a shape; None for whole arrays."""
         if self.rows is not None:
             return By.AXIS if self.columns is not None else By.KEYS
         return None if self.segments is None else By.SEGMENTS

@@ -101,7 +101,8 @@ class ReduceSpec(Task):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        """What the op takes; of files dtype and length are known only where they are, and the worker checks them."""
+        """Check what the op takes. The dtype and the length of a file are known only on the worker's machine, and
+        the worker checks them."""
         op = op_named(self.op)
         check_arity(op, other=self.other is not None, ddof=self.ddof)
         self._be_alike()
@@ -130,11 +131,11 @@ class ReduceSpec(Task):
                 )
 
     def grouping(self) -> Grouping | None:
-        """Which elements make which value; None where all of them make one."""
+        """The grouping, which says which elements make which value; None where all elements make one value."""
         return grouping_of(self.axis, self.keepdims, self.segments)
 
     def _be_grouped(self, grouping: Grouping) -> None:
-        """What a reduction to many values needs; of files the worker checks it, which knows their shapes."""
+        """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
         shape = self.source.known_shape
         if shape is not None:
             check_results(grouping, shape)

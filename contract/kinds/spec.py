@@ -1,4 +1,5 @@
-"""What the spec of every kind of job answers. A kind of job is a file of this folder: a spec, and its result."""
+"""The questions that the spec of every kind of job answers. A kind of job is a file of this folder: a spec, and its
+result."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ class Spec(JobOptions, ABC):
         return f"{self.kind}: {' · '.join(part for part in parts if part) or self.kind}"
 
     def brief(self) -> JobOptions | None:
-        """What lists show in place of the spec; None if it is short enough as it is."""
+        """The form of the spec in lists; None if the spec is short enough as it is."""
         return None
 
     def sources(self) -> Iterator[tuple[str, SourceSpec]]:
@@ -69,7 +70,7 @@ class Task(Spec):
 
     @abstractmethod
     def needs(self) -> str:
-        """Which slots can run the job, as `contract.needs` puts it."""
+        """The slots that can run the job, by a word of `contract.needs`."""
 
     @abstractmethod
     def moved(self, backend: BackendName) -> Mapping[str, Any]:
@@ -93,8 +94,8 @@ class Task(Spec):
         return False
 
     def work(self, folders: Folders | None = None) -> Work | None:
-        """What the job has to move, so far as that is known without opening files; None where that does not tell how
-        long it takes. With `folders`, the sizes of files are looked at."""
+        """The bytes that the job has to move, so far as they are known without opening files; None where they do not
+        determine how long the job takes. With `folders`, the sizes of files are read."""
         return None
 
     def data_seed(self) -> int | None:

@@ -35,7 +35,7 @@ def groups() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def preset_named(name: str) -> Preset:
-    """One preset. Raises InvalidInput for an unknown name."""
+    """The preset of this name. Raises InvalidInput for an unknown name."""
     if name not in names():
         raise InvalidInput(f"unknown preset {name[:64]!r}; known: {', '.join((*names(), *groups()))}", "preset")
     text = (files(__package__) / "specs" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")

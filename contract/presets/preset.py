@@ -1,4 +1,4 @@
-"""What a preset is: named jobs, and where the figures come from that theirs are to be compared with."""
+"""A preset: named jobs, and the source of the published figures that the jobs' figures are compared with."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,8 @@ from warpfold.contract.tasks import TaskSpec
 MAX_CHILDREN = 200
 
 Document = Literal["p05", "p34"]
-"""Which of `contract/presets/published` holds the published figures: the course report, or the cluster puzzles."""
+"""The document of `contract/presets/published` with the published figures: the course report, or the cluster
+puzzles."""
 
 
 class PresetChild(Frozen):

@@ -18,7 +18,8 @@ from warpfold.kernels.npy import read_head
 from warpfold.kernels.sequential import Elements
 
 _TEXT = ".csv"
-"""What a table of text is called: uploads are taken in by their first bytes, which only text has not."""
+"""The endings of the names of tables of text. Other uploads are recognised by their first bytes, which text does not
+have."""
 
 
 class DatasetSource(AnyOptions, SourceSpec):

@@ -73,7 +73,7 @@ Selected = Annotated[
 
 
 class FileOptions(Frozen):
-    """What all files have in common."""
+    """The options that all files share."""
 
     null_policy: NullPolicyName = Field(
         "omit",
@@ -104,7 +104,7 @@ class FileOptions(Frozen):
 
 
 class ArrayOptions(FileOptions):
-    """Which elements of which array in a file are reduced."""
+    """The options of an array file: the array, and its elements that are reduced."""
 
     array: InFile | None = Field(
         None,
@@ -148,7 +148,7 @@ class ArrayOptions(FileOptions):
 
 
 class TableOptions(FileOptions):
-    """Which column of a table is reduced, and of which rows."""
+    """The options of a table: the column that is reduced, and its rows."""
 
     column: InFile | None = Field(
         None, description="Name of the column. It may be left out where the table has one column."

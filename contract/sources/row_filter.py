@@ -1,4 +1,4 @@
-"""Which rows of a table are reduced, as JSON: one object a condition, told apart by its `op`."""
+"""The filter of a table's rows, as JSON: each condition is an object, whose `op` names its kind."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Union, get_args

@@ -14,7 +14,7 @@ from warpfold.app.sources import InspectRequest
 from warpfold.contract.sources.inspection import Inspection
 
 _NAMING = ("type", "path", "paths", "glob", "id", "text")
-"""What of a source says which file it is, and how that is read."""
+"""The fields of a source that say which file it reads, and how."""
 
 
 def look_for(form: Form, typed: Typed, group: str) -> InspectRequest:

@@ -76,7 +76,7 @@ class Asked:
     cursor: str = ""
 
     def filter(self) -> Filter:
-        """What the list is restricted to. Raises Invalid that names the field."""
+        """The restrictions of the list. Raises Invalid that names the field."""
         if self.text and not words_of(self.text):
             raise Invalid.of("text", "should have a letter or a digit")
         now = datetime.now(UTC)

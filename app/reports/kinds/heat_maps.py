@@ -17,7 +17,8 @@ _CEILING = 90.0
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What the points of one heat map have in common, but for the strategy: the axes of the map, and its subject."""
+    """The properties that all points of one heat map share, but for the strategy: the axes of the map, and its
+    title."""
 
     x: str
     y: str
