@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, BinaryIO, Literal
 
@@ -83,11 +84,17 @@ def read_head(file: BinaryIO, *, wider: bool = False) -> Head:
     Raises InvalidInput for what is not an array of numbers that can be reduced; its message continues a sentence that
     begins with the file's name.
     """
-    text = _text(file)
+    shape, fortran_order, dtype = _understood(_text(file), wider=wider)
+    return Head(shape, fortran_order, dtype, file.tell())
+
+
+@lru_cache(maxsize=16)
+def _understood(text: str, *, wider: bool) -> "tuple[tuple[int, ...], bool, np.dtype[Any]]":
+    """Shape, order and dtype. The many files of one array have few different heads."""
     descr, fortran_order, shape = _Parser(text).fields()
     dtype = _dtype(descr)
     _check(shape, dtype, wider=wider)
-    return Head(shape, fortran_order, dtype, file.tell())
+    return shape, fortran_order, dtype
 
 
 def _text(file: BinaryIO) -> str:

@@ -4,7 +4,8 @@ import os
 import weakref
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 from threading import Lock
@@ -56,6 +57,14 @@ class Location:
 
     descriptor: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Elements that lie one after another: where the first of them lies, and how many they are."""
+
+    location: Location
+    count: int
 
 
 class FileBytes:
@@ -231,11 +240,32 @@ class ChainedSource:
             end = min(stop, self._ends[number])
             begin = self._ends[number] - self._links[number].count
             part = out[(at - start) * itemsize : (end - start) * itemsize]
-            try:
+            with self._named(number):
                 self._source(number).read_into(at - begin, part)
-            except InvalidInput as error:
-                raise InvalidInput(f"{self._links[number].name}: {error}", error.field) from None
             at = end
+
+    def extents(self) -> "Sequence[Extent] | None":
+        """Where the elements of all links lie, if the links are few enough to stay open, and their elements lie in
+        files. Raises InvalidInput where a link cannot be opened."""
+        if len(self._links) > self.MOST_OPEN:
+            return None
+        found: list[Extent] = []
+        for number, link in enumerate(self._links):
+            if link.count:
+                with self._named(number):
+                    where = bytes_at(self._source(number))
+                if where is None or where.descriptor < 0:
+                    return None
+                found.append(Extent(where, link.count))
+        return found
+
+    @contextmanager
+    def _named(self, number: int) -> Iterator[None]:
+        """Errors of reading within the block name the link."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._links[number].name}: {error}", error.field) from None
 
     def _source(self, number: int) -> Source:
         with self._lock:
@@ -254,6 +284,11 @@ class ChainedSource:
         """Whether the files that are open are as they were; of others that is known."""
         with self._lock:
             return all(map(unchanged, self._open.values()))
+
+    def changed(self) -> str | None:
+        """The name of a link that is open and not as it was."""
+        with self._lock:
+            return next((self._links[at].name for at, source in self._open.items() if not unchanged(source)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +340,25 @@ def bytes_at(source: object) -> Location | None:
         case FileSource(file=file, offset=offset):
             return file.location(offset)
     return None
+
+
+def extents_of(source: object) -> Sequence[Extent] | None:
+    """Where the elements of a source lie as kernels read them, extent after extent; None where they do not. Raises
+    InvalidInput where a link of a chain cannot be opened."""
+    if isinstance(source, ChainedSource):
+        return source.extents()
+    where = bytes_at(source)
+    return None if where is None or not isinstance(source, ArraySource | FileSource) else [Extent(where, source.count)]
+
+
+def unreadable(sources: Sequence[object], error: int) -> InvalidInput:
+    """The error of reading files of `sources`, with the system's number for it, 0 where a file ended too early. It
+    names the link of a chain that changed."""
+    changed = (source.changed() for source in sources if isinstance(source, ChainedSource))
+    name = next((f"{name}: " for name in changed if name is not None), "")
+    if error:
+        return InvalidInput(f"{name}the file cannot be read: {os.strerror(error).lower()}")
+    return InvalidInput(f"{name}the file became shorter while it was read")
 
 
 def generator_of(source: object) -> tuple[GeneratedSource, int] | None:

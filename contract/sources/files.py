@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Self
 
@@ -29,7 +28,7 @@ from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
 from warpfold.kernels.places.tree import matching as matching_objects
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
-from warpfold.kernels.source import ChainedSource, Link
+from warpfold.kernels.source import ChainedSource, Link, Source, unchanged
 
 MOST_LISTED = 10_000
 MOST_MATCHED = 100_000
@@ -164,10 +163,11 @@ class _Reader:
     def looked_at(self, names: Sequence[str]) -> "list[_File]":
         """The files as they are now; several objects of places are asked for at a time. Raises InvalidInput."""
         if not any(map(is_url, names)):
-            return [_File.of(name, self) for name in names]
+            keep = len(names) <= ChainedSource.MOST_OPEN
+            return [_File.of(name, self, keep=keep) for name in names]
         with ThreadPoolExecutor(IN_FLIGHT, "look") as threads:
             try:
-                return list(threads.map(_File.of, names, repeat(self)))
+                return list(threads.map(partial(_File.of, reader=self, keep=False), names))
             except BaseException:
                 threads.shutdown(cancel_futures=True)
                 raise
@@ -195,7 +195,8 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One of the files, as it was when it was looked at first. It is opened again when it is read."""
+    """One of the files, as it was when it was looked at first. One of a few stays open; it is opened again when it is
+    read, if there are many or if it has changed."""
 
     name: str
     reader: _Reader
@@ -206,22 +207,23 @@ class _File:
     keeps_nulls: bool
     stamp: tuple[Any, ...]
     meaning: Meaning | None
+    kept: Source | None
 
     @classmethod
-    def of(cls, name: str, reader: _Reader) -> Self:
-        """Raises InvalidInput."""
+    def of(cls, name: str, reader: _Reader, *, keep: bool) -> Self:
+        """With `keep` the file stays open, if it is read by position. Raises InvalidInput."""
         source, stamp = reader.look(name)
-        by_position = not isinstance(source, SequentialSource)
         return cls(
             name,
             reader,
             source.dtype,
             source.count,
             likely_count(source),
-            by_position,
+            not isinstance(source, SequentialSource),
             keeps_nulls(source),
             stamp,
             meaning_of(source),
+            source if keep and not isinstance(source, SequentialSource) else None,
         )
 
     @property
@@ -231,6 +233,8 @@ class _File:
 
     def opened(self) -> Any:
         """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
+        if self.kept is not None and unchanged(self.kept):
+            return self.kept
         source, stamp = self.reader.look(self.name)
         if stamp != self.stamp:
             raise InvalidInput(f"{self.name!r} changed while the job ran", "source.paths")

@@ -18,6 +18,7 @@ from warpfold.contract.sources.roots import (
     check_name,
     locate,
     open_folder,
+    open_located,
     open_regular,
     reason_of,
     size_at_hand,
@@ -261,16 +262,12 @@ def open_file(
             session = session or Session(folders.places)
             opened = open_object(target, session, folder=open_folder_in is not None)
         return _of_place(opened, repr(name), field, open_in, open_folder_in)
-    roots = folders.roots
-    begin = partial(open_regular, name, roots, field)
-    if open_folder_in is None:
-        return read_of(repr(name), field, begin, open_in)
     with faults_of(repr(name), field):
-        root, path = locate(name, roots, field)
-    if not (root / path).is_dir():
-        return read_of(repr(name), field, begin, open_in)
+        root, path = locate(name, folders.roots, field)
+    if open_folder_in is None or not (root / path).is_dir():
+        return read_of(repr(name), field, partial(open_located, name, root, path, field), open_in)
     with faults_of(repr(name), field):
-        source = open_folder_in(open_folder(name, roots, field))
+        source = open_folder_in(open_folder(name, folders.roots, field))
     return _named(source, repr(name), field, ExitStack())
 
 

@@ -67,7 +67,11 @@ def opened(name: str, roots: Sequence[Path], field: str) -> Iterator[BinaryIO]:
 
 def open_regular(name: str, roots: Sequence[Path], field: str) -> BinaryIO:
     """The same file, to be closed by the caller. Raises OSError, too."""
-    root, path = locate(name, roots, field)
+    return open_located(name, *locate(name, roots, field), field)
+
+
+def open_located(name: str, root: Path, path: Path, field: str) -> BinaryIO:
+    """The same file, which `locate` found at `path` below `root`."""
     file = open_below(root, path)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -19,9 +20,8 @@ from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.stream import REPORT_S, Folding, Streamed
 from warpfold.kernels.dtypes import Kind
-from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import MOST_MAPPED_BYTES, ArraySource, Location, Source, bytes_at
+from warpfold.kernels.source import MOST_MAPPED_BYTES, ArraySource, Extent, Location, Source, extents_of, unreadable
 
 LEAST_BYTES = 1 << 22
 """The shortest array of which pieces are claimed: one thread adds fewer bytes before others have begun."""
@@ -48,14 +48,15 @@ _LINE = 8  # words a cache line
 
 
 class Claims:
-    """The elements of `source`, whose bytes lie somewhere (`bytes_at`), for several threads to take pieces of at most
-    `most_bytes`; by default as many as are best."""
+    """The elements of `source`, whose bytes lie somewhere (`extents_of`), for several threads to take pieces of at
+    most `most_bytes`; by default as many as are best."""
 
     def __init__(self, source: Source, most_bytes: int | None = None) -> None:
         from warpfold.kernels.cpu.windows import claimed  # it imports Numba
 
-        where, itemsize = bytes_at(source), source.dtype.itemsize
-        assert where is not None, "the bytes lie somewhere"
+        extents, itemsize = extents_of(source), source.dtype.itemsize
+        assert extents, "the bytes lie somewhere"
+        where = extents[0].location
         self._names, self._source = claimed, source
         self._array = source.array.reshape(-1) if isinstance(source, ArraySource) else None
         self._in_file = where.descriptor >= 0
@@ -68,7 +69,11 @@ class Claims:
         else:
             lead = 0
         self._words = _aligned(claimed.WORDS)
-        self._set(claimed.COUNT, source.count)
+        # The threads have the address of the table.
+        self._table = _pieces_of(extents, piece, itemsize) if len(extents) > 1 else None
+        if self._table is not None:
+            self._set(claimed.TABLE, self._table.ctypes.data)
+        self._set(claimed.COUNT, source.count if self._table is None else len(self._table) * piece)
         self._set(claimed.PIECE, piece)
         self._set(claimed.LEAD, lead)
         self._set(claimed.STEP, min(piece, MAPPED_BYTES // itemsize))
@@ -120,10 +125,7 @@ class Claims:
     def check(self) -> None:
         """Raise InvalidInput where a thread could not read the file."""
         if self._get(self._names.FAILED):
-            error = self._get(self._names.ERROR)
-            if error > 0:
-                raise InvalidInput(f"the file cannot be read: {os.strerror(error).lower()}")
-            raise InvalidInput("the file became shorter while it was read")
+            raise unreadable([self._source], max(0, self._get(self._names.ERROR)))
 
     def seconds(self) -> tuple[float, float]:
         """For how long all threads together read and added."""
@@ -142,11 +144,22 @@ def claims_on(source: Elements, least_bytes: int = LEAST_BYTES) -> Claims | None
     if sys.platform != "linux" or isinstance(source, SequentialSource) or source.dtype.kind is not Kind.FLOAT:
         return None
     itemsize = source.dtype.itemsize
-    if bytes_at(source) is None or source.count * itemsize < max(1, least_bytes):
+    if source.count * itemsize < max(1, least_bytes) or not extents_of(source):
         return None
     if isinstance(source, ArraySource) and source.array.ctypes.data % itemsize:  # it has to be copied
         return None
     return Claims(source)
+
+
+def _pieces_of(extents: Sequence[Extent], piece: int, itemsize: int) -> NDArray[np.int64]:
+    """The pieces of all extents, of at most `piece` elements each, a row each as `windows/claimed.py` reads it."""
+    rows = []
+    for extent in extents:
+        first = np.arange(0, extent.count, piece, dtype=np.int64)
+        lies = np.full(first.size, extent.location.descriptor, np.int64)
+        begins = extent.location.offset + first * itemsize
+        rows.append(np.stack((lies, begins, np.minimum(piece, extent.count - first)), axis=1))
+    return np.concatenate(rows)
 
 
 def _aligned(words: int) -> NDArray[np.int64]:
@@ -186,13 +199,24 @@ def stream_claims(claims: Claims, make: Callable[[], F], progress: Progress | No
 
 
 def _run(claims: Claims, folds: Sequence[F], progress: Progress | None) -> None:
-    with ThreadPoolExecutor(len(folds), thread_name_prefix="reduce") as pool:
-        running = [pool.submit(fold.add_claimed, claims) for fold in folds]
-        try:
-            while wait(running, timeout=REPORT_S).not_done:
-                if progress is not None:
-                    progress(claims.done, claims.count)
-        finally:
-            claims.stop()  # `progress` raised an error, and leaving the pool waits for the pieces in hand
+    pool = _kept_threads(os.getpid())
+    running = [pool.submit(fold.add_claimed, claims) for fold in folds]
+    try:
+        while wait(running, timeout=REPORT_S).not_done:
+            if progress is not None:
+                progress(claims.done, claims.count)
+    finally:
+        claims.stop()  # `progress` raised an error: no more pieces, and those in hand are waited for
+        wait(running)
     for job in running:
         job.result()
+
+
+@cache
+def _kept_threads(_process: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next array. A new thread takes 0.1 ms to start, one after another, and longer while the
+    system brings pages into memory. A process that was forked has none of its parent's threads.
+
+    There are no more threads than reductions have needed at a time, and at most twice as many as cores; a reduction
+    that gets none begins when another has ended."""
+    return ThreadPoolExecutor(2 * (os.cpu_count() or 1), thread_name_prefix="claim")

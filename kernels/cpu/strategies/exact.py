@@ -20,7 +20,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
-from warpfold.kernels.source import bytes_at
+from warpfold.kernels.source import extents_of
 from warpfold.kernels.strategy import EXACT, claims
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
@@ -61,7 +61,7 @@ class ExactCpuStrategy(CpuStrategy):
 
     def prepare(self, operands: Operands, op: Op) -> None:
         super().prepare(operands, op)
-        if bytes_at(operands.source) is not None and op.fold == "sum":
+        if extents_of(operands.source) and op.fold == "sum":
             taken = claims_on(first_of(operands.source), least_bytes=0)
             if taken is not None:
                 stream_claims(taken, lambda: SumFold(op, operands.source.dtype, NanPolicy.PROPAGATE))

@@ -1,9 +1,9 @@
 """Exact sums of one long array by several threads, which take its pieces themselves: no thread needs the interpreter
 between two pieces.
 
-The elements are in memory, in the map of a file, or in a file. The system brings a piece of a map into memory before it
-is added, which fails with an error where the file has become shorter (`kernels/mapped.py`). Of a file each thread reads
-its piece into room of its own.
+The elements are in memory, in the map of a file, in a file, or in several files. The system brings a piece of a map
+into memory before it is added, which fails with an error where the file has become shorter (`kernels/mapped.py`). Of
+files each thread reads its piece into room of its own.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional
@@ -17,7 +17,7 @@ import numba
 from warpfold.kernels.cpu.windows.float32 import add_float32
 from warpfold.kernels.cpu.windows.float64 import add_float64
 from warpfold.kernels.jit import jit
-from warpfold.kernels.machine_code import ENDED, LINE, add, errno, load, now_ns, read_whole, store
+from warpfold.kernels.machine_code import ENDED, LINE, WORD, add, errno, load, now_ns, read_whole, store
 
 # The words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 NEXT = 0
@@ -38,7 +38,14 @@ DESCRIPTOR, OFFSET = 10, 11
 FORGOTTEN in place of a descriptor."""
 STEP = 12
 """Elements that a thread brings into memory and adds at a time, of its piece."""
-WORDS = 13
+TABLE = 13
+"""The address of a table of the pieces of several files, 0 where there is none. Each piece then has a row of words, and
+its first element counts as number `piece * PIECE`, though the piece may have fewer elements than PIECE."""
+WORDS = 14
+
+# A row of the table: the file, where in it the piece begins, and how many elements it has.
+OF_FILE, BEGINS, ELEMENTS = 0, 1, 2
+COLUMNS = 3
 
 IN_MEMORY, MAPPED, FORGOTTEN = -1, -2, -3
 """The pages of a map stay with the process, or are forgotten when they were added."""
@@ -57,7 +64,15 @@ def _taken(control: Any) -> Any:
     start = add(control + NEXT * LINE, 1) * piece - load(control + LEAD * LINE)
     if start >= count or load(control + STOP * LINE) != 0:
         return count, count
+    if load(control + TABLE * LINE) != 0:
+        return start, start + load(_row(control, start) + ELEMENTS * WORD)
     return max(0, start), min(start + piece, count)
+
+
+@jit
+def _row(control: Any, start: Any) -> Any:
+    """The address of the row of the piece that begins with element `start`."""
+    return load(control + TABLE * LINE) + start // load(control + PIECE * LINE) * COLUMNS * WORD
 
 
 @jit
@@ -67,6 +82,9 @@ def _place(control: Any, start: Any, stop: Any, room: Any, itemsize: Any) -> Any
     descriptor, place, error = load(control + DESCRIPTOR * LINE), start, 0
     if descriptor >= 0:
         offset = load(control + OFFSET * LINE) + start * itemsize
+        if load(control + TABLE * LINE) != 0:
+            row = _row(control, start)
+            descriptor, offset = load(row + OF_FILE * WORD), load(row + BEGINS * WORD)
         error, place = read_whole(descriptor, offset, room, (stop - start) * itemsize), 0
     elif descriptor != IN_MEMORY and _advise(room + start * itemsize, room + stop * itemsize, _POPULATE_READ) != 0:
         # A system that does not know this advice reads the pages when they are touched.

@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.staging.buffers import PinnedRing
 from warpfold.kernels.cuda.staging.lanes import Lanes, LaneShape, PinnedPlaces, cuda_driver
 from warpfold.kernels.cuda.staging.parts import bytes_of
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
-from warpfold.kernels.source import Source, bytes_at, in_memory
+from warpfold.kernels.source import Source, extents_of, in_memory
 
 
 class FileRing:
@@ -36,7 +36,7 @@ class FileRing:
         """Whether the bytes of all `sources` lie somewhere, and are enough for several threads."""
         if self._shape is None or sys.platform != "linux" or bytes_of(sources) <= self._ring.part_bytes:
             return False
-        return all(bytes_at(source) is not None for source in sources)
+        return all(extents_of(source) for source in sources)
 
     def begin(self, sources: Sequence[Source], piece: int, times: StageTimes) -> None:
         """Start to read `sources`, which `send` will ask for in pieces of `piece` elements, and of each piece source

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import Source, bytes_at
+from warpfold.kernels.source import Extent, Source, extents_of, unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +131,9 @@ class Lanes:
             self._control, self._driver_words(), self._scratch.ctypes.data, first, stop, target
         )
         if self._get(native.FAILED):
+            fault = unreadable(self._held[2], self._get(native.ERROR))  # while their files are open
             self.stop()
-            number = self._get(native.ERROR)
-            if number:
-                raise InvalidInput(f"the file cannot be read: {os.strerror(number).lower()}")
-            raise InvalidInput("the file became shorter while it was read")
+            raise fault
         return error
 
     def retire(self) -> int:
@@ -230,10 +227,10 @@ def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[N
     rows: list[NDArray[np.int64]] = []
     ends: list[int] = []
     cut: dict[int, NDArray[np.int64]] = {}  # the parts of a piece of so many bytes, from 0 on
-    lying = [bytes_at(source) for source in sources]
+    lying = [extents_of(source) for source in sources]
     for begin in range(0, max(source.count for source in sources), piece):
-        for source, where in zip(sources, lying, strict=True):
-            assert where is not None, "lanes take bytes that lie somewhere"
+        for source, extents in zip(sources, lying, strict=True):
+            assert extents, "lanes take bytes that lie somewhere"
             itemsize = source.dtype.itemsize
             nbytes = (min(begin + piece, source.count) - begin) * itemsize
             if not rows:
@@ -243,8 +240,11 @@ def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[N
                 if nbytes not in cut:
                     cut[nbytes] = _cut(nbytes, np.zeros(1, np.int64), shape.part_bytes)
                 row = cut[nbytes].copy()
-            row[:, 0] = where.descriptor
-            row[:, 1] += where.offset + begin * itemsize
+            if len(extents) == 1:
+                row[:, 0] = extents[0].location.descriptor
+                row[:, 1] += extents[0].location.offset + begin * itemsize
+            else:
+                row = _across(row, begin * itemsize, extents, itemsize)
             rows.append(row)
             ends.append(len(row) + (ends[-1] if ends else 0))
     return np.concatenate(rows), ends
@@ -258,6 +258,21 @@ def _cut(nbytes: int, first: NDArray[np.int64], part_bytes: int) -> NDArray[np.i
     row[:-1, 2] = starts[1:] - starts[:-1]
     row[-1, 2] = nbytes - starts[-1]
     return row
+
+
+def _across(row: NDArray[np.int64], begin: int, extents: Sequence[Extent], itemsize: int) -> NDArray[np.int64]:
+    """The parts in `row`, whose first begins at the byte `begin` of all extents, cut where extents end."""
+    ends = np.cumsum([extent.count * itemsize for extent in extents])
+    files = np.array([extent.location.descriptor for extent in extents])
+    offsets = np.array([extent.location.offset for extent in extents])
+    stop = begin + row[-1, 1] + row[-1, 2]
+    starts = np.union1d(begin + row[:, 1], ends[(ends > begin) & (ends < stop)])
+    number = np.searchsorted(ends, starts, "right")
+    cut = np.zeros((starts.size, row.shape[1]), np.int64)
+    cut[:, 0] = files[number]
+    cut[:, 1] = offsets[number] + starts - np.concatenate(([0], ends))[number]
+    cut[:, 2] = np.diff(starts, append=stop)
+    return cut
 
 
 def _ramp(shape: LaneShape) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from warpfold.contract.sources.files import FilesSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ChainedSource
+from warpfold.kernels.source import ArraySource, ChainedSource
 
 h5py = pytest.importorskip("h5py")
 FILES: TypeAdapter[FilesSource] = TypeAdapter(FilesSource)
@@ -182,3 +183,34 @@ def test_tables_of_a_folder_are_one_column(data_root: Path) -> None:
 def test_options_of_arrays_and_of_tables_are_not_mixed() -> None:
     with pytest.raises(ValidationError, match="array is for arrays, column is for tables"):
         FILES.validate_python({"type": "files", "glob": "*", "array": "a", "column": "x"})
+
+
+@pytest.mark.parametrize(("number", "times"), [(3, 1), (ChainedSource.MOST_OPEN + 1, 2)])
+def test_a_few_files_stay_open_from_the_first_look_on(
+    data_root: Path, number: int, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(number):
+        np.save(data_root / f"{at}.npy", np.full(10, at + 0.5))
+    looks: list[str] = []
+    look = files._Reader.look
+
+    def counted(reader: Any, name: str) -> Any:
+        looks.append(name)
+        return look(reader, name)
+
+    monkeypatch.setattr(files._Reader, "look", counted)
+    assert CpuBackend().reduce(opened(data_root, glob="*.npy"), "sum").value == 10 * sum(
+        at + 0.5 for at in range(number)
+    )
+    assert set(Counter(looks).values()) <= {times, times + 1}
+    assert len(looks) >= times * number
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "norm2", "max", "argmin", "var"])
+def test_long_files_have_the_value_of_one_array(data_root: Path, op: str) -> None:
+    whole = np.random.default_rng(3).standard_normal(1 << 20) * 10.0 ** (np.arange(1 << 20) % 40)
+    for number, part in enumerate(np.split(whole, [1, 1, 5000, 700_001])):
+        np.save(data_root / f"{number}.npy", part)
+    got = CpuBackend().reduce(opened(data_root, glob="*.npy"), op)
+    want = CpuBackend().reduce(ArraySource(whole), op)
+    assert (got.value, got.state, got.count) == (want.value, want.state, want.count)

@@ -1,8 +1,11 @@
 """Arrays that threads claim piece by piece, and errors of reading their files."""
 
 import os
+import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,7 @@ from warpfold.kernels.exact import ExactState
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ArraySource, FileBytes, FileSource, GeneratedSource
+from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileSource, GeneratedSource, Link
 
 F32 = DTYPES["float32"]
 LONG = LEAST_BYTES // 4
@@ -162,7 +165,7 @@ def opened(folder: Path, array: NDArray[np.generic]) -> ArraySource:
 
 
 def summed(
-    source: ArraySource | FileSource,
+    source: ArraySource | FileSource | ChainedSource,
     op: str = "sum",
     progress: Callable[[int, int], None] | None = None,
     piece: int = PIECE,
@@ -236,12 +239,82 @@ def test_progress_never_falls_and_what_it_raises_stops_the_threads(
         if len(calls) == 20:
             raise Stopped
 
-    before = threading.active_count()
+    claims = Claims(zeros(tmp_path, 1 << 36), 1 << 20)  # all of it would take a minute
     with pytest.raises(Stopped):
-        summed(zeros(tmp_path, 1 << 36), progress=stop, piece=1 << 20)  # all of it would take a minute
-    assert threading.active_count() == before
+        stream_claims(claims, lambda: SumFold(OPS["sum"], F32, NanPolicy.PROPAGATE), stop)
+    done = claims.done
+    time.sleep(0.05)
+    assert claims.done == done, "no thread goes on"
     assert calls == sorted(calls)
     assert 0 < calls[-1] < 1 << 36
+
+
+@pytest.mark.usefixtures("several_threads")
+def test_threads_are_kept_for_the_next_array() -> None:
+    array = ArraySource(adversarial(50_000, "float32"))
+    names = {thread.ident for _ in range(20) if summed(array).count for thread in threading.enumerate()}
+    most = 2 * (os.cpu_count() or 1)
+    assert sum(thread.name.startswith("claim") for thread in threading.enumerate()) <= most
+    assert names == {thread.ident for thread in threading.enumerate()}, "none of them has ended"
+
+
+@pytest.mark.usefixtures("several_threads")
+def test_reductions_at_once_share_the_threads() -> None:
+    arrays = [adversarial(40_000 + number, "float64") for number in range(12)]
+    with ThreadPoolExecutor(len(arrays)) as pool:
+        states = list(pool.map(lambda array: summed(ArraySource(array)).state(), arrays))
+    assert states == [ExactState.of(array) for array in arrays]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("several_threads")
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    array = ArraySource(np.ones(50_000, np.float32))
+    assert summed(array).count == 50_000
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if summed(array).count == 50_000 else 1)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+
+
+def chain(folder: Path, arrays: Sequence[NDArray[np.generic]], dtype: str) -> ChainedSource:
+    """Arrays in files of their own, each behind another number of other bytes."""
+    links = []
+    for number, array in enumerate(arrays):
+        path = folder / f"{number}"
+        path.write_bytes(b"?" * number + array.tobytes())
+        with path.open("rb") as file:
+            source = FileSource(DTYPES[dtype], array.size, FileBytes(file.fileno(), number), 0)
+        links.append(Link(repr(path.name), array.size, lambda source=source: source))  # type: ignore[misc]
+    return ChainedSource(DTYPES[dtype], links)
+
+
+@pytest.mark.usefixtures("several_threads")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("op", ["sum", "norm1", "sum_squares"])
+def test_many_files_are_claimed_as_one_array(tmp_path: Path, dtype: str, op: str) -> None:
+    in_piece = PIECE // DTYPES[dtype].itemsize
+    for lengths in ([0, 1], [1, 0, 2], [in_piece, in_piece - 1, in_piece + 1], [7 * in_piece + 3, 1, 0, 2 * in_piece]):
+        array = adversarial(sum(lengths), dtype)
+        files = chain(tmp_path, np.split(array, np.cumsum(lengths)[:-1]), dtype)
+        want = ExactState.of(array, OPS[op].terms, magnitudes=OPS[op].magnitudes)
+        assert summed(files, op).state() == want
+
+
+@pytest.mark.usefixtures("several_threads")
+def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
+    files = chain(tmp_path, [np.ones(20_000, np.float32)] * 5, "float32")
+    assert files.extents() is not None
+    os.truncate(tmp_path / "3", 40_000)
+    with pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
+        summed(files)
 
 
 @pytest.mark.usefixtures("several_threads")

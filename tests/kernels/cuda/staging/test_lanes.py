@@ -16,7 +16,7 @@ from warpfold.kernels.cuda.staging import lanes as module
 from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, PinnedPlaces, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import ArraySource, FileBytes, FileSource
+from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileSource, Link
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 
@@ -81,7 +81,7 @@ class Bench:
     shape: LaneShape
     memory: NDArray[np.uint8]
 
-    def brought(self, *sources: ArraySource | FileSource, piece: int) -> list[NDArray[np.uint8]]:
+    def brought(self, *sources: ArraySource | FileSource | ChainedSource, piece: int) -> list[NDArray[np.uint8]]:
         """The bytes of all sources, as they arrive."""
         size = self.shape.part_bytes
         addresses = self.memory.ctypes.data + size * np.arange(self.shape.parts)
@@ -152,6 +152,38 @@ def test_two_sources_arrive_piece_after_piece(tmp_path: Path) -> None:
         arrived = own.brought(ArraySource(first), in_file(tmp_path, content, "int16"), piece=512)
     assert arrived[0].tobytes() == first.tobytes()
     assert arrived[1].tobytes() == content
+
+
+def chain(folder: Path, contents: list[bytes]) -> ChainedSource:
+    """Bytes in files of their own, each behind another number of other bytes."""
+    links = []
+    for number, content in enumerate(contents):
+        path = folder / f"{number}"
+        path.write_bytes(b"?" * number + content)
+        with path.open("rb") as file:
+            source = FileSource(DTYPES["uint8"], len(content), FileBytes(file.fileno(), number), 0)
+        links.append(Link(repr(path.name), len(content), lambda source=source: source))  # type: ignore[misc]
+    return ChainedSource(DTYPES["uint8"], links)
+
+
+def test_many_files_arrive_as_one_array(tmp_path: Path) -> None:
+    random = np.random.default_rng()
+    with bench() as own:
+        for lengths in ([1, 1], [0, 3, 0, 5000, 0], [4096, 4096, 1], [1023, 1025, 4095, 1, 9999], [700] * 40):
+            contents = [random.bytes(length) for length in lengths]
+            (arrived,) = own.brought(chain(tmp_path, contents), piece=4096)
+            assert arrived.tobytes() == b"".join(contents)
+
+
+def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
+    files = chain(tmp_path, [bytes(20_000)] * 5)
+    assert files.extents() is not None
+    os.truncate(tmp_path / "3", 10_000)
+    with bench() as own:
+        with pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
+            own.brought(files, piece=4096)
+        while own.lanes.under_way:
+            own.lanes.retire()
 
 
 def test_parts_that_are_ready_together_are_copied_together(tmp_path: Path) -> None:
