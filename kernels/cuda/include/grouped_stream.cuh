@@ -50,8 +50,7 @@ constexpr int PENDING = 2;  // tiles: what a lane has in so many is at most 2^52
 template <class T, int READS>
 struct Stream {
     using F = FixedWindow<T>;
-    static constexpr int N = Vector<T>::size, EACH = READS * N, TILE = 32 * EACH;
-    static constexpr int ROW = READS + 1, PLACES = 32 * ROW;  // prefix sums of a lane lie side by side, without bank conflicts
+    static constexpr int N = Vector<T>::size, EACH = READS * N, TILE = 32 * EACH, PLACES = TILE + 32;
     static constexpr int BYTES = 2 * READS * 32 * 16 + F::PLANES * PLACES * 8;  // of shared memory for each warp
     static_assert(PLACES % 2 == 0 && TILE <= 512);
 };
@@ -149,10 +148,6 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
         }
         end_group();
     };
-    const auto vector_at = [&](int buffer, uint32 vector) -> Vector<T> {
-        const uint4 v = buffers[buffer * READS * 32 + (vector ^ (vector >> 3 & (READS - 1)))];
-        return {{v.x, v.y, v.z, v.w}};
-    };
 
     uint64 next = first;  // the edge that is looked for: where the open segment ends
     uint64 edges[ENDS];   // from `next` on
@@ -212,7 +207,9 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
         Tile<T, READS> tile;
 #pragma unroll
         for (int r = 0; r < READS; ++r) {
-            tile.vectors[r] = vector_at(buffer, lane * READS + r);
+            const uint32 vector = lane * READS + r;
+            const uint4 v = buffers[buffer * READS * 32 + (vector ^ (vector >> 3 & (READS - 1)))];
+            tile.vectors[r] = {{v.x, v.y, v.z, v.w}};
         }
         const Extent<T> extent = quick_extent(tile);
         bool fits = __all_sync(~0u, extent.all_zero() || gate.admits(extent));
@@ -253,36 +250,28 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
             broken = broken || !within_limit(carried, 1);
             tiles_pending = 0;
         }
-        double whole[PLANES];
+        double bases[PLANES], whole[PLANES];
         if (fits) {
-            double before[READS][PLANES], inclusive[PLANES] = {};  // sums of the lane before each read, and of all
+            double sums[PLANES] = {}, inclusive[PLANES];
 #pragma unroll
-            for (int r = 0; r < READS; ++r) {
-                double sums[PLANES] = {};
-#pragma unroll
-                for (int at = r * N; at < (r + 1) * N; ++at) {
-                    double parts[PLANES];
-                    window.split(tile[at], parts);
-#pragma unroll
-                    for (int p = 0; p < PLANES; ++p) sums[p] += parts[p];
-                }
+            for (int at = 0; at < EACH; ++at) {
+                double parts[PLANES];
+                window.split(tile[at], parts);
 #pragma unroll
                 for (int p = 0; p < PLANES; ++p) {
-                    before[r][p] = inclusive[p];
-                    inclusive[p] += sums[p];
+                    sums[p] += parts[p];
+                    prefixes[p * S::PLACES + lane * (EACH + 1) + at] = sums[p];
                 }
             }
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) {
-                const double mine = inclusive[p];
+                inclusive[p] = sums[p];
 #pragma unroll
                 for (int distance = 1; distance < 32; distance *= 2) {
                     const double other = __shfl_up_sync(~0u, inclusive[p], distance);
                     if (lane >= distance) inclusive[p] += other;
                 }
-                const double base = inclusive[p] - mine;
-#pragma unroll
-                for (int r = 0; r < READS; ++r) prefixes[p * S::PLACES + lane * S::ROW + r] = base + before[r][p];
+                bases[p] = inclusive[p] - sums[p];
                 whole[p] = __shfl_sync(~0u, inclusive[p], 31);
             }
             fits = __all_sync(~0u, within_limit(inclusive, 1));
@@ -306,20 +295,12 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                     if (lane < many && number + j * 32 + lane > first)
                         results.values[number + j * 32 + lane - 1] = later<T>();
                 } else {
-                    const int place = (here < 1 ? 1 : here > TILE ? TILE : here) - 1, vector = place / N;
-                    double k[PLANES], sums[PLANES] = {};
-                    const Vector<T> read = vector_at(buffer, vector);
-#pragma unroll
-                    for (int at = 0; at < N; ++at) {
-                        double parts[PLANES];
-                        window.split(at <= place % N ? read[at] : T(0), parts);
-#pragma unroll
-                        for (int p = 0; p < PLANES; ++p) sums[p] += parts[p];
-                    }
+                    const int place = (here < 1 ? 1 : here > TILE ? TILE : here) - 1, owner = place / EACH;
+                    double k[PLANES], sums[PLANES];
                     bool zero = true;
 #pragma unroll
                     for (int p = 0; p < PLANES; ++p) {
-                        sums[p] += prefixes[p * S::PLACES + vector + vector / READS];
+                        sums[p] = prefixes[p * S::PLACES + place + owner] + __shfl_sync(~0u, bases[p], owner);
                         if (here == 0) sums[p] = 0;
                         const double prior = __shfl_up_sync(~0u, sums[p], 1);
                         k[p] = sums[p] - (lane ? prior : sums_at[p]);

@@ -111,21 +111,15 @@ struct TilePart {
 template <class K, int PLANES, int READS, int THREADS>
 struct StreamTile {
     static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
-    static constexpr int ALL = WARPS > 1 ? THREADS + 32 : THREADS;  // threads: a warp more looks back meanwhile
     uint64 prefixes[PLANES][SIZE];  // of the thread's elements before each head
-    uint64 bases[PLANES][THREADS];  // of the threads before in its warp
-    uint64 of_warps[PLANES][WARPS], before;
+    uint64 bases[PLANES][THREADS];  // of the threads before
+    uint64 of_warps[PLANES][WARPS], whole[PLANES], before;
     K keys[SIZE];
     uint32 heads[WARPS], bad[SIZE / 32], lead_bad;
     uint16 places[SIZE];
 
-    // From a head to the next one, or to the end of the tile. Before the first head, `from` is 0 and `head` is −1.
-    __device__ uint64 between(int plane, uint32 head, uint32 from, uint32 to) const {
-        uint64 sum = 0;
-        if (to < SIZE) sum = prefixes[plane][head + 1] + bases[plane][to / EACH];
-        if (int32(head) >= 0) sum -= prefixes[plane][head] + bases[plane][from / EACH];
-        for (uint32 warp = from / (32 * EACH); warp < to / (32 * EACH); ++warp) sum += of_warps[plane][warp];
-        return sum;
+    __device__ uint64 prefix(int plane, uint32 head, uint32 place) const {
+        return prefixes[plane][head] + bases[plane][place / EACH];
     }
 };
 
@@ -194,7 +188,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         }
     }
     if (lane == 0 && there && start + first) prior = keys[start + first - 1] ^ turned;
-    for (uint32 at = threadIdx.x; at < SIZE / 32; at += Tile::ALL) tile.bad[at] = 0;
+    for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
     if (threadIdx.x == 0) tile.lead_bad = 0;
 #pragma unroll
     for (int n = 0; n < EACH; ++n) key[n] ^= turned;
@@ -221,7 +215,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         const uint32 other = __shfl_up_sync(~0u, rank, distance);
         if (lane >= distance) rank += other;
     }
-    if (lane == 31 && warp < Tile::WARPS) tile.heads[warp] = rank;
+    if (lane == 31) tile.heads[warp] = rank;
     __syncthreads();
     rank -= mine;
     uint32 all = 0;
@@ -233,50 +227,56 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     }
     if (threadIdx.x == 0) *(volatile uint64*)(out.status + number) = uint64(all) << 2 | (number ? 1 : 2);
 
-    if (warp < Tile::WARPS) {
-        // The sums before each head.
-        uint64 sums[PLANES] = {};
-        uint32 place = rank;
-        bool held = true;
+    // The sums before each head.
+    uint64 sums[PLANES] = {};
+    uint32 place = rank;
+    bool held = true;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        if (heads >> n & 1) {
+#pragma unroll
+            for (int p = 0; p < PLANES; ++p) tile.prefixes[p][place] = sums[p];
+            tile.keys[place] = key[n] ^ turned;
+            tile.places[place] = uint16(first + n);
+            ++place;
+        }
+        uint64 bits[PLANES];
+        held = planes.split(x[n], bits) && held;
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) sums[p] += bits[p];
+    }
+    if (!held) {
 #pragma unroll
         for (int n = 0; n < EACH; ++n) {
-            if (heads >> n & 1) {
-#pragma unroll
-                for (int p = 0; p < PLANES; ++p) tile.prefixes[p][place] = sums[p];
-                tile.keys[place] = key[n] ^ turned;
-                tile.places[place] = uint16(first + n);
-                ++place;
-            }
             uint64 bits[PLANES];
-            held = planes.split(x[n], bits) && held;
-#pragma unroll
-            for (int p = 0; p < PLANES; ++p) sums[p] += bits[p];
-        }
-        if (!held) {
-#pragma unroll
-            for (int n = 0; n < EACH; ++n) {
-                uint64 bits[PLANES];
-                if (planes.split(x[n], bits)) continue;
-                const uint32 group = rank + __popc(heads & ((2u << n) - 1));
-                if (group)
-                    atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
-                else
-                    tile.lead_bad = 1;
-            }
-        }
-#pragma unroll
-        for (int p = 0; p < PLANES; ++p) {
-            uint64 inclusive = sums[p];
-#pragma unroll
-            for (int distance = 1; distance < 32; distance *= 2) {
-                const uint64 other = __shfl_up_sync(~0u, inclusive, distance);
-                if (lane >= distance) inclusive += other;
-            }
-            if (lane == 31) tile.of_warps[p][warp] = inclusive;
-            tile.bases[p][threadIdx.x] = inclusive - sums[p];
+            if (planes.split(x[n], bits)) continue;
+            const uint32 group = rank + __popc(heads & ((2u << n) - 1));
+            if (group)
+                atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
+            else
+                tile.lead_bad = 1;
         }
     }
-    if (warp == Tile::ALL / 32 - 1) {
+    uint64 before[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) {
+        uint64 inclusive = sums[p];
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const uint64 other = __shfl_up_sync(~0u, inclusive, distance);
+            if (lane >= distance) inclusive += other;
+        }
+        if (lane == 31) tile.of_warps[p][warp] = inclusive;
+        before[p] = inclusive - sums[p];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < PLANES; ++p) {
+        for (int w = 0; w < warp; ++w) before[p] += tile.of_warps[p][w];
+        tile.bases[p][threadIdx.x] = before[p];
+        if (threadIdx.x == THREADS - 1) tile.whole[p] = before[p] + sums[p];
+    }
+    if (warp == 0) {
         const uint64 earlier = heads_before(out.status, number);
         if (lane == 0) {
             tile.before = earlier;
@@ -288,7 +288,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     const uint32 earlier = uint32(tile.before);
     if (earlier > out.room) return;  // nothing of all this is used
     const Part part{out.parts + number * Part::WORDS};
-    for (uint32 head = threadIdx.x; head < all; head += Tile::ALL) {
+    for (uint32 head = threadIdx.x; head < all; head += THREADS) {
         const uint32 from = tile.places[head];
         const bool open = head + 1 == all;
         const uint32 to = open ? SIZE : tile.places[head + 1], rows = (open ? valid : to) - from;
@@ -296,7 +296,8 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         bool zero = true;
 #pragma unroll
         for (int p = 0; p < PLANES; ++p) {
-            k[p] = int64(tile.between(p, head, from, to) - planes.anchored(p, to - from));
+            const uint64 end = open ? tile.whole[p] : tile.prefix(p, head + 1, to);
+            k[p] = int64(end - tile.prefix(p, head, from) - planes.anchored(p, to - from));
             zero = zero && k[p] == 0;
         }
         const uint32 group = earlier + head;
@@ -328,7 +329,8 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     bool zero = true;
 #pragma unroll
     for (int p = 0; p < PLANES; ++p) {
-        part.lead(p) = tile.between(p, ~0u, 0, to) - planes.anchored(p, to);
+        const uint64 end = all ? tile.prefix(p, 0, to) : tile.whole[p];
+        part.lead(p) = end - planes.anchored(p, to);
         zero = zero && part.lead(p) == 0;
     }
     uint64 flags = all ? part.flags() : 0;

@@ -74,15 +74,10 @@ class KeyStreamShape:
         """Rows of a block."""
         return 4 * self.reads * self.threads
 
-    @property
-    def launched(self) -> int:
-        """Threads of a block with those of the warp that looks back (`StreamTile::ALL`)."""
-        return self.threads + 32 if self.threads > 32 else self.threads
-
     def shared(self, key: int, planes: int) -> int:
         """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
         warps = self.threads // 32
-        words = planes * (self.tile + self.threads + warps) + 1
+        words = planes * (self.tile + self.threads + warps + 1) + 1
         small = 4 * (warps + self.tile // 32 + 1) + 2 * self.tile
         return 8 * words + key * self.tile + -(-small // 8) * 8
 

@@ -77,7 +77,7 @@ class SortedStream:
         turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
         unit, count = np.int32(self.unit), np.uint64(rows.count)
         self._run(
-            sums, tiles, shape.launched, (rows.keys, rows.values, count, turned, unit, *out), self._shared(mean=mean)
+            sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), self._shared(mean=mean)
         )
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)

@@ -44,7 +44,7 @@ constexpr int FEWER = 1;
 #endif
 
 template <class K, class V, int PLANES, bool MEAN, int READS, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS + 32, BLOCKS - (READS == 4 ? FEWER : 0)) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
+__global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : 0)) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
