@@ -148,9 +148,9 @@ SHAPES = {
         narrow=ColumnsShape(12, 128),
         of_parts=ColumnsShape(8),
         streams=(
-            (6, StreamShape(4, 5, 8, 2, blocks=6, waves=4)),
-            (24, StreamShape(4, 2, 8, 2, blocks=6, waves=4)),
-            (600, StreamShape(4, 1, 32, 4, blocks=6, waves=8)),
+            (6, StreamShape(4, 5, 8, 2, blocks=5)),
+            (24, StreamShape(4, 2, 8, 2, blocks=6)),
+            (600, StreamShape(4, 1, 32, 4, blocks=6, waves=4)),
         ),
     ),
     "float64": GroupedShapes(
@@ -171,7 +171,7 @@ SHAPES = {
         streams=(
             (6, StreamShape(4, 3, 8, 2, blocks=5)),
             (24, StreamShape(4, 1, 8, 2, blocks=5, waves=4)),
-            (400, StreamShape(4, 1, 32, 4, blocks=6, waves=4)),
+            (400, StreamShape(4, 1, 32, 4, blocks=5)),
         ),
     ),
 }

@@ -95,19 +95,19 @@ __device__ inline void leave(uint64* left, uint64 first, uint32 count) {
 // the last word of the list counts those that are done.
 template <class T, int LANES, int FLIGHT>
 __device__ void sum_left(const T* data, const Spans& spans, const Results<T>& results, uint64* left) {
-    constexpr uint32 TOGETHER = 32 / LANES, SHARED = LANES;  // so many warps share an entry, and each waits for memory once
+    constexpr uint32 TOGETHER = 32 / LANES;
     const uint64 entries = *left, warps = uint64(gridDim.x) * (blockDim.x / 32);
     const uint64 warp = uint64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
     const uint32 mine = threadIdx.x % 32 / LANES;
     if (!entries) return;
     const bool listed = entries <= LEFT_ROOM;
-    const uint64 rounds = listed ? entries * SHARED : (spans.count + TOGETHER - 1) / TOGETHER;
+    const uint64 rounds = listed ? entries : (spans.count + TOGETHER - 1) / TOGETHER;
 #pragma unroll 1
     for (uint64 round = warp; round < rounds; round += warps) {
-        const uint64 entry = listed ? left[1 + round / SHARED] : round * TOGETHER << LEFT_PLACES | TOGETHER;
-        const uint32 count = uint32(entry) % (1u << LEFT_PLACES), begin = listed ? uint32(round % SHARED) * TOGETHER : 0;
+        const uint64 entry = listed ? left[1 + round] : round * TOGETHER << LEFT_PLACES | TOGETHER;
+        const uint32 count = uint32(entry) % (1u << LEFT_PLACES);
 #pragma unroll 1
-        for (uint32 k = begin; k < count; k += TOGETHER * SHARED) {
+        for (uint32 k = 0; k < count; k += TOGETHER) {
             const uint64 at = (entry >> LEFT_PLACES) + k + mine;
             const bool is_one = k + mine < count && at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
             __syncwarp();
