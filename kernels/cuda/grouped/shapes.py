@@ -149,8 +149,8 @@ SHAPES = {
         of_parts=ColumnsShape(8),
         streams=(
             (6, StreamShape(4, 5, 8, 2, blocks=5)),
-            (24, StreamShape(4, 2, 8, 2, blocks=6)),
-            (600, StreamShape(4, 1, 32, 4, blocks=6, waves=4)),
+            (24, StreamShape(4, 2, 8, 2, blocks=6, waves=4)),
+            (600, StreamShape(4, 1, 32, 4, blocks=6, waves=8)),
         ),
     ),
     "float64": GroupedShapes(

@@ -45,6 +45,25 @@ __device__ inline Share share_of(const Spans& spans, uint64 start, uint64 stop) 
     return {low[0], low[1]};
 }
 
+// The sum of what this lane and those before it have, where no addition rounds. Lanes without one so far away add nothing: the
+// exchange itself says so, which saves a choice a word.
+__device__ inline double of_lanes_so_far(double sum) {
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("{.reg .pred there; .reg .b32 low, high; .reg .f64 other; mov.b64 {low, high}, %0;"
+            "shfl.sync.up.b32 low, low, %1, 0, 0xffffffff; shfl.sync.up.b32 high|there, high, %1, 0, 0xffffffff;"
+            "mov.b64 other, {low, high}; @there add.rn.f64 %0, %0, other;}"
+            : "+d"(sum)
+            : "r"(distance));
+#else
+        const double other = __shfl_up_sync(~0u, sum, distance);
+        if (int(threadIdx.x % 32) >= distance) sum += other;
+#endif
+    }
+    return sum;
+}
+
 constexpr int PENDING = 2;  // tiles: what a lane has in so many is at most 2^52 units
 
 template <class T, int READS>
@@ -119,11 +138,13 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
     if (first == last) return;
     const uint64 limit = edge_of(spans, spans.count);
 
-    const uint32 swizzled = lane ^ (lane >> 3 & (READS - 1));  // without bank conflicts
+    // A read is swizzled in its place, and the reads of a lane in theirs, without bank conflicts.
+    const uint32 swizzled = lane ^ (lane >> 3 & (READS - 1)), own = lane * READS | (lane * READS >> 3 & (READS - 1));
+    const T* const source = data + lane * N;
     const auto fetch = [&](uint64 from, int buffer) {
         if (from + TILE <= limit) {
             uint4* const to = buffers + buffer * READS * 32 + swizzled;
-            const T* const at = data + from + lane * N;
+            const T* const at = source + from;
 #pragma unroll
             for (int r = 0; r < READS; ++r) copy_later(to + r * 32, at + r * 32 * N);
             end_group();
@@ -183,7 +204,7 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
 #pragma unroll
             for (int j = 0; j < ENDS; ++j) {
                 const bool inside = edges[j] <= stop;
-                within[j] = inside ? int(edges[j] - start) : TILE + 1;
+                within[j] = inside ? int(uint32(edges[j]) - uint32(start)) : TILE;
                 ends += __popc(__ballot_sync(~0u, inside));
             }
         };
@@ -207,8 +228,7 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
         Tile<T, READS> tile;
 #pragma unroll
         for (int r = 0; r < READS; ++r) {
-            const uint32 vector = lane * READS + r;
-            const uint4 v = buffers[buffer * READS * 32 + (vector ^ (vector >> 3 & (READS - 1)))];
+            const uint4 v = buffers[buffer * READS * 32 + (own ^ r)];
             tile.vectors[r] = {{v.x, v.y, v.z, v.w}};
         }
         const Extent<T> extent = quick_extent(tile);
@@ -265,12 +285,7 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
             }
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) {
-                inclusive[p] = sums[p];
-#pragma unroll
-                for (int distance = 1; distance < 32; distance *= 2) {
-                    const double other = __shfl_up_sync(~0u, inclusive[p], distance);
-                    if (lane >= distance) inclusive[p] += other;
-                }
+                inclusive[p] = of_lanes_so_far(sums[p]);
                 bases[p] = inclusive[p] - sums[p];
                 whole[p] = __shfl_sync(~0u, inclusive[p], 31);
             }
@@ -295,7 +310,7 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                     if (lane < many && number + j * 32 + lane > first)
                         results.values[number + j * 32 + lane - 1] = later<T>();
                 } else {
-                    const int place = (here < 1 ? 1 : here > TILE ? TILE : here) - 1, owner = place / EACH;
+                    const uint32 place = (here < 1 ? 1 : here) - 1, owner = place / EACH;
                     double k[PLANES], sums[PLANES];
                     bool zero = true;
 #pragma unroll
