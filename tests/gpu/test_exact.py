@@ -62,7 +62,7 @@ def test_squares_by_whatever_the_data_choose(gpu: Gpu, dtype: str, data: str, mo
     assert moments.states() == (values, products)
 
 
-# Normal numbers times powers of two of which the logarithm's deviation is so many binades, and which of the kernels is for them.
+# Normal numbers times powers of two whose exponents deviate by so many, and which of the kernels is for them.
 SPREADS = [
     *[("float32", SumKind.SQUARES, *row) for row in ((1, 0), (9, 1), (60, 1))],
     *[("float32", SumKind.MOMENTS, *row) for row in ((1, 0), (9, 1), (60, 2))],

@@ -34,7 +34,6 @@ from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import Terms
 
-
 MOST_OF_BLOCK = 29
 """A block of the kernels that are chosen may have fewer than 2**29 elements (include/exact_bands.cuh)."""
 

@@ -95,7 +95,7 @@ def kernel_name(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:
     return f"{start}, {_numbers(shape)}>"
 
 
-# The same for long arrays of squares, of which the data choose (include/exact_chosen.cuh). Of float32 the first is that of SHAPES.
+# The same for long arrays of squares, of which the data choose (include/exact_chosen.cuh).
 CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyType(
     {
         "float32": MappingProxyType(
@@ -103,7 +103,7 @@ CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyT
                 SumKind.SQUARES: (SHAPES["float32"][SumKind.SQUARES], _shape(384, 1, 4, 512)),
                 SumKind.MOMENTS: (
                     SHAPES["float32"][SumKind.MOMENTS],
-                    _shape(640, 1, 4, 232, ahead=False),
+                    _shape(768, 1, 4, 232, ahead=False),
                     _shape(352, 1, 4, 640),
                 ),
             }
@@ -111,7 +111,7 @@ CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyT
         "float64": MappingProxyType(
             {
                 SumKind.SQUARES: (_shape(480, 1, 6, 464, ahead=False), _shape(384, 1, 4, 532)),
-                SumKind.MOMENTS: (_shape(512, 1, 6, 336, ahead=False), _shape(256, 1, 6, 800)),
+                SumKind.MOMENTS: (_shape(512, 1, 8, 336, ahead=False), _shape(256, 1, 6, 800)),
             }
         ),
     }

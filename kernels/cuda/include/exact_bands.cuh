@@ -190,10 +190,20 @@ struct BandSum {
     // Where an element lies in the band: its field less the first, and its fraction; no less than REACH outside.
     __device__ uint32 place_of(T x) const { return Bucket::high(x) + Bucket::high(x) - (uint32(field) << SHIFT); }
 
-    __device__ void add(T x, uint32 place) {
+    // Of an element outside, which has no place, x and its hidden bit must be 0: it adds nothing to the first bucket.
+    __device__ void add(T x, uint32 place, uint32 hidden_bit) {
         char* const at = reinterpret_cast<char*>(column) + (place >> (SHIFT + 2)) * stride;
-        Bucket::add(*reinterpret_cast<Bucket*>(at), place >> SHIFT & 3, x, hidden);
+        Bucket::add(*reinterpret_cast<Bucket*>(at), place >> SHIFT & 3, x, hidden_bit);
         if constexpr (VALUED) window.add(x);
+    }
+
+    // The elements outside of the band that are not zero, as bits.
+    template <int FLIGHT>
+    __device__ uint32 outside(const Tile<T, FLIGHT>& tile) const {
+        uint32 found = 0;
+#pragma unroll
+        for (int at = 0; at < tile.SIZE; ++at) found |= uint32(place_of(tile[at]) >= REACH && tile[at] != 0) << at;
+        return found;
     }
 
     // All threads of a warp call this equally often.
@@ -211,7 +221,7 @@ struct BandSum {
         if (!inside) {
             if (!all_finite(tile)) specials.set_aside(tile);
             specials.look(tile);
-            misses += __popc(__ballot_sync(~0u, farthest >= REACH));
+            misses += __popc(__ballot_sync(~0u, outside(tile) != 0));
             if (misses >= PATIENCE) next = around(tile);
         }
         if (left < tile.SIZE || next != field) {
@@ -223,7 +233,7 @@ struct BandSum {
             specials.flags |= VALUED ? NOT_NEGATIVE_ZERO : 0;
 #pragma unroll
             for (int at = 0; at < tile.SIZE; ++at) {
-                add(tile[at], place_of(tile[at]));
+                add(tile[at], place_of(tile[at]), hidden);
                 if (at % tile.LANES == tile.LANES - 1) refill(at / tile.LANES);
             }
         } else {
@@ -233,20 +243,18 @@ struct BandSum {
         }
     }
 
+    // Without a branch but for elements outside that are not zero: an array may have many zeros.
     template <int FLIGHT>
     __device__ void add_each(const Tile<T, FLIGHT>& tile) {
-        uint32 outside = 0;
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) {
             const uint32 place = place_of(tile[at]);
-            if (place < REACH)
-                add(tile[at], place);
-            else
-                outside |= uint32(tile[at] != 0) << at;
+            const bool inside = place < REACH;
+            add(inside ? tile[at] : T(0), inside ? place : 0, inside ? hidden : 0);
         }
-        while (outside) {
-            const int chosen = 31 - __clz(outside);
-            outside ^= 1u << chosen;
+        for (uint32 left_out = outside(tile); left_out;) {
+            const int chosen = 31 - __clz(left_out);
+            left_out ^= 1u << chosen;
             T x = tile[0];
 #pragma unroll
             for (int at = 1; at < tile.SIZE; ++at) x = at == chosen ? tile[at] : x;
