@@ -43,6 +43,8 @@ DATA: tuple[tuple[str, str, dict[str, float]], ...] = (
     ("uniform", "uniform", {}),
     ("mixed", "mixed", {}),
     ("lognormal(3)", "lognormal", {"sigma": 3.0}),
+    ("lognormal(6)", "lognormal", {"sigma": 6.0}),
+    ("sorted", "lognormal", {"sigma": 6.0}),
     ("90 % zeros", "normal", {}),
     ("pathological", "pathological", {}),
     ("all exponents", "all_exponents", {}),
@@ -141,6 +143,8 @@ def made(gpu: Gpu, dtype: DType, data: str, n: int) -> Any:
         uniform = GeneratedSource("uniform", n, 2, DTYPES["uint8"], {"low": 0, "high": 9})
         fill(gpu, plan(uniform), chosen, 0)
         array *= (chosen == 0).astype(array.dtype)  # bits of bfloat16 are kept or become +0, as values of the others
+    if data == "sorted":
+        array.sort()
     return array
 
 

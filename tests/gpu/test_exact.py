@@ -12,7 +12,7 @@ from tests.support.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind, accumulator
-from warpfold.kernels.cuda.exact.shapes import CHOICES
+from warpfold.kernels.cuda.exact.shapes import CHOICES, chosen_unit, survey_name
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.encoding import ORIGIN, Flags
@@ -55,6 +55,48 @@ def test_squares_by_whatever_the_data_choose(gpu: Gpu, dtype: str, data: str, mo
     monkeypatch.setattr(accumulator, "SURVEYED", dict.fromkeys(CHOICES, 5000))
     array = adversarial(data, DTYPES[dtype], 300_001, 4)
     squares, moments = ExactAccumulator(gpu, DTYPES[dtype], Terms.PRODUCTS), ExactMoments(gpu, DTYPES[dtype])
+    for made in (squares, moments):
+        made.add(on_device(array, 1))
+    values, products = ExactState.empty(Terms.VALUES).add(array), ExactState.empty(Terms.PRODUCTS).add(array)
+    assert squares.state() == products
+    assert moments.states() == (values, products)
+
+
+# Normal numbers times powers of two whose exponents deviate by so many, and which of the kernels is for them.
+SPREADS = [
+    *[("float32", SumKind.SQUARES, *row) for row in ((1, 0), (9, 1), (60, 1))],
+    *[("float32", SumKind.MOMENTS, *row) for row in ((1, 0), (9, 1), (60, 2))],
+    *[("float64", SumKind.SQUARES, *row) for row in ((1, 0), (9, 0), (150, 1))],
+    *[("float64", SumKind.MOMENTS, *row) for row in ((1, 0), (9, 0), (150, 1))],
+]
+
+
+@pytest.mark.parametrize(("dtype", "kind", "spread", "choice"), SPREADS)
+def test_a_look_at_the_data_chooses_the_kernel_for_them(
+    gpu: Gpu, dtype: str, kind: SumKind, spread: int, choice: int
+) -> None:
+    import cupy
+
+    row, random = DTYPES[dtype], np.random.default_rng(spread)
+    powers = np.clip(spread * random.standard_normal(1 << 18), 10 - row.max_exponent, row.max_exponent - 10)
+    array = on_device((random.standard_normal(powers.size) * 2.0 ** np.rint(powers)).astype(row.numpy), 1)
+    chosen = cupy.full(1, 7, dtype=np.uint32)
+    survey = gpu.kernel(chosen_unit(row, kind, gpu.shared_per_block), survey_name(row, kind))
+    survey(1, 1024, (array, np.uint64(array.size), chosen))
+    assert chosen.get()[0] == choice
+
+
+@pytest.mark.parametrize("dtype", CHOICES)
+def test_few_elements_far_from_all_others_are_added(gpu: Gpu, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A band of exponents does not hold them, nor do those who look at some of the data see them."""
+    monkeypatch.setattr(accumulator, "SURVEYED", dict.fromkeys(CHOICES, 5000))
+    row, random = DTYPES[dtype], np.random.default_rng(8)
+    array = np.exp(5 * random.standard_normal(2_000_003)).astype(row.numpy)
+    array[1_000_000:1_200_000] *= row.numpy.type(2.0**40)  # a band moves
+    far = random.choice(array.size, 3000, replace=False)
+    array[far] = adversarial("any bits", row, far.size)
+    array[1_500_000:1_800_000:2] = 0
+    squares, moments = ExactAccumulator(gpu, row, Terms.PRODUCTS), ExactMoments(gpu, row)
     for made in (squares, moments):
         made.add(on_device(array, 1))
     values, products = ExactState.empty(Terms.VALUES).add(array), ExactState.empty(Terms.PRODUCTS).add(array)

@@ -34,6 +34,9 @@ from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import Terms
 
+MOST_OF_BLOCK = 29
+"""A block of the kernels that are chosen may have fewer than 2**29 elements (include/exact_bands.cuh)."""
+
 
 class Launches:
     """The kernel of `kind` for a float `dtype`, and its total in the GPU's memory.
@@ -60,7 +63,8 @@ class Launches:
     def start(self, *arrays: Any) -> None:
         """Add arrays of one length, at least 1, that lie alike between boundaries of 16 bytes."""
         count = int(arrays[0].size)
-        if self._surveyed is not None and count >= self._surveyed:
+        most = self._gpu.multiprocessors << MOST_OF_BLOCK
+        if self._surveyed is not None and self._surveyed <= count < most:
             (array,) = arrays
             if self._choice is None:
                 self._choice = _Choice.of(self._gpu, self._dtype, self._kind)

@@ -95,30 +95,36 @@ def kernel_name(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:
     return f"{start}, {_numbers(shape)}>"
 
 
-# The same for squares of more exponents than a window holds. The data make the choice (include/exact_chosen.cuh).
+# The same for long arrays of squares, of which the data choose (include/exact_chosen.cuh).
 CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyType(
     {
         "float32": MappingProxyType(
             {
-                SumKind.SQUARES: (_shape(384, 1, 4, 512),),
-                SumKind.MOMENTS: (_shape(640, 1, 4, 232), _shape(352, 1, 4, 640)),
+                SumKind.SQUARES: (SHAPES["float32"][SumKind.SQUARES], _shape(384, 1, 4, 512)),
+                SumKind.MOMENTS: (
+                    SHAPES["float32"][SumKind.MOMENTS],
+                    _shape(768, 1, 4, 232, ahead=False),
+                    _shape(352, 1, 4, 640),
+                ),
             }
         ),
         "float64": MappingProxyType(
-            {SumKind.SQUARES: (_shape(384, 1, 4, 532),), SumKind.MOMENTS: (_shape(256, 1, 6, 800),)}
+            {
+                SumKind.SQUARES: (_shape(480, 1, 6, 464, ahead=False), _shape(384, 1, 4, 532)),
+                SumKind.MOMENTS: (_shape(512, 1, 8, 336, ahead=False), _shape(256, 1, 6, 800)),
+            }
         ),
     }
 )
 
-SURVEYED: Mapping[str, int] = MappingProxyType({"float32": 1 << 29, "float64": 1 << 26})
+SURVEYED: Mapping[str, int] = MappingProxyType({"float32": 1 << 27, "float64": 1 << 26})
 """Elements of an array from which on its squares are added up by the kernel that suits them: a launch before looks at
-some. Wide data of float64 gain five times what the look costs."""
+some. That costs 8 µs, 5 % of the time for narrow data at this size, and wide data take less than half of the time."""
 
 
 def chosen_shapes(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[LaunchShape, ...]:
     """The shapes of the kernels of which one is chosen; none where there is no choice."""
-    more = CHOICES.get(dtype.name, {}).get(kind, ())
-    return tuple(shape.fitted(shared_per_block) for shape in (SHAPES[dtype.name][kind], *more)) if more else ()
+    return tuple(shape.fitted(shared_per_block) for shape in CHOICES.get(dtype.name, {}).get(kind, ()))
 
 
 def chosen_names(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[str, ...]:

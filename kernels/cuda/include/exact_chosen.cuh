@@ -1,22 +1,68 @@
 // Sums of squares, alone or with values, of which the data choose one: a launch before looks at some elements. All are exact, so the
 // choice is only one of speed.
 #pragma once
+#include "exact_bands.cuh"
 #include "exact_squares.cuh"
 #include "exact_sums.cuh"
 #include "exact_words.cuh"
 
-// Choice 0 is the sum for data of few exponents; a larger one holds more. Of float32 there are two for moments.
-template <int TERMS, int CHOICE, int THREADS>
-using WideSquares32 =
-    typename Either<TERMS == SQUARES, SquareBucketSum<THREADS>,
-                    typename Either<CHOICE == 1, MomentMixedSum<THREADS>, MomentBucketSum<THREADS>>::Type>::Type;
-template <int TERMS, int THREADS>
-using WideSquares64 = typename Either<TERMS == SQUARES, SquareWordSum<THREADS>, MomentWordSum<THREADS>>::Type;
+// The choices in their order, and how many exponents the tiles of all but the last may have.
 template <class T, int TERMS, int CHOICE, int THREADS>
-using ChosenSum =
-    typename Either<CHOICE == 0, Sum<T, TERMS, THREADS>,
-                    typename Either<is_same<T, float32>, WideSquares32<TERMS, CHOICE, THREADS>,
-                                    WideSquares64<TERMS, THREADS>>::Type>::Type;
+struct Chosen;
+
+template <int TERMS, int THREADS>
+struct Chosen<float32, TERMS, 0, THREADS> {
+    using Type = Sum<float32, TERMS, THREADS>;
+};
+template <int THREADS>
+struct Chosen<float32, SQUARES, 1, THREADS> {
+    using Type = SquareBucketSum<THREADS>;
+};
+template <int THREADS>
+struct Chosen<float32, MOMENTS, 1, THREADS> {
+    using Type = BandSum<float32, 3, 108, THREADS>;
+};
+template <int THREADS>
+struct Chosen<float32, MOMENTS, 2, THREADS> {
+    using Type = MomentBucketSum<THREADS>;
+};
+template <int THREADS>
+struct Chosen<float64, SQUARES, 0, THREADS> {
+    using Type = BandSum<float64, 0, 112, THREADS>;
+};
+template <int THREADS>
+struct Chosen<float64, SQUARES, 1, THREADS> {
+    using Type = SquareWordSum<THREADS>;
+};
+template <int THREADS>
+struct Chosen<float64, MOMENTS, 0, THREADS> {
+    using Type = BandSum<float64, 3, 80, THREADS>;
+};
+template <int THREADS>
+struct Chosen<float64, MOMENTS, 1, THREADS> {
+    using Type = MomentWordSum<THREADS>;
+};
+template <class T, int TERMS, int CHOICE, int THREADS>
+using ChosenSum = typename Chosen<T, TERMS, CHOICE, THREADS>::Type;
+
+// Calls the sum for every tile of this block's share. A band reads ahead by refilling the tile that it has.
+template <int FLIGHT, bool AHEAD, class Source, class S>
+__device__ void add_tiles(const Source& source, S& sum) {
+    for_each_tile<FLIGHT, AHEAD>(source, sum);
+}
+template <int FLIGHT, bool AHEAD, class T, int L, int FIELDS, int THREADS>
+__device__ void add_tiles(const Vectors<T>& source, BandSum<T, L, FIELDS, THREADS>& sum) {
+    refill_each_tile<FLIGHT>(source, sum);
+}
+
+// How many exponents neighbouring elements in a place may have for choice 0 and for choice 1; the last choice takes all. A band must
+// have some to spare, for a tile is longer than what is looked at.
+template <class T, int TERMS>
+__device__ constexpr int suited(int choice) {
+    constexpr int ANY = 1 << 20;
+    if (is_same<T, float32>) return choice == 0 ? 43 : TERMS == MOMENTS ? 84 : ANY;
+    return choice > 0 ? ANY : TERMS == MOMENTS ? 60 : 88;
+}
 
 // How many places may have neighbours of more exponents than a choice holds.
 constexpr uint32 MOST_WIDE_PLACES = 4;
@@ -33,12 +79,10 @@ __device__ uint32 choice_for(const Vectors<T>& source, uint32 (&wide)[2]) {
         if (key < uint32(KEY_LIMIT<T>) << KEY_SHIFT<T>) extent.include({key, key - 1});
     }
     extent = extent.of_warp();
-    // The exponents that the windows of choices 0 and 1 hold; where there are no windows in a choice it holds all.
-    const int held[2] = {is_same<T, float32> ? 43 : 39, is_same<T, float32> && TERMS == MOMENTS ? 64 : 1 << 20};
     if (threadIdx.x % 32 == 0 && !extent.all_zero())
 #pragma unroll
         for (int k = 0; k < 2; ++k)
-            if (extent.highest() - extent.lowest() > held[k]) atomicAdd(&wide[k], 1u);
+            if (extent.highest() - extent.lowest() > suited<T, TERMS>(k)) atomicAdd(&wide[k], 1u);
     __syncthreads();
     return (wide[0] > MOST_WIDE_PLACES) + (wide[1] > MOST_WIDE_PLACES);
 }

@@ -13,12 +13,16 @@
 #include "exact_specials.cuh"
 #include "exact_terms.cuh"
 
-// words += addend, each with its lowest word first; the carry out of the last word is lost.
-__device__ inline void add_carrying(uint32 (&w)[3], const uint32 (&a)[3]) {
-    asm("add.cc.u32 %0, %0, %3; addc.cc.u32 %1, %1, %4; addc.u32 %2, %2, %5;" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]) : "r"(a[0]), "r"(a[1]), "r"(a[2]));
+// words += addend, each with its lowest word first. The carry out of the last word becomes the lowest bit of `carries`, whose bits
+// move up for it.
+__device__ inline void add_carrying(uint32 (&w)[3], const uint32 (&a)[3], uint32& carries) {
+    asm("add.cc.u32 %0, %0, %4; addc.cc.u32 %1, %1, %5; addc.cc.u32 %2, %2, %6; addc.u32 %3, %3, %3;" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(carries) : "r"(a[0]), "r"(a[1]), "r"(a[2]));
 }
-__device__ inline void add_carrying(uint32 (&w)[5], const uint32 (&a)[5]) {
-    asm("add.cc.u32 %0, %0, %5; addc.cc.u32 %1, %1, %6; addc.cc.u32 %2, %2, %7; addc.cc.u32 %3, %3, %8; addc.u32 %4, %4, %9;" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]), "+r"(w[4]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]));
+__device__ inline void add_carrying(uint32 (&w)[4], const uint32 (&a)[4], uint32& carries) {
+    asm("add.cc.u32 %0, %0, %5; addc.cc.u32 %1, %1, %6; addc.cc.u32 %2, %2, %7; addc.cc.u32 %3, %3, %8; addc.u32 %4, %4, %4;" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]), "+r"(carries) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
+}
+__device__ inline void add_carrying(uint32 (&w)[5], const uint32 (&a)[5], uint32& carries) {
+    asm("add.cc.u32 %0, %0, %6; addc.cc.u32 %1, %1, %7; addc.cc.u32 %2, %2, %8; addc.cc.u32 %3, %3, %9; addc.cc.u32 %4, %4, %10; addc.u32 %5, %5, %5;" : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]), "+r"(w[4]), "+r"(carries) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]));
 }
 
 // x · y by one operation, which a product of 64 bits would not be.
@@ -66,8 +70,9 @@ struct Words {
     static_assert(THREADS % 32 == 0);
     uint32 *memory, *column;
 
-    __device__ explicit Words(char* memory)
+    __device__ Words(char* memory, bool used)
         : memory(reinterpret_cast<uint32*>(memory)), column(reinterpret_cast<uint32*>(memory) + threadIdx.x) {
+        if (!used) return;
 #pragma unroll 8
         for (int k = 0; k < SIZE; ++k) column[k * THREADS] = START;
     }
@@ -77,22 +82,34 @@ struct Words {
         return reinterpret_cast<uint32*>(reinterpret_cast<char*>(column) + at * uint32(THREADS * 4));
     }
 
-    // Adds an integer to the words from `at` on.
+    // The words from `at` on while an integer is added to them, or is taken away if `sign` is all ones: w − a is the complement of
+    // (the complement of w) + a, of which a carry is what the difference borrows. Reading and writing are apart, so that two sums
+    // wait for the memory together.
     template <int N>
-    __device__ void add(uint32 at, const uint32 (&addend)[N]) {
-        uint32* const place = word(at);
-        uint32 words[N];
-#pragma unroll
-        for (int k = 0; k < N; ++k) words[k] = place[k * THREADS];
-        const uint32 before = words[N - 1];
-        add_carrying(words, addend);
-#pragma unroll
-        for (int k = 0; k < N; ++k) place[k * THREADS] = words[k];
-        if (words[N - 1] < before) carry(place + N * THREADS);
-    }
+    struct Addition {
+        uint32* place;
+        uint32 sign, words[N];
 
-    __device__ static void carry(uint32* word) {
-        while (++*word == 0) word += THREADS;
+        __device__ Addition(const Words& of, uint32 at, uint32 sign) : place(of.word(at)), sign(sign) {
+#pragma unroll
+            for (int k = 0; k < N; ++k) words[k] = place[k * THREADS];
+        }
+        __device__ void write(const uint32 (&addend)[N], uint32& carries) {
+#pragma unroll
+            for (int k = 0; k < N; ++k) words[k] ^= sign;
+            add_carrying(words, addend, carries);
+#pragma unroll
+            for (int k = 0; k < N; ++k) place[k * THREADS] = words[k] ^ sign;
+        }
+    };
+
+    // Adds 1 to the word `at` and those above, or takes it away if `sign` is all ones. An addition leaves this to be done later.
+    __device__ void carry(uint32 at, uint32 sign) const {
+        uint32* above = word(at);
+        if (sign)
+            while ((*above)-- == 0) above += THREADS;
+        else
+            while (++*above == 0) above += THREADS;
     }
 
     // Adds the sums of all threads to the total; all must take part.
@@ -113,45 +130,31 @@ struct Words {
 template <int THREADS>
 struct SquareWords : Words<133, 2, false, THREADS> {
     using Words<133, 2, false, THREADS>::Words;
+    using Addition = typename Words<133, 2, false, THREADS>::template Addition<5>;
 
-    __device__ void add_square(const Fixed& m) {
-        const uint32 at = m.field >> 4, shift = m.field * 2 % 32;
+    __device__ Addition addition(const Fixed& m) const { return {*this, m.field >> 4, 0}; }
+    __device__ static void add(Addition& sum, const Fixed& m, uint32& carries) {
+        const uint32 shift = m.field * 2 % 32;
         uint32 w[4];
         join(w, wide_product(m.lower, m.lower), wide_product(m.lower, 2 * m.upper), wide_product(m.upper, m.upper));
-        this->add(at, {w[0] << shift, __funnelshift_l(w[0], w[1], shift), __funnelshift_l(w[1], w[2], shift),
-                       __funnelshift_l(w[2], w[3], shift), __funnelshift_l(w[3], 0, shift)});
+        sum.write({w[0] << shift, __funnelshift_l(w[0], w[1], shift), __funnelshift_l(w[1], w[2], shift),
+                   __funnelshift_l(w[2], w[3], shift), __funnelshift_l(w[3], 0, shift)}, carries);
     }
+    __device__ void carry_above(const Fixed& m) const { this->carry((m.field >> 4) + 5, 0); }
 };
 
-// Values are added as other digits are (exact_digits.cuh), so that a window may be flushed to them.
 template <int THREADS>
 struct ValueWords : Words<67, 1, true, THREADS> {
     using Words<67, 1, true, THREADS>::Words;
+    using Addition = typename Words<67, 1, true, THREADS>::template Addition<3>;
 
-    __device__ void reserve(int) {}
-
-    __device__ void add(double x) { add(Fixed(x), x); }
-    __device__ void add(const Fixed& m, double x) {
+    __device__ static uint32 sign_of(double x) { return uint32(int32(uint64(__double_as_longlong(x)) >> 32) >> 31); }
+    __device__ Addition addition(const Fixed& m, double x) const { return {*this, m.field >> 5, sign_of(x)}; }
+    __device__ static void add(Addition& sum, const Fixed& m, uint32& carries) {
         const uint32 shift = m.field % 32;
-        const uint32 addend[3] = {m.lower << shift, __funnelshift_l(m.lower, m.upper, shift), __funnelshift_l(m.upper, 0, shift)};
-        uint32* const place = this->word(m.field >> 5);
-        // w − a is the complement of (the complement of w) + a, of which a carry is what the difference borrows.
-        const uint32 sign = uint32(int32(uint64(__double_as_longlong(x)) >> 32) >> 31);
-        uint32 words[3];
-#pragma unroll
-        for (int k = 0; k < 3; ++k) words[k] = place[k * THREADS] ^ sign;
-        const uint32 before = words[2];
-        add_carrying(words, addend);
-#pragma unroll
-        for (int k = 0; k < 3; ++k) place[k * THREADS] = words[k] ^ sign;
-        if (words[2] < before) {
-            uint32* above = place + 3 * THREADS;
-            if (sign)
-                while ((*above)-- == 0) above += THREADS;
-            else
-                this->carry(above);
-        }
+        sum.write({m.lower << shift, __funnelshift_l(m.lower, m.upper, shift), __funnelshift_l(m.upper, 0, shift)}, carries);
     }
+    __device__ void carry_above(const Fixed& m, double x) const { this->carry((m.field >> 5) + 3, sign_of(x)); }
 };
 
 // Whether all elements of a tile are finite and none is zero or subnormal, by float64 comparisons, which nothing else waits for.
@@ -163,112 +166,66 @@ __device__ bool all_normal(const Tile<float64, FLIGHT>& tile) {
     return normal;
 }
 
-template <int THREADS>
-struct SquareWordSum {
-    static constexpr int BYTES = SquareWords<THREADS>::BYTES;
-    Specials<SQUARES> specials;
+// Squares, or values and squares. There is no branch from element to element: carries out of a tile's words are added after it.
+template <bool VALUED, int THREADS>
+struct WordSum {
+    static constexpr int OF_VALUES = VALUED ? ValueWords<THREADS>::BYTES : 0;
+    static constexpr int BYTES = OF_VALUES + SquareWords<THREADS>::BYTES;
+    Specials<VALUED ? VALUES : SQUARES> specials;
     Total total;
+    ValueWords<THREADS> values;
     SquareWords<THREADS> squares;
 
-    __device__ SquareWordSum(char* memory, const Total& total) : total(total), squares(memory) {}
+    __device__ WordSum(char* memory, const Total& total)
+        : total(total), values(memory, VALUED), squares(memory + OF_VALUES * THREADS, true) {}
 
     template <int FLIGHT>
     __device__ void operator()(Tile<float64, FLIGHT>& tile) {
         if (__all_sync(~0u, all_normal(tile))) {
-#pragma unroll
-            for (int at = 0; at < tile.SIZE; ++at) squares.add_square(Fixed::of_normal(tile[at]));
-            return;
-        }
-        if (!all_finite(tile)) specials.set_aside(tile);
-#pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) squares.add_square(Fixed(tile[at]));
-    }
-    __device__ void finish() {
-        total.note(specials.flags, specials.nans);
-        squares.fold(total);
-    }
-};
-
-// Values and squares. Values of a warp's tiles that lie in a window are added up there, which takes no shared memory; other values
-// go to words.
-template <int THREADS>
-struct MomentWordSum {
-    using W = Window<VALUE_LEVELS<float64>, 52, 1, SELDOM>;
-    static constexpr int BYTES = ValueWords<THREADS>::BYTES + SquareWords<THREADS>::BYTES, BUDGET = (1 << SELDOM) - 1;
-    static constexpr int AGAIN = 3;  // tiles outside of the window before a warp looks for another
-    Specials<VALUES> specials;
-    Total total;
-    ValueWords<THREADS> values;
-    SquareWords<THREADS> squares;
-    W window;
-    Gate<float64> gate;
-    int left = BUDGET, misses = AGAIN;
-
-    __device__ MomentWordSum(char* memory, const Total& total)
-        : total(total), values(memory), squares(memory + ValueWords<THREADS>::BYTES * THREADS) {
-        window.start(0);
-    }
-
-    // All threads of a warp call this equally often.
-    template <int FLIGHT>
-    __device__ void operator()(Tile<float64, FLIGHT>& tile) {
-        if (__all_sync(~0u, gate.admits(high_extent(tile)))) {  // the gate admits no zero, nor a subnormal
-            if (left < tile.SIZE) flush();
-            left -= tile.SIZE;
-            specials.flags |= NOT_NEGATIVE_ZERO;
-#pragma unroll
-            for (int at = 0; at < tile.SIZE; ++at) {
-                window.add(tile[at]);
-                squares.add_square(Fixed::of_normal(tile[at]));
-            }
+            specials.flags |= VALUED ? NOT_NEGATIVE_ZERO : 0;
+            add<true>(tile);
             return;
         }
         if (!all_finite(tile)) specials.set_aside(tile);
         specials.look(tile);
-        if (misses++ >= AGAIN) move(extent_of(tile).of_warp());
+        add<false>(tile);
+    }
+
+    template <bool NORMAL, int FLIGHT>
+    __device__ void add(const Tile<float64, FLIGHT>& tile) {
+        static_assert(Tile<float64, FLIGHT>::SIZE <= 32);
+        uint32 of_values = 0, of_squares = 0;  // the carries; that of the last element is the lowest bit
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) {
-            const Fixed m(tile[at]);
-            values.add(m, tile[at]);
-            squares.add_square(m);
+            const Fixed m = NORMAL ? Fixed::of_normal(tile[at]) : Fixed(tile[at]);
+            if constexpr (VALUED) {
+                auto value = values.addition(m, tile[at]);
+                auto square = squares.addition(m);
+                values.add(value, m, of_values);
+                squares.add(square, m, of_squares);
+            } else {
+                auto square = squares.addition(m);
+                squares.add(square, m, of_squares);
+            }
         }
-    }
-
-    // The upper halves of a tile's elements: the lower ones do not matter to the gate.
-    template <int FLIGHT>
-    static __device__ Extent<float64> high_extent(const Tile<float64, FLIGHT>& tile) {
-        uint32 most = 0, least = ~0u;
+        for (uint32 any = of_values | of_squares; any; any &= any - 1) {
+            const int bit = 31 - __clz(any & -any);
+            double x = tile[tile.SIZE - 1];
 #pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) {
-            const uint32 high = uint32(uint64(__double_as_longlong(tile[at])) >> 32) & 0x7fffffffu;
-            most = most > high ? most : high;
-            least = least < high ? least : high;
+            for (int at = 0; at < tile.SIZE - 1; ++at) x = tile.SIZE - 1 - at == bit ? tile[at] : x;
+            if constexpr (VALUED)
+                if (of_values >> bit & 1) values.carry_above(Fixed(x), x);
+            if (of_squares >> bit & 1) squares.carry_above(Fixed(x));
         }
-        return {most, least ? least - 1 : 0};  // no gate admits zero
-    }
-
-    // Moves the windows of a warp to the middle of its elements, if one holds them.
-    __device__ void move(const Extent<float64>& all) {
-        misses = 0;
-        if (all.all_zero()) return;
-        const Range range = all.range();
-        const int spare = W::range(0).length() - range.length();
-        if (spare < 0) return;
-        flush();
-        window.start(W::unit_for(range.highest + spare / 2));
-        const Range held = W::range(window.unit);
-        gate = Gate<float64>(Range{held.lowest < -1021 ? -1021 : held.lowest, held.highest});
-    }
-
-    __device__ void flush() {
-        window.flush(values);
-        left = BUDGET;
     }
 
     __device__ void finish() {
         total.note(specials.flags, specials.nans);
-        window.flush(values);
-        values.fold(total);
-        squares.fold(total.second());
+        if constexpr (VALUED) values.fold(total);
+        squares.fold(VALUED ? total.second() : total);
     }
 };
+template <int THREADS>
+using SquareWordSum = WordSum<false, THREADS>;
+template <int THREADS>
+using MomentWordSum = WordSum<true, THREADS>;

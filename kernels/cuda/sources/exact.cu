@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) exact_chosen(const T* data, u
     static_assert(BYTES == Sum::BYTES);
     extern __shared__ __align__(16) char memory[];
     Sum sum(memory, Total{words});
-    for_each_tile<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
+    add_tiles<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
     sum.finish();
     Total{words}.note_count(count);
 }

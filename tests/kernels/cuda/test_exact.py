@@ -51,7 +51,7 @@ def aligned_as(model: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
 
 
 CHOSEN = [
-    (dtype, kind, choice + 1)
+    (dtype, kind, choice)
     for dtype, kinds in CHOICES.items()
     for kind, shapes in kinds.items()
     for choice in range(len(shapes))

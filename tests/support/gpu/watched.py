@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from unittest.mock import patch
 
 from tests.support.gpu.accumulators import accumulator, on_device
 from tests.support.gpu.adversarial import adversarial
@@ -10,6 +11,8 @@ from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
 from warpfold.kernels.cuda.exact import SumKind
+from warpfold.kernels.cuda.exact import accumulator as exact_accumulator
+from warpfold.kernels.cuda.exact.shapes import CHOICES
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, NanPolicy
@@ -57,6 +60,18 @@ def add_exactly(backend: CudaBackend) -> None:
     backend.reduce(narrow, "dot", other=wide)
 
 
+def add_by_choice(backend: CudaBackend) -> None:
+    """Squares by every kernel that data may choose: few exponents, more, and all."""
+    with backend.gpu.active(), patch.object(exact_accumulator, "SURVEYED", dict.fromkeys(CHOICES, 1000)):
+        for name, kinds in CHOICES.items():
+            for data in ("half as wide", "as wide as a window", "any finite", "special"):
+                for kind in kinds:
+                    for count in COUNTS:
+                        array = on_device(adversarial(data, DTYPES[name], count), 3)
+                        accumulator(backend.gpu, DTYPES[name], kind).add(array)
+        backend.gpu.stream.synchronize()
+
+
 def solve_puzzles(backend: CudaBackend) -> None:
     """All three."""
     for puzzle in Puzzle:
@@ -83,6 +98,7 @@ def main(names: Sequence[str]) -> int:
             reduced += reduce_all(backend, name)
     if not names:
         add_exactly(backend)
+        add_by_choice(backend)
         solve_puzzles(backend)
         flush_and_read(backend)
     print(f"{reduced} reductions of {len(DTYPES_WATCHED)} dtypes")

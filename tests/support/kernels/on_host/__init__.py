@@ -22,14 +22,14 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
 
 _CARRYING = {
-    count: f'"add.cc.u32 %0, %0, %{count}; '
-    + "".join(f"addc.cc.u32 %{k}, %{k}, %{count + k}; " for k in range(1, count - 1))
-    + f'addc.u32 %{count - 1}, %{count - 1}, %{2 * count - 1};"'
+    count: f'"add.cc.u32 %0, %0, %{count + 1}; '
+    + "".join(f"addc.cc.u32 %{k}, %{k}, %{count + 1 + k}; " for k in range(1, count))
+    + f'addc.u32 %{count}, %{count}, %{count};"'
     + " : "
     + ", ".join(f'"+r"(w[{k}])' for k in range(count))
-    + " : "
+    + ', "+r"(carries) : '
     + ", ".join(f'"r"(a[{k}])' for k in range(count))
-    for count in (3, 5)
+    for count in (3, 4, 5)
 }
 _JOINING = (
     '"add.cc.u32 %0, %3, %4; addc.cc.u32 %1, %5, %6; addc.u32 %2, %7, 0;" : "=&r"(w[1]), "=&r"(w[2]), "=r"(w[3])'
@@ -39,8 +39,9 @@ _JOINING = (
 _PTX = (
     ('asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits))', "wide = float_of_float16(x.bits)"),
     ('asm("cvt.rn.f16.f64 %0, %1;" : "=h"(out.bits) : "d"(x))', "out.bits = float16_of_double(x)"),
-    (f"asm({_CARRYING[3]})", "add_words(w, a)"),
-    (f"asm({_CARRYING[5]})", "add_words(w, a)"),
+    (f"asm({_CARRYING[3]})", "add_words(w, a, carries)"),
+    (f"asm({_CARRYING[4]})", "add_words(w, a, carries)"),
+    (f"asm({_CARRYING[5]})", "add_words(w, a, carries)"),
     ('asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(x), "r"(y))', "product = uint64(x) * y"),
     (f"asm({_JOINING})", "join_words(w, a, b, c)"),
 )

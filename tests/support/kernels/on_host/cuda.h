@@ -58,9 +58,10 @@ static unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
     return unsigned(((unsigned long long)(high) << 32 | low) << (shift & 31) >> 32);
 }
 template <int N>
-static void add_words(unsigned (&words)[N], const unsigned (&addend)[N]) {
+static void add_words(unsigned (&words)[N], const unsigned (&addend)[N], unsigned& carries) {
     unsigned long long sum = 0;
     for (int k = 0; k < N; ++k, sum >>= 32) words[k] = unsigned(sum += (unsigned long long)(words[k]) + addend[k]);
+    carries = 2 * carries + unsigned(sum);
 }
 static void join_words(unsigned (&words)[4], unsigned long long a, unsigned long long b, unsigned long long c) {
     const unsigned __int128 sum = a + ((unsigned __int128)b << 32) + ((unsigned __int128)c << 64);
