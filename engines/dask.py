@@ -138,7 +138,7 @@ def _few_values(x: da.Array, axis: Axes) -> bool:
     """Whether a chunk gives few values, so that the partial results of many chunks are small together."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     kept = set(range(x.ndim)) - {at % max(1, x.ndim) for at in axes}
-    return prod(max(x.chunks[at], default=0) for at in kept) <= _FEW
+    return bool(prod(max(x.chunks[at], default=0) for at in kept) <= _FEW)
 
 
 def _whole_in_chunks(x: da.Array, axis: Axes) -> tuple[int, ...]:
