@@ -7,6 +7,7 @@ A partial result takes some tens of bytes a value.
 
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import dask
@@ -29,6 +30,8 @@ from warpfold.kernels.source import ArraySource
 
 Axes = int | Sequence[int] | None
 _NAME = 16
+_TOGETHER, _FEW = 64, 1 << 10
+"""So many partial results of few values are merged at a time: a task costs Dask more than the merging."""
 Collection = Any
 """A `dask.array.Array`, or a column of a `dask.dataframe.DataFrame`."""
 
@@ -37,7 +40,8 @@ def sum(x: Collection, axis: Axes = None, *, keepdims: bool = False, split_every
     """Σ x along `axis` (all axes by default), correctly rounded to the dtype of `x`. The sums of integers and truth
     values are int64 or uint64; one that does not fit raises InvalidInput when it is computed.
 
-    `split_every` is how many partial results are merged at a time.
+    `split_every` is how many partial results are merged at a time: by default 64 where they have few values, and else
+    as many as Dask's configuration says.
     """
     return _reduced(x, "sum", axis, keepdims, split_every)
 
@@ -112,6 +116,8 @@ def _reduced(
         meta = meta_from_array(x, x.ndim, dtype)
     if other is None and (whole := _whole_in_chunks(x, axis)):
         return _of_whole_values(x, op, whole, keepdims, ddof, meta, on_gpu=on_gpu)
+    if split_every is None and _few_values(x, axis):
+        split_every = _TOGETHER
     reduced: da.Array = da.reduction(
         x,
         partial(_of_chunk, op=op, on_gpu=on_gpu),
@@ -126,6 +132,13 @@ def _reduced(
         weights=other,
     )
     return reduced
+
+
+def _few_values(x: da.Array, axis: Axes) -> bool:
+    """Whether a chunk gives few values, so that the partial results of many chunks are small together."""
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    kept = set(range(x.ndim)) - {at % max(1, x.ndim) for at in axes}
+    return bool(prod(max(x.chunks[at], default=0) for at in kept) <= _FEW)
 
 
 def _whole_in_chunks(x: da.Array, axis: Axes) -> tuple[int, ...]:

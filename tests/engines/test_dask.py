@@ -132,3 +132,11 @@ def test_sums_of_large_integers_along_an_axis_are_exact_or_refused(dtype: str) -
             lazy.compute(scheduler="synchronous")
     small = exact.sum(chunked(array // 8, (4, 7)), axis=0).compute(scheduler="synchronous")
     assert small.tolist() == [sum(map(int, column)) for column in (array // 8).T]
+
+
+def test_partial_results_of_few_values_are_merged_in_one_task_and_those_of_many_as_dask_does() -> None:
+    x = chunked(np.arange(64 * 2048, dtype=np.float64).reshape(64, 2048), (1, 2048))
+    few, many = exact.sum(x), exact.sum(x, axis=0)
+    assert len(dict(few.__dask_graph__())) < len(dict(exact.sum(x, split_every=4).__dask_graph__()))
+    assert len(dict(many.__dask_graph__())) == len(dict(exact.sum(x, axis=0, split_every=4).__dask_graph__()))
+    assert few.compute() == fsum(range(64 * 2048))

@@ -10,6 +10,7 @@ This is how a `Unit` becomes a running kernel:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from warpfold.kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
@@ -80,6 +81,7 @@ class Gpu:
         self.index = index
         self.cache = cache
         self.preparation = Preparation()
+        self._loading = RLock()
         self._modules: dict[tuple[Unit, bool], tuple[Binary, Any]] = {}
         self._kernels: dict[tuple[Unit, str, bool], Kernel] = {}
         with cuda_errors(f"device {index}"):
@@ -103,13 +105,19 @@ class Gpu:
         A `cooperative` one is launched so that all its blocks run at the same time. Raises CompileError, Unavailable
         or CudaError."""
         key = (unit, name, cooperative)
-        if key not in self._kernels:
-            with self.preparation:
-                binary, module = self._module(unit, cooperative)
-                with cuda_errors(name), self.active():
-                    function = module.get_function(binary.symbols[name])
-            self._kernels[key] = Kernel(name, function, self.shared_per_block)
-        return self._kernels[key]
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            with self._loading:  # of many threads that begin with a kernel, one compiles it
+                kernel = self._kernels.get(key) or self._loaded(unit, name, cooperative)
+                self._kernels[key] = kernel
+        return kernel
+
+    def _loaded(self, unit: Unit, name: str, cooperative: bool) -> Kernel:
+        with self.preparation:
+            binary, module = self._module(unit, cooperative)
+            with cuda_errors(name), self.active():
+                function = module.get_function(binary.symbols[name])
+        return Kernel(name, function, self.shared_per_block)
 
     def _module(self, unit: Unit, cooperative: bool) -> tuple[Binary, Any]:
         import cupy

@@ -2,11 +2,16 @@
 
 import importlib.util
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, RLock
 
 import pytest
 
+from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.device import visible_devices
-from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.errors import Unavailable
 
 NO_CUPY = importlib.util.find_spec("cupy") is None
@@ -41,3 +46,29 @@ def test_the_catalogue_and_the_compiler_need_no_gpu_library() -> None:
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+class SlowToLoad(Gpu):
+    """A GPU without a device, which notes the kernels that it loads."""
+
+    def __init__(self) -> None:
+        self._kernels, self._loading = {}, RLock()
+        self.loaded: list[str] = []
+
+    def _loaded(self, unit: Unit, name: str, cooperative: bool) -> Kernel:
+        time.sleep(0.02)
+        self.loaded.append(name)
+        return Kernel(name, None, 0)
+
+
+def test_threads_that_begin_with_one_kernel_load_it_once() -> None:
+    gpu, together = SlowToLoad(), Barrier(8)
+
+    def begin(number: int) -> Kernel:
+        together.wait(10)
+        return gpu.kernel(Unit(Path("a.cu"), ("a", "b")), "ab"[number % 2])
+
+    with ThreadPoolExecutor(8) as pool:
+        kernels = list(pool.map(begin, range(8)))
+    assert sorted(gpu.loaded) == ["a", "b"]
+    assert [kernel.name for kernel in kernels] == ["a", "b"] * 4
