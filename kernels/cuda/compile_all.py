@@ -148,14 +148,15 @@ def _compare(path: Path, done: Sequence[Compiled]) -> int:
         print(f"  {change}")
     if any(change.spills for change in differing):
         print("spills cost memory traffic: give these kernels fewer registers to need, or fewer threads to share them")
-    print("if that is meant: python -m warpfold.kernels.cuda --arch all --quiet --update-table")
+    print("if that is meant: python -m warpfold.kernels.cuda --arch ci --quiet --update-table")
     return 1
 
 
 def _update(path: Path, done: Sequence[Compiled]) -> int:
     """Write the table; returns 1 if too little was compiled for that."""
     try:
-        write_table(updated(read_table(path), nvrtc_version(), _usages(done), _known()), path)
+        needed = [(kernel, cell.arch) for cell in matrix("ci") for kernel in cell.unit.kernels]
+        write_table(updated(read_table(path), nvrtc_version(), _usages(done), _known(), needed), path)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
