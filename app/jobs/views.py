@@ -174,7 +174,8 @@ class CountView(BaseModel):
     """How many jobs a list has."""
 
     number: int = Field(
-        description="The number of jobs, counted up to 1000, or less far where counting takes long.", examples=[37]
+        description="The number of jobs, counted up to 1000; the count ends earlier where counting takes long.",
+        examples=[37],
     )
     exact: bool = Field(description="Whether `number` is exact; if not, there are at least that many jobs.")
 
