@@ -14,6 +14,7 @@ from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
+from warpfold.kernels.cuda.resident.arrangement import Members
 from warpfold.kernels.cuda.resident.packed import function_of
 from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
@@ -69,16 +70,6 @@ class Launch:
         if marked or values >= self.resident:
             return (self.resident,)
         return (values * max(1, min(self.resident // values, count // (self.lanes * self.tile))),)
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """Where the elements of `values` values lie: value v has `count`, from v · `outer` on, `stride` apart."""
-
-    outer: int
-    stride: int
-    count: int
-    values: int
 
 
 class ResidentReducer:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpfold.kernels.cuda.resident.along import Arrangement
+from warpfold.kernels.cuda.resident.arrangement import Arrangement
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
