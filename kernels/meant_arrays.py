@@ -1,8 +1,10 @@
 """Reductions along axes and by segments of sources whose integers stand for something else: the integers are reduced,
 then the values are made."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from functools import partial, wraps
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,8 @@ from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping, Segments
 from warpfold.kernels.meaning import integer_op, is_plain
-from warpfold.kernels.meant import meaning_of, read_again, refuse_meaning
-from warpfold.kernels.ops import Finish, Op
+from warpfold.kernels.meant import is_meant, meaning_of, read_again, refuse_meaning
+from warpfold.kernels.ops import Finish, Op, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 from warpfold.kernels.wide_runs import reduce_all_runs
 
@@ -23,6 +25,33 @@ class RunGroups(Protocol):
     """Reduces elements that are values to many values, by the op of a name."""
 
     def __call__(self, source: Elements, *, op: str) -> GroupedReduction: ...
+
+
+Method = TypeVar("Method", bound=Callable[..., GroupedReduction])
+
+
+def takes_meanings(method: Method) -> Method:
+    """The method `reduce_groups` of a backend (`Backend`), which reduces elements that are values, as one that takes
+    sources with a meaning, too."""
+
+    @wraps(method)
+    def reduce_groups(
+        backend: object,
+        source: Elements,
+        shape: tuple[int, ...],
+        grouping: Grouping,
+        op: str,
+        *,
+        other: Elements | None = None,
+        states: bool = False,
+        **options: Any,
+    ) -> GroupedReduction:
+        if not is_meant(source, other):
+            return method(backend, source, shape, grouping, op, other=other, states=states, **options)
+        run = partial(method, backend, shape=shape, grouping=grouping, **options)
+        return reduce_groups_meant(op_named(op), source, other, run, shape=shape, grouping=grouping, states=states)
+
+    return cast(Method, reduce_groups)
 
 
 def reduce_groups_meant(

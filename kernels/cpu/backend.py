@@ -21,7 +21,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
-from warpfold.kernels.meant_arrays import reduce_groups_meant
+from warpfold.kernels.meant_arrays import takes_meanings
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
@@ -77,6 +77,7 @@ class CpuBackend:
         reduction = cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
+    @takes_meanings
     def reduce_groups(
         self,
         source: Elements,
@@ -97,12 +98,6 @@ class CpuBackend:
         Raises as `reduce`, and InvalidInput naming "axis", "segments.offsets.…" or "states".
         """
         row = op_named(op)
-        if is_meant(source, other):
-            run = partial(
-                self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
-                progress=progress, ddof=ddof,
-            )  # fmt: skip
-            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         asked = Grouped(operands(row, source, other, ddof), shape, grouping)
         chosen = resolve_grouped(row, source.dtype, strategy)
         if states:

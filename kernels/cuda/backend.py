@@ -33,7 +33,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
-from warpfold.kernels.meant_arrays import reduce_groups_meant
+from warpfold.kernels.meant_arrays import takes_meanings
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
@@ -153,6 +153,7 @@ class CudaBackend:
             stages=stages,
         )
 
+    @takes_meanings
     def reduce_groups(
         self,
         source: Elements,
@@ -175,12 +176,6 @@ class CudaBackend:
         OutOfMemory or CudaError, and whatever `progress` raises.
         """
         row = op_named(op)
-        if is_meant(source, other):
-            run = partial(
-                self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
-                progress=progress, ddof=ddof,
-            )  # fmt: skip
-            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         if states:
             check_states(row)
         operands(row, source, other, ddof)

@@ -12,17 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.array_files import opened
 from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
 from warpfold.client.models import ReduceArrayResult
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import result_of
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.decimals import in_full
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
+from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.iso8601 import duration, instant
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.meant import meaning_of
+from warpfold.kernels.meant_arrays import takes_meanings
+from warpfold.kernels.ops import OPS, NanPolicy
+from warpfold.kernels.source import ArraySource
 from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -252,3 +258,37 @@ def test_the_clients_array_has_decimals_of_python_and_times_of_numpy(root: Path,
     result = run({"type": "array", "path": "s.npy"}, op="sum", segments={"offsets": [0, 3, 3]})
     array = ReduceArrayResult.model_validate_json(result.model_dump_json()).to_numpy()
     assert array.tolist() == np.array([1, 0], "m8[ms]").tolist()
+
+
+class IntegersOnly:
+    """A backend that refuses elements that stand for something, and notes how it was asked for the others."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    @takes_meanings
+    def reduce_groups(self, source: Any, shape: Any, grouping: Any, op: str, **options: Any) -> Any:
+        """As `Backend.reduce_groups`."""
+        assert meaning_of(source) is None
+        self.asked.append((op, options))
+        return CpuBackend(8 << 20).reduce_groups(source, shape, grouping, op)
+
+
+def test_the_method_of_a_backend_is_given_integers_with_the_same_options(tmp_path: Path) -> None:
+    each = np.array(integers(12, 10**6), "i8").reshape(3, 4)
+    np.save(tmp_path / "d.npy", each.astype("m8[s]"))
+    backend, options = IntegersOnly(), {"strategy": "auto", "nan_policy": NanPolicy.OMIT, "ddof": 0}
+    made = backend.reduce_groups(opened(tmp_path, "d.npy"), (3, 4), AlongAxes((0,)), "norm1", **options)
+    assert backend.asked == [("norm1", options)]
+    sums = [int(abs(column).sum()) for column in each.T]
+    assert made.times is not None
+    assert [time.iso for time in made.times if time is not None] == [duration(value, "s") for value in sums]
+
+
+def test_the_method_of_a_backend_is_given_plain_elements_as_they_are() -> None:
+    backend, source = IntegersOnly(), ArraySource(np.arange(6.0).reshape(2, 3))
+    made = backend.reduce_groups(source, (2, 3), AlongAxes((1,)), "sum", ddof=0)
+    assert backend.asked == [("sum", {"other": None, "states": False, "ddof": 0})]
+    assert made.listed() == (3.0, 12.0)
+    with pytest.raises(InvalidInput, match="mode"):
+        backend.reduce_groups(source, (2, 3), AlongAxes((1,)), "mode")

@@ -16,8 +16,8 @@ from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.grouping import Grouping
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant
-from warpfold.kernels.meant_arrays import reduce_groups_meant
+from warpfold.kernels.meant import group_meant
+from warpfold.kernels.meant_arrays import takes_meanings
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
@@ -83,6 +83,7 @@ class Gang:
             "value runs on one GPU"
         )
 
+    @takes_meanings
     def reduce_groups(
         self,
         source: Elements,
@@ -100,12 +101,6 @@ class Gang:
         """Reduce blocks of whole values on all GPUs at once, as `CudaBackend.reduce_groups` does on one: with the same
         bits."""
         row = op_named(op)
-        if is_meant(source, other):
-            run = partial(
-                self.reduce_groups, shape=shape, grouping=grouping, strategy=strategy, nan_policy=nan_policy,
-                progress=progress, ddof=ddof,
-            )  # fmt: skip
-            return reduce_groups_meant(row, source, other, run, shape=shape, grouping=grouping, states=states)
         if states:
             check_states(row)
         operands(row, source, other, ddof)

@@ -4,12 +4,14 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support import array_files
 from warpfold.kernels.backend import Device, GroupsBackend, Spendable
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.exact import MOST_GPUS
@@ -108,6 +110,18 @@ def test_a_gang_shares_the_blocks_of_a_reduction_and_gives_the_bits_of_one_devic
     shapes = [shape for member in opened for shape in member.shapes]
     assert max(map(prod, shapes)) <= 100, "the smallest member sets the size of blocks"
     assert sum(map(prod, shapes)) == 3 * array.size
+
+
+def test_a_gang_gives_the_durations_that_one_device_gives(tmp_path: Path) -> None:
+    gang = gang_of(2, [])
+    np.save(tmp_path / "d.npy", np.arange(-60, 60, dtype="m8[s]").reshape(6, 20))
+    made, whole = (
+        on.reduce_groups(array_files.opened(tmp_path, "d.npy"), (6, 20), AlongAxes((1,)), "sum")
+        for on in (gang, CpuBackend(8 << 20))
+    )
+    assert gang.spent
+    assert made.times is not None
+    assert (made.times, made.listed(), made.dtype) == (whole.times, whole.listed(), "duration[s]")
 
 
 @pytest.mark.parametrize("null_policy", [NullPolicy.OMIT, NullPolicy.PROPAGATE])
