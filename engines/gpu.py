@@ -9,6 +9,7 @@ within `jax.jit` or on a CPU are reduced as `warpfold.jax` says. Raises TypeErro
 or place, and ValueError naming the argument that is wrong.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol
 
@@ -27,51 +28,45 @@ class Library(Protocol):
 
 def sum(x: Any, axis: Axes = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Σ x along `axis`, correctly rounded."""
-    return _library(x).reduce("sum", x, axis, keepdims, out)
+    return _library_of(type(x)).reduce("sum", x, axis, keepdims, out)
 
 
 def mean(x: Any, axis: Axes = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Σ x / n, rounded once; NaN of no elements."""
-    return _library(x).reduce("mean", x, axis, keepdims, out)
+    return _library_of(type(x)).reduce("mean", x, axis, keepdims, out)
 
 
 def var(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False, out: Any = None) -> Any:
     """Σ (x − mean)² / (n − ddof) of the exact mean, rounded once; NaN where n ≤ ddof."""
-    return _library(x).reduce("var", x, axis, keepdims, out, ddof)
+    return _library_of(type(x)).reduce("var", x, axis, keepdims, out, ddof)
 
 
 def std(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False, out: Any = None) -> Any:
     """The root of `var`, rounded once."""
-    return _library(x).reduce("std", x, axis, keepdims, out, ddof)
+    return _library_of(type(x)).reduce("std", x, axis, keepdims, out, ddof)
 
 
 def sum_squares(x: Any, axis: Axes = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Σ x², correctly rounded."""
-    return _library(x).reduce("sum_squares", x, axis, keepdims, out)
+    return _library_of(type(x)).reduce("sum_squares", x, axis, keepdims, out)
 
 
 def norm1(x: Any, axis: Axes = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Σ |x|, correctly rounded."""
-    return _library(x).reduce("norm1", x, axis, keepdims, out)
+    return _library_of(type(x)).reduce("norm1", x, axis, keepdims, out)
 
 
 def norm2(x: Any, axis: Axes = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """√ Σ x², rounded once."""
-    return _library(x).reduce("norm2", x, axis, keepdims, out)
+    return _library_of(type(x)).reduce("norm2", x, axis, keepdims, out)
 
 
 def dot(x: Any, y: Any, *, out: Any = None) -> Any:
     """Σ x y of two arrays of one shape and dtype, over all elements, correctly rounded."""
-    return _library(x).dot(x, y, out=out)
+    return _library_of(type(x)).dot(x, y, out=out)
 
 
-def _library(x: Any) -> Library:
-    kind: Any = type(x)
-    return _library_of(kind)
-
-
-@cache
-def _library_of(kind: Any) -> Library:
+def _find_library(kind: Any) -> Library:
     """The library of arrays of this type: a module, or an object like it."""
     names = {base.__module__.partition(".")[0] for base in kind.__mro__}
     if "torch" in names:
@@ -87,3 +82,6 @@ def _library_of(kind: Any) -> Library:
 
         return of_jax
     raise TypeError(f"arrays are of CuPy, PyTorch or JAX, on a GPU; this is a {kind.__module__}.{kind.__qualname__}")
+
+
+_library_of: Callable[[Any], Library] = cache(_find_library)

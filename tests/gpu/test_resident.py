@@ -1,45 +1,15 @@
 """Exact reductions of arrays that are on a GPU already: of CuPy, PyTorch and JAX, against exact integers."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
-from tests.support.kernels.exact_on_host import portable
-from warpfold.kernels.cuda.exact import SumKind
-from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
+from tests.support.gpu.rounded import REDUCED, expected, same
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident import Arrangement, ResidentReducer, reduce_along
-from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact import finish
-from warpfold.kernels.ops import OPS
-
-Array = NDArray[Any]
-REDUCED = [name for name in FINISHED_OPS if name != "dot"]
-
-
-def expected(name: str, dtype: DType, *arrays: Array, ddof: int = 0) -> float:
-    """The value in Python's integers."""
-    states = portable(FINISHED_OPS[name].kind, *(np.ascontiguousarray(array).reshape(-1) for array in arrays))
-    count = states[0].count
-    if FINISHED_OPS[name].kind is SumKind.MOMENTS:
-        if count <= ddof:
-            return math.nan
-        values, squares = states
-        return (finish.variance if name == "var" else finish.deviation)(values, squares, ddof, dtype)
-    if name == "mean" and not count:
-        return math.nan
-    return float(finish.value_of(OPS[name], states[0], dtype.name))
-
-
-def same(values: Any, wanted: Array) -> None:
-    """Both have the same shape and the same values, bit for bit; NaNs are alike."""
-    assert values.shape == wanted.shape
-    assert [float(x).hex() for x in values.reshape(-1)] == [float(x).hex() for x in wanted.reshape(-1)]
+from warpfold.kernels.dtypes import DTYPES
 
 
 @pytest.mark.usefixtures("gpu")
@@ -111,6 +81,42 @@ def test_rows_of_any_length_are_summed_wherever_they_begin(dtype: str, length: i
 
 
 @pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_values_go_where_they_are_wanted(library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    from warpfold.engines import gpu as exact
+
+    made = module.arange(24.0).reshape(2, 3, 4)
+    x = made if library == "cupy" else made.double().cuda()
+    whole, turned = module.zeros_like(x[0, 0, 0]), module.zeros_like(x[:, 0]).T
+    assert exact.sum(x, out=whole) is whole
+    assert float(whole) == 276
+    assert exact.norm2(x[0, 0], out=whole) is whole
+    assert float(whole) == math.sqrt(14)
+    assert exact.dot(x[0], x[0], out=whole) is whole
+    assert float(whole) == 506
+    sides = x.swapaxes(0, 2)
+    assert exact.sum(sides, axis=1, out=turned) is turned
+    assert turned.tolist() == np.arange(24.0).reshape(2, 3, 4).sum(axis=1).T.tolist()
+    for refused in (module.zeros_like(x[0, 0]), whole.astype("f") if library == "cupy" else whole.float()):
+        with pytest.raises(ValueError, match="out is of shape"):
+            exact.sum(x, out=refused)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_tensor_that_is_negated_when_it_is_read_has_its_own_sum(torch: Any) -> None:
+    from warpfold.engines import gpu as exact
+
+    z = torch.tensor([[3 + 1j, 4 + 2j], [5 + 4j, 6 + 8j]], device="cuda", dtype=torch.complex64)
+    x = z.conj().imag
+    assert x.is_neg()
+    assert float(exact.sum(x)) == -15
+    assert exact.sum(x, axis=0).tolist() == [-5, -10]
+    assert float(exact.sum(x[0, :1])) == -1
+    assert float(exact.dot(x, torch.ones_like(x))) == -15
+
+
+@pytest.mark.usefixtures("gpu")
 def test_arrays_with_gaps_are_reduced_as_they_are() -> None:
     import cupy
 
@@ -123,24 +129,6 @@ def test_arrays_with_gaps_are_reduced_as_they_are() -> None:
         )
         x, y = cupy.asarray(array)[part], cupy.asarray(array)[part][::-1]
         assert float(exact.dot(x, y)).hex() == expected("dot", DTYPES["float32"], array[part], array[part][::-1]).hex()
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("size", [4_000_000, 30_000_001])
-def test_launches_of_one_stream_one_after_another_do_not_disturb_each_other(size: int) -> None:
-    import cupy
-
-    from warpfold.engines import gpu as exact
-
-    array = adversarial("any finite", DTYPES["float32"], size)
-    x = cupy.asarray(array)
-    values = [exact.sum(x[start:]) for start in range(50)]
-    rows = [exact.sum(x[: 64 * (size // 64)].reshape(64, -1), axis=1) for _ in range(3)]
-    for start in (0, 1, 49):
-        assert float(values[start]).hex() == expected("sum", DTYPES["float32"], array[start:]).hex()
-    assert all((row == rows[0]).all() for row in rows)
-    length = size // 64
-    assert float(rows[0][5]).hex() == expected("sum", DTYPES["float32"], array[5 * length : 6 * length]).hex()
 
 
 @pytest.mark.usefixtures("gpu")
@@ -221,122 +209,6 @@ def test_the_ops_go_through_compile_and_opcheck(torch: Any) -> None:
 
     plain = (x - exact.mean(x, 1, keepdim=True)) / exact.std(x, 1, keepdim=True) + exact.sum(x)
     assert torch.allclose(normed(x), plain, rtol=1e-6)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_graph_replays_with_new_elements(torch: Any) -> None:
-    from warpfold.engines import gpu as exact
-
-    x = torch.randn(300, 2000, device="cuda")
-    exact.sum(x), exact.sum(x, axis=1), exact.var(x, axis=0)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        values = (exact.sum(x), exact.sum(x, axis=1), exact.var(x, axis=0), exact.sum(x, axis=0))
-    for data in ("normal", "any finite", "special"):
-        array = adversarial(data, DTYPES["float32"], 600_000).reshape(300, 2000)
-        x.copy_(torch.from_numpy(array))
-        for _ in range(2):
-            graph.replay()
-        again = (exact.sum(x), exact.sum(x, axis=1), exact.var(x, axis=0), exact.sum(x, axis=0))
-        for value, wanted in zip(values, again, strict=True):
-            assert torch.equal(value.nan_to_num(1.5), wanted.nan_to_num(1.5))
-        assert float(values[0]).hex() == expected("sum", DTYPES["float32"], array).hex()
-
-
-@pytest.mark.usefixtures("gpu")
-def test_tensors_are_read_on_the_current_stream(torch: Any) -> None:
-    from warpfold.engines import gpu as exact
-
-    stream = torch.cuda.Stream()
-    x = torch.zeros(50_000_000, device="cuda")
-    torch.cuda.synchronize()
-    with torch.cuda.stream(stream):
-        for _ in range(5):
-            x += 1
-        value = exact.sum(x)
-    stream.synchronize()
-    assert float(value) == 250_000_000
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("library", ["cupy", "torch"])
-def test_threads_and_streams_that_reduce_at_once_do_not_disturb_each_other(library: str) -> None:
-    module: Any = pytest.importorskip(library)
-    from warpfold.engines import gpu as exact
-
-    arrays = [adversarial(("normal", "any finite")[k % 2], DTYPES["float64"], 300_000 + k) for k in range(6)]
-    wanted = [expected("sum", DTYPES["float64"], array) for array in arrays]
-    columns = [
-        [expected("mean", DTYPES["float64"], column) for column in array[:300_000].reshape(-1, 3).T] for array in arrays
-    ]
-    if library == "cupy":
-        on_gpu = [module.asarray(array) for array in arrays]
-        module.cuda.runtime.deviceSynchronize()
-        streams = [module.cuda.Stream(non_blocking=True) for _ in range(2)] + [module.cuda.Stream.null]
-    else:
-        on_gpu = [module.from_numpy(array).cuda() for array in arrays]
-        module.cuda.synchronize()
-        streams = [module.cuda.Stream() for _ in range(2)] + [module.cuda.default_stream()]
-
-    def work(k: int) -> None:
-        x, stream = on_gpu[k], streams[k % 3]
-        with stream if library == "cupy" else module.cuda.stream(stream):
-            sums = [exact.sum(x) for _ in range(40)]
-            means = [exact.mean(x[:300_000].reshape(-1, 3), axis=0) for _ in range(40)]
-        stream.synchronize()
-        assert {float(value) for value in sums} == {wanted[k]}
-        assert all(mean.tolist() == columns[k] for mean in means)
-
-    for _ in range(2):  # the threads of the second round may have the names of those of the first
-        with ThreadPoolExecutor(len(arrays)) as threads:
-            list(threads.map(work, range(len(arrays))))
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("library", ["cupy", "torch"])
-def test_a_value_is_not_overwritten_by_the_next_call(library: str) -> None:
-    module: Any = pytest.importorskip(library)
-    from warpfold.engines import gpu as exact
-
-    x = module.ones(1024) if library == "cupy" else module.ones(1024, device="cuda", dtype=module.float64)
-    sums = [exact.sum(x[:size]) for size in range(1025)]
-    rows = [exact.sum(x.reshape(-1, 32) * k, axis=1) for k in range(5)]
-    dots = [exact.dot(x[:size], x[:size]) for size in range(0, 1025, 64)]
-    assert [float(value) for value in sums] == list(range(1025))
-    assert [float(value) for value in dots] == list(range(0, 1025, 64))
-    assert [row.tolist() for row in rows] == [[32.0 * k] * 32 for k in range(5)]
-
-
-def test_a_thread_that_has_not_called_cuda_launches_with_the_same_bits(gpu: Gpu) -> None:
-    import cupy
-
-    reducer = ResidentReducer(gpu)
-    stream = cupy.cuda.get_current_stream()
-
-    def work(dtype: str) -> None:
-        row = DTYPES[dtype]
-        with gpu.active():
-            for data in ("normal", "any finite"):
-                array = adversarial(data, row, 96 * 1000)
-                x, value, values = cupy.asarray(array), cupy.empty((), row.numpy), cupy.empty(96, row.numpy)
-                arranged = Arrangement.of((96, 1000), (1000, 1), frozenset({1}))
-                assert arranged is not None
-                for name in REDUCED:
-                    reducer.reduce(FINISHED_OPS[name], row, x.data.ptr, x.size, value.data.ptr, stream, 0, False)
-                    assert float(value).hex() == expected(name, row, array).hex()
-                    for _ in range(2):
-                        values.fill(7)
-                        address, out = x.data.ptr, values.data.ptr
-                        reduce_along(reducer, name, row, address, arranged, out, stream, 0, captured=False)
-                        wanted = np.array([expected(name, row, part) for part in array.reshape(96, 1000)])
-                        same(values.get(), wanted)
-                reducer.dot(row, x.data.ptr, x.data.ptr, x.size, value.data.ptr, stream, captured=False)
-                assert float(value).hex() == expected("dot", row, array, array).hex()
-
-    work("float32")
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(work, "float64").result()
 
 
 def test_arrays_of_jax_are_reduced_where_they_lie(gpu: Gpu) -> None:

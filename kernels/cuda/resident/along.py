@@ -4,131 +4,128 @@ Sums and means of float32 and float64 take the kernels of `../grouped/`. What th
 which does nothing where there are no marks: so the host need not look. All other ops take a block for each value.
 """
 
-from collections.abc import Sequence
-from enum import Enum
-from functools import lru_cache
-from threading import get_ident
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
-from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, RowsLayout
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp
+from warpfold.kernels.cuda.gpu.launch import bind_context
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
-from warpfold.kernels.cuda.resident.packed import function_of
+from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
+from warpfold.kernels.cuda.resident.recording import RecordedSums
+from warpfold.kernels.cuda.resident.totals import stream_at
 from warpfold.kernels.cuda.resident.whole import ResidentReducer
 from warpfold.kernels.dtypes import DType
 
+_MOST_MEMORY = 1 << 24
+"""Bytes in between: launches that need more are not remembered."""
 
-class Along:
-    """The launches of sums or means along axes, recorded once: the same array elsewhere takes the same ones.
+_MOST_REMEMBERED = 8
+"""For so many alignments and streams a thread remembers the launches for arrays that lie alike."""
 
-    Memory in between is this object's, from CuPy's current allocator, so all runs must be on one stream, and those of
-    one thread: the launches of two threads would mix.
+
+class AlongReduction:
+    """An op along axes of arrays that lie alike in memory and have elements, ready to be started.
+
+    Values lie one after another, as the axes that are kept.
     """
 
-    def __init__(
-        self, reducer: ResidentReducer, dtype: DType, address: int, members: Members, out: int, *, mean: bool
-    ) -> None:
-        elements = _array(address, members.values * members.count, dtype)
-        results = _array(out, members.values, dtype)
-        layout: Layout = ColumnsLayout(members.values, members.count)
-        if members.stride == 1:
-            layout = RowsLayout(members.values, members.count, elements.size)
-        recorder = _Recorder(reducer, (address, elements.nbytes), (out, results.nbytes))
-        sums = GroupedSums(recorder, elements, layout, dtype, mean=mean, values=results)  # type: ignore[arg-type]
-        sums.start()
-        self._launches = tuple(recorder.launches)
-        self._cleared = tuple((array.data, array.nbytes) for array in sums.cleared)
-        self.marked = sums.marked
+    def __init__(self, reducer: ResidentReducer, op: str, dtype: DType, arrangement: Arrangement) -> None:
+        row, members = FINISHED_OPS[op], arrangement.members()
+        self._reducer, self._dtype, self._members, self._mean = reducer, dtype, members, op == "mean"
+        self._count = members.count
+        self._whole = reducer.whole(row, dtype) if members.values == 1 else None
+        self._each = _Each(reducer, row, dtype, members) if members.values != 1 else None
+        self._grouped = op in ("sum", "mean") and dtype.name in FLOATS
+        self._remembered = _Remembered(bind_context)
 
-    def start(self, address: int, out: int, stream: Any) -> None:
-        """Put the launches for the array at `address` on `stream`."""
-        for memory, size in self._cleared:
-            memory.memset_async(0, size, stream)
-        for function, grid, block, args, shared in self._launches:
-            moved = tuple(
-                value if base is None else value + (address if base is _Base.ARRAY else out) for base, value in args
-            )
-            function(grid, block, moved, shared, stream)
+    def __call__(self, address: int, out: int, stream: int, ddof: int = 0, captured: bool = False) -> None:
+        """Put the reduction of the array at `address` to values at `out` on `stream`. Raises CuPy's CUDADriverError,
+        and CudaError or OutOfMemory in a first call."""
+        if self._whole is not None:
+            self._whole(address, self._count, out, stream, ddof, captured)
+        elif self._each is not None and not self._grouped:
+            self._each(address, out, stream, ddof, captured)
+        else:
+            key = (address % 16, out % 16, stream)
+            launches = None if captured else self._remembered.launches.get(key)
+            (launches or self._launches(address, out, stream, captured)).start(address, out)
 
+    def _launches(self, address: int, out: int, stream: int, captured: bool) -> "_Launches":
+        """New ones, which are remembered unless they are captured or take too much memory."""
+        assert self._each is not None, "there are several values"
+        with stream_at(stream):
+            turns = [self._recorded(address, out)]
+            remembers = not captured and turns[0].memory <= _MOST_MEMORY
+            if remembers:
+                turns.append(self._recorded(address, out))
+            made = _Launches(turns, self._each, stream, captured)
+        if remembers:
+            kept = self._remembered.launches
+            if len(kept) == _MOST_REMEMBERED:
+                kept.clear()
+            kept[address % 16, out % 16, stream] = made
+        return made
 
-class _Base(Enum):
-    """The origin of an address."""
-
-    ARRAY = 0
-    VALUES = 1
-
-
-class _Recorder:
-    """A GPU whose launches are noted: addresses within the array and within its values as what they are relative to."""
-
-    def __init__(self, reducer: ResidentReducer, array: tuple[int, int], values: tuple[int, int]) -> None:
-        self._gpu, self._array, self._values = reducer.gpu, array, values
-        self.multiprocessors = reducer.gpu.multiprocessors
-        self.launches: list[tuple[Any, tuple[int], tuple[int], tuple[tuple[_Base | None, Any], ...], int]] = []
-
-    def kernel(self, unit: Unit, name: str) -> Any:
-        kernel = self._gpu.kernel(unit, name)
-        function = function_of(kernel)
-
-        def note(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
-            kernel.allow(shared)
-            self.launches.append((function, (grid,), (block,), tuple(map(self._noted, args)), shared))
-
-        return note
-
-    def _noted(self, arg: Any) -> tuple[_Base | None, Any]:
-        data = getattr(arg, "data", None)
-        address = getattr(data, "ptr", None)
-        if address is None:
-            return None, arg
-        for base, (start, size) in ((_Base.ARRAY, self._array), (_Base.VALUES, self._values)):
-            if start <= address < start + size:
-                return base, address - start
-        return None, arg
+    def _recorded(self, address: int, out: int) -> RecordedSums:
+        return RecordedSums(self._reducer.gpu, self._dtype, address, self._members, out, mean=self._mean)
 
 
-_REMEMBERED = 1 << 24
-"""Up to so many elements the launches are remembered: later, Python takes less time than the GPU."""
+class _Each:
+    """A reduction of each of many values by blocks of its own."""
+
+    def __init__(self, reducer: ResidentReducer, op: FinishedOp, dtype: DType, members: Members) -> None:
+        self._launch, self.totals = reducer.each_launch(dtype, op.kind), reducer.each_totals
+        self._start = function_of(self._launch.kernel, self._launch.threads, self._launch.shared, 11)
+        self._finish = int(op.finish)
+        self._counts = members.outer, members.stride, members.count, members.values
+        self._grid = self._launch.each(members.count, members.values, marked=False)
+
+    def __call__(self, address: int, out: int, stream: int, ddof: int, captured: bool) -> None:
+        """Put the reduction on `stream`."""
+        words = None if captured else self.totals.known.get(stream)
+        if words is None:
+            room = self.totals.of(stream, captured=captured)
+            words = room.data.ptr
+        self._start(self._grid, stream, address, *self._counts, 0, 0, words, out, self._finish, ddof)
+
+    def of_marked(self, marked: Any, cleared: Any, words: Any) -> RepeatedLaunch:
+        """The launch for the values that are marked if `marked`, an array of a uint32, is not 0. It makes `cleared` 0
+        unless that is None."""
+        launch = self._launch
+        args = [(None, value) for value in (*self._counts, marked, 0 if cleared is None else cleared, words)]
+        around = [(Base.ARRAY, 0), *args, (Base.VALUES, 0), (None, self._finish), (None, 0)]
+        return repeated(launch.kernel, launch.each(1, 1, marked=True), launch.threads, launch.shared, around)
 
 
-@lru_cache(maxsize=256)
-def _remembered(  # noqa: PLR0917
-    reducer: ResidentReducer, dtype: DType, members: Members, mean: bool, alignment: tuple[int, int], stream: int,
-    thread: int,
-) -> list[Along]:  # fmt: skip
-    """Where the launches for such arrays are kept; those of another alignment differ."""
-    return []
+class _Launches:
+    """The launches for an array on one stream, recorded for turns that follow each other: those of one turn leave the
+    marks of the next cleared, which saves a launch. Where there is one turn, it is started once.
+
+    Memory in between is that of the turns, so all runs must be of one thread: the launches of two threads would mix.
+    """
+
+    def __init__(self, turns: Sequence[RecordedSums], each: _Each, stream: int, captured: bool) -> None:
+        self._words = each.totals.of(stream, captured=captured)
+        self._stream, self._turn = stream, 0
+        self._turns = tuple(
+            (turn, each.of_marked(turn.marked, None if turn is after else after.marked, self._words))
+            for turn, after in zip(turns, [*turns[1:], turns[0]], strict=True)
+        )
+
+    def start(self, address: int, out: int) -> None:
+        """Put the launches for the array at `address` on the stream."""
+        sums, marked = self._turns[self._turn]
+        self._turn = (self._turn + 1) % len(self._turns)
+        sums.start(address, out, self._stream)
+        marked(address, out, self._stream)
 
 
-def reduce_along(  # noqa: PLR0917
-    reducer: ResidentReducer, op: str, dtype: DType, address: int, arrangement: Arrangement, out: int, stream: Any,
-    ddof: int, captured: bool,
-) -> None:  # fmt: skip
-    """Reduce the array at `address`, which has elements, to values at `out` that lie as the axes that are kept.
+class _Remembered(threading.local):
+    """The launches that a thread remembers, by the alignments of array and values and by the stream. `begin` is called
+    in each thread."""
 
-    Everything is put on `stream`, which must be CuPy's current one."""
-    row, members = FINISHED_OPS[op], arrangement.members()
-    if members.values == 1:
-        reducer.reduce(row, dtype, address, members.count, out, stream, ddof, captured)
-        return
-    marked = None
-    if op in ("sum", "mean") and dtype.name in FLOATS:
-        kept: list[Along] = []
-        if not captured and members.values * members.count <= _REMEMBERED:
-            alignment = (address % 16, out % 16)
-            kept = _remembered(reducer, dtype, members, op == "mean", alignment, stream.ptr, get_ident())
-        if not kept:
-            kept.append(Along(reducer, dtype, address, members, out, mean=op == "mean"))
-        kept[0].start(address, out, stream)
-        marked = kept[0].marked
-    reducer.reduce_each(row, dtype, address, members, out, stream, ddof, captured, marked)
-
-
-def _array(address: int, size: int, dtype: DType) -> Any:
-    """The CuPy array of this memory, which others own."""
-    import cupy
-
-    memory = cupy.cuda.UnownedMemory(address, size * dtype.itemsize, None)
-    return cupy.ndarray((size,), dtype.numpy, cupy.cuda.MemoryPointer(memory, 0))
+    def __init__(self, begin: Callable[[], object]) -> None:
+        begin()
+        self.launches: dict[tuple[int, int, int], _Launches] = {}

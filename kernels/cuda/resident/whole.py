@@ -1,20 +1,16 @@
 """Reductions of arrays that are on a GPU already: started on the caller's stream, with values that stay on the GPU.
 
 Nothing waits here, and nothing comes back to the host: an array is read from where it lies, and its value is written to
-where the caller wants it. Arrays are given by their addresses, so that any library's serve.
+where the caller wants it. Arrays, values and streams are given by their addresses, so that any library's serve. What
+follows from an op and a dtype is settled once, so that a call costs Python little more than the driver's call.
 """
 
 from dataclasses import dataclass
-from threading import get_ident
-from typing import Any
 
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
 from warpfold.kernels.cuda.exact.shapes import SumKind
-from warpfold.kernels.cuda.exact.total import limbs_of
-from warpfold.kernels.cuda.gpu.failures import cuda_errors
-from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
-from warpfold.kernels.cuda.resident.arrangement import Members
 from warpfold.kernels.cuda.resident.packed import function_of
 from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
@@ -24,28 +20,23 @@ from warpfold.kernels.cuda.resident.shapes import (
     whole_kernel,
     whole_shape,
 )
+from warpfold.kernels.cuda.resident.totals import Totals
 from warpfold.kernels.dtypes import DType
 
 _MOST_THREADS = 2048
 """Threads of a multiprocessor, on any GPU."""
 
-_STREAM_OF_THREAD = 2
-"""The handle by which each thread names a stream of its own (cudaStreamPerThread)."""
-
-WORDS = {kind: limbs_of(kind) + 1 for kind in SumKind}
-"""Words of 64 bits of a total, and of how many blocks have added to it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel that is loaded, how many of its blocks run at a time, and how it is started.
+    """A kernel that is loaded, how many of its blocks run at a time, and the shape of a block.
 
     `tile` is how many reads of 16 bytes a block has in flight, `lanes` how many elements one has.
     """
 
-    function: Any
+    kernel: Kernel
     resident: int
-    threads: tuple[int]
+    threads: int
     shared: int
     tile: int
     lanes: int
@@ -55,88 +46,92 @@ class Launch:
         """The kernel of that C++ name."""
         kernel, shared = gpu.kernel(unit_of(name), name), shape.threads * shape.shared
         resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
-        tile = shape.threads * shape.flight
-        return cls(function_of(kernel), resident, (shape.threads,), shared, tile, VECTOR_BYTES // itemsize)
+        return cls(kernel, resident, shape.threads, shared, shape.threads * shape.flight, VECTOR_BYTES // itemsize)
 
-    def whole(self, address: int, count: int) -> tuple[int]:
-        """The grid for a whole array: as many blocks as it has tiles, and at most as many as run at a time."""
+    def whole(self, address: int, count: int) -> int:
+        """Blocks for a whole array: as many as it has tiles, and at most as many as run at a time."""
         lanes = self.lanes
         head = -address % VECTOR_BYTES * lanes // VECTOR_BYTES
         reads = count if count < head else count - (count - head) // lanes * (lanes - 1)
-        return (max(1, min(self.resident, -(-reads // self.tile))),)
+        return max(1, min(self.resident, -(-reads // self.tile)))
 
-    def each(self, count: int, values: int, *, marked: bool) -> tuple[int]:
-        """The grid for many values of `count` elements: several blocks a value where there are few."""
+    def each(self, count: int, values: int, *, marked: bool) -> int:
+        """Blocks for many values of `count` elements: several a value where there are few."""
         if marked or values >= self.resident:
-            return (self.resident,)
-        return (values * max(1, min(self.resident // values, count // (self.lanes * self.tile))),)
+            return self.resident
+        return values * max(1, min(self.resident // values, count // (self.lanes * self.tile)))
+
+
+class WholeReduction:
+    """An op of all elements of an array of a dtype, ready to be started."""
+
+    __slots__ = ("_finish", "_grid", "_known", "_start", "_tile", "_totals")
+
+    def __init__(self, launch: Launch, totals: Totals, finish: int) -> None:
+        self._start = function_of(launch.kernel, launch.threads, launch.shared, 6)
+        self._grid, self._tile, self._finish = launch.whole, launch.tile, finish
+        self._totals, self._known = totals, totals.known
+
+    def __call__(  # noqa: PLR0917
+        self, address: int, count: int, out: int, stream: int, ddof: int = 0, captured: bool = False
+    ) -> None:
+        """Put the reduction of `count` elements to one value at `out` on `stream`. Raises CuPy's CUDADriverError."""
+        words = None if captured else self._known.get(stream)
+        if words is None:
+            room = self._totals.of(stream, captured=captured)
+            words = room.data.ptr
+        grid = 1 if count <= self._tile else self._grid(address, count)
+        self._start(grid, stream, address, count, words, out, self._finish, ddof)
+
+
+class DotReduction:
+    """Σ x y of all elements of two arrays of a dtype, ready to be started."""
+
+    __slots__ = ("_grid", "_known", "_start", "_tile", "_totals")
+
+    def __init__(self, launch: Launch, totals: Totals) -> None:
+        self._start = function_of(launch.kernel, launch.threads, launch.shared, 5)
+        self._grid, self._tile = launch.whole, launch.tile
+        self._totals, self._known = totals, totals.known
+
+    def __call__(  # noqa: PLR0917
+        self, left: int, right: int, count: int, out: int, stream: int, captured: bool = False
+    ) -> None:
+        """Put the reduction of the products of two arrays of `count` elements to one value at `out` on `stream`. Both
+        addresses lie alike between boundaries of 16 bytes. Raises CuPy's CUDADriverError."""
+        words = None if captured else self._known.get(stream)
+        if words is None:
+            room = self._totals.of(stream, captured=captured)
+            words = room.data.ptr
+        grid = 1 if count <= self._tile else self._grid(left, count)
+        self._start(grid, stream, left, right, count, words, out)
 
 
 class ResidentReducer:
-    """The kernels of one GPU for arrays that are on it. Each is compiled and loaded when it is first used.
+    """The kernels of one GPU for arrays that are on it. Each is compiled and loaded when it is first asked for.
 
-    Addresses are those of memory on the GPU; a `stream` has its address as `ptr`. A launch that is `captured` into a
-    graph gets memory of its own from CuPy's current allocator. It must last as long as the graph, which may run on any
-    stream.
+    A launch that is `captured` into a graph gets memory of its own from CuPy's current allocator. It must last as long
+    as the graph, which may run on any stream.
     """
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
-        self._launches: dict[tuple[str, SumKind, bool], Launch] = {}
-        self._words: dict[tuple[int, int, bool], Any] = {}
+        self._totals = Totals(1)
+        self.each_totals = Totals(gpu.multiprocessors * (_MOST_THREADS // EACH_THREADS))
+        """Those of many values: one for each block that runs at a time."""
 
-    def launch(self, dtype: DType, kind: SumKind, *, each: bool = False) -> Launch:
-        """The launch for whole arrays of a float `dtype`, or for `each` of many values."""
-        launch = self._launches.get((dtype.name, kind, each))
-        if launch is None:
-            limit = self.gpu.shared_per_block
-            shape = each_shape(dtype, kind) if each else whole_shape(dtype, kind, limit)
-            name = each_kernel(dtype, kind) if each else whole_kernel(dtype, kind, limit)
-            launch = Launch.of(self.gpu, name, shape, dtype.itemsize)
-            self._launches[dtype.name, kind, each] = launch
-        return launch
+    def whole(self, op: FinishedOp, dtype: DType) -> WholeReduction:
+        """An op of one array, of all elements of a float `dtype`."""
+        return WholeReduction(self._whole_launch(dtype, op.kind), self._totals, int(op.finish))
 
-    def words(self, stream: Any, *, each: bool, captured: bool) -> Any:
-        """Totals that are 0, a CuPy array: one, or one for each block that runs at a time. The launches of one stream
-        share them and leave them 0."""
-        key = (stream.ptr, get_ident() if stream.ptr == _STREAM_OF_THREAD else 0, each)
-        words = None if captured else self._words.get(key)
-        if words is None:
-            import cupy
+    def dot(self, dtype: DType) -> DotReduction:
+        """The dot product of arrays of a float `dtype`."""
+        return DotReduction(self._whole_launch(dtype, SumKind.PRODUCTS), self._totals)
 
-            most = self.gpu.multiprocessors * (_MOST_THREADS // EACH_THREADS) if each else 1
-            with cuda_errors("totals"), stream:
-                words = cupy.zeros(max(WORDS.values()) * most, dtype=cupy.uint64)
-            if not captured:
-                self._words[key] = words
-        return words
+    def each_launch(self, dtype: DType, kind: SumKind) -> Launch:
+        """The launch for each of many values of a float `dtype`."""
+        return Launch.of(self.gpu, each_kernel(dtype, kind), each_shape(dtype, kind), dtype.itemsize)
 
-    def reduce(  # noqa: PLR0917
-        self, op: FinishedOp, dtype: DType, address: int, count: int, out: int, stream: Any, ddof: int, captured: bool
-    ) -> None:
-        """Reduce `count` elements to one value of `dtype` at `out`, by an op of one array."""
-        launch = self.launch(dtype, op.kind)
-        args = (address, count, self.words(stream, each=False, captured=captured), out, int(op.finish), ddof)
-        launch.function(launch.whole(address, count), launch.threads, args, launch.shared, stream)
-
-    def dot(  # noqa: PLR0917
-        self, dtype: DType, left: int, right: int, count: int, out: int, stream: Any, captured: bool
-    ) -> None:
-        """Reduce the products of two arrays of `count` elements to one value at `out`. Both addresses lie alike between
-        boundaries of 16 bytes."""
-        launch = self.launch(dtype, SumKind.PRODUCTS)
-        args = (left, right, count, self.words(stream, each=False, captured=captured), out)
-        launch.function(launch.whole(left, count), launch.threads, args, launch.shared, stream)
-
-    def reduce_each(  # noqa: PLR0917
-        self, op: FinishedOp, dtype: DType, address: int, members: Members, out: int, stream: Any, ddof: int,
-        captured: bool, marked: Any = None,
-    ) -> None:  # fmt: skip
-        """Reduce to many values at `out`. With `marked`, an array of a uint32 which is not 0 where values are marked,
-        only those are reduced (`../grouped/`)."""
-        launch = self.launch(dtype, op.kind, each=True)
-        words = self.words(stream, each=True, captured=captured)
-        counts = (members.outer, members.stride, members.count, members.values)
-        args = (address, *counts, 0 if marked is None else marked, words, out, int(op.finish), ddof)
-        grid = launch.each(members.count, members.values, marked=marked is not None)
-        launch.function(grid, launch.threads, args, launch.shared, stream)
+    def _whole_launch(self, dtype: DType, kind: SumKind) -> Launch:
+        limit = self.gpu.shared_per_block
+        return Launch.of(self.gpu, whole_kernel(dtype, kind, limit), whole_shape(dtype, kind, limit), dtype.itemsize)

@@ -77,15 +77,17 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) reduced_dot(const T* x, const
 }
 
 // `values` values of `count` elements each, of which value v begins at v · outer and has its elements `stride` apart. With
-// `marked`, only those that are marked in `out` (grouped_window.cuh), if *marked says that there are any. There is room for a
-// total of each block or of each value, whichever are fewer.
+// `marked`, only those that are marked in `out` (grouped_window.cuh), if *marked says that there are any. `cleared` is made 0
+// unless it is null: the marks of a launch to come. There is room for a total of each block or of each value, whichever are
+// fewer.
 template <class T, int TERMS, int THREADS, int BYTES>
 __global__ void __launch_bounds__(THREADS, 4) reduced_each(const T* data, uint64 outer, uint64 stride, uint64 count, uint64 values,
-                                                        const uint32* marked, uint64* words, T* out, uint64 finish,
-                                                        uint64 ddof) {
+                                                        const uint32* marked, uint32* cleared, uint64* words, T* out,
+                                                        uint64 finish, uint64 ddof) {
     using Of = AccountOf<TERMS>;
     static_assert(BYTES == Sum<T, TERMS, THREADS>::BYTES && Of::BYTES <= BYTES * THREADS);
     extern __shared__ __align__(16) char memory[];
+    if (cleared && blockIdx.x == 0 && threadIdx.x == 0) *cleared = 0;
     if (marked && *marked == 0) return;
     const uint32 parts = values < gridDim.x ? uint32(gridDim.x / values) : 1;
     const uint64 step = gridDim.x / parts;

@@ -1,0 +1,81 @@
+"""Launches of sums of many values, recorded once: an array elsewhere that lies alike takes the same ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, RowsLayout
+from warpfold.kernels.cuda.resident.arrangement import Members
+from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, repeated
+from warpfold.kernels.dtypes import DType
+
+
+class RecordedSums:
+    """The launches that sum or average the values of an array at `address` to values at `out`.
+
+    `memory` is how many bytes in between they take, which are from CuPy's current allocator. `marked` is an array of
+    one uint32, which must be 0 before a start, and is not 0 after it where values are marked (`../grouped/`).
+    """
+
+    def __init__(self, gpu: Gpu, dtype: DType, address: int, members: Members, out: int, *, mean: bool) -> None:
+        elements = _array(address, members.values * members.count, dtype)
+        results = _array(out, members.values, dtype)
+        layout: Layout = ColumnsLayout(members.values, members.count)
+        if members.stride == 1:
+            layout = RowsLayout(members.values, members.count, elements.size)
+        recorder = _Recorder(gpu, (address, elements.nbytes), (out, results.nbytes))
+        sums = GroupedSums(recorder, elements, layout, dtype, mean=mean, values=results)  # type: ignore[arg-type]
+        sums.start()
+        self.marked = sums.marked
+        self._launches, self._between = tuple(recorder.launches), recorder.between
+        self._cleared = tuple((array.data.ptr, array.nbytes) for array in sums.cleared if array is not sums.marked)
+        self.memory = sum(array.nbytes for array in recorder.between.values())
+
+    def start(self, address: int, out: int, stream: int) -> None:
+        """Put the launches for the array at `address` on `stream`."""
+        if self._cleared:
+            from cupy.cuda import runtime
+
+            for pointer, size in self._cleared:
+                runtime.memsetAsync(pointer, 0, size, stream)
+        for launch in self._launches:
+            launch(address, out, stream)
+
+
+class _Recorder:
+    """A GPU whose launches are noted: addresses within the array and within its values as what they are relative to.
+    `between` are the other arrays, by their addresses."""
+
+    def __init__(self, gpu: Gpu, array: tuple[int, int], values: tuple[int, int]) -> None:
+        self._gpu, self._array, self._values = gpu, array, values
+        self.multiprocessors = gpu.multiprocessors
+        self.launches: list[RepeatedLaunch] = []
+        self.between: dict[int, Any] = {}
+
+    def kernel(self, unit: Unit, name: str) -> Any:
+        kernel = self._gpu.kernel(unit, name)
+
+        def note(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
+            self.launches.append(repeated(kernel, grid, block, shared, list(map(self._noted, args))))
+
+        return note
+
+    def _noted(self, arg: Any) -> tuple[Base | None, Any]:
+        data = getattr(arg, "data", None)
+        address = getattr(data, "ptr", None)
+        if address is None:
+            return None, arg
+        for base, (start, size) in ((Base.ARRAY, self._array), (Base.VALUES, self._values)):
+            if start <= address < start + size:
+                return base, address - start
+        self.between[address] = arg
+        return None, arg
+
+
+def _array(address: int, size: int, dtype: DType) -> Any:
+    """The CuPy array of this memory, which others own."""
+    import cupy
+
+    memory = cupy.cuda.UnownedMemory(address, size * dtype.itemsize, None)
+    return cupy.ndarray((size,), dtype.numpy, cupy.cuda.MemoryPointer(memory, 0))
