@@ -4,12 +4,14 @@ What follows from an op, a dtype and a shape is settled once and kept. A call as
 stream, and hands them to the driver.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from typing import Any
 
 import cupy
-from cupy.cuda import get_current_stream, runtime
+from cupy.cuda import get_current_stream
+from cupy.cuda.runtime import getDevice, streamIsCapturing
 
 from warpfold.engines.axes import ZERO_OF_NONE, Axes, check_ddof, check_out, check_pair, float_dtype
 from warpfold.engines.plans import Plan
@@ -39,94 +41,84 @@ class CupyArrays:
         return _dot(x.dtype, x.data.device_id)(x, y, out)
 
 
-class _Whole:
-    """An op of all elements of an array, prepared for a dtype and the device of that number."""
+Call = Callable[[Any, Any, int], Any]
+"""The values of an array of the shape, dtype and device that the call was prepared for, in `out` unless that is None,
+with a ddof."""
 
-    __slots__ = ("_device", "_start")
 
-    def __init__(self, op: str, dtype: Any, device: int) -> None:
-        of = float_dtype(dtype.name)
-        self._device, self._start = device, reducer(device).whole(FINISHED_OPS[op], of)
+@cache
+def _whole(op: str, dtype: Any, device: int) -> Call:
+    """An op of all elements."""
+    start = reducer(device).whole(FINISHED_OPS[op], float_dtype(dtype.name))
 
-    def __call__(self, x: Any, out: Any, ddof: int) -> Any:
-        """The value of an array of that dtype and device."""
-        if runtime.getDevice() != self._device:
-            with cupy.cuda.Device(self._device):
-                return self(x, out, ddof)
+    def call(x: Any, out: Any, ddof: int) -> Any:
+        if getDevice() != device:
+            with cupy.cuda.Device(device):
+                return call(x, out, ddof)
         if ddof:
             check_ddof(ddof)
         if not x.flags.forc:
             x = cupy.ascontiguousarray(x)
-        values = cupy.ndarray((), x.dtype) if out is None else _checked(out, (), x)
+        values = cupy.ndarray((), dtype) if out is None else _checked(out, (), x)
         stream = get_current_stream().ptr
-        if runtime.streamIsCapturing(stream):
+        if streamIsCapturing(stream):
             with _kept_memory():
-                self._start(x.data.ptr, x.size, values.data.ptr, stream, ddof, True)
+                start(x.data.ptr, x.size, values.data.ptr, stream, ddof, True)
         else:
-            self._start(x.data.ptr, x.size, values.data.ptr, stream, ddof)
+            start(x.data.ptr, x.size, values.data.ptr, stream, ddof)
         return values
 
+    return call
 
-class _Along:
-    """An op along axes of an array of one shape."""
 
-    __slots__ = ("_device", "_op", "_plan", "_start")
+@lru_cache(maxsize=256)
+def _along(  # noqa: PLR0917
+    op: str, dtype: Any, device: int, shape: tuple[int, ...], strides: tuple[int, ...], axis: Axes, keepdims: bool
+) -> Call:
+    """An op along axes."""
+    of = float_dtype(dtype.name)
+    plan = Plan(shape, [stride // dtype.itemsize for stride in strides], axis, keepdims)
+    start = AlongReduction(reducer(device), op, of, plan.arranged) if not plan.empty else None
 
-    def __init__(  # noqa: PLR0917
-        self, op: str, dtype: Any, device: int, shape: tuple[int, ...], strides: tuple[int, ...], axis: Axes,
-        keepdims: bool,
-    ) -> None:  # fmt: skip
-        of = float_dtype(dtype.name)
-        self._op, self._device = op, device
-        self._plan = Plan(shape, [stride // dtype.itemsize for stride in strides], axis, keepdims)
-        self._start: Any = None
-        if not self._plan.empty:
-            self._start = AlongReduction(reducer(device), op, of, self._plan.arranged)
-
-    def __call__(self, x: Any, out: Any, ddof: int) -> Any:
-        """The values of an array of that shape, dtype and device."""
-        if runtime.getDevice() != self._device:
-            with cupy.cuda.Device(self._device):
-                return self(x, out, ddof)
-        plan = self._plan
+    def call(x: Any, out: Any, ddof: int) -> Any:
+        if getDevice() != device:
+            with cupy.cuda.Device(device):
+                return call(x, out, ddof)
         if ddof:
             check_ddof(ddof)
         if out is not None:
             _checked(out, plan.shape, x)
-        if plan.empty:
-            values = cupy.full(plan.shape, 0 if self._op in ZERO_OF_NONE else cupy.nan, x.dtype)
+        if start is None:
+            values = cupy.full(plan.shape, 0 if op in ZERO_OF_NONE else cupy.nan, dtype)
             return values if out is None else _copied(values, out)
         if plan.copied is not None:
             x = cupy.ascontiguousarray(x.transpose(plan.copied))
         direct = out is not None and plan.in_order and out.flags.c_contiguous
-        values = out if direct else cupy.ndarray(plan.lengths, x.dtype)
+        values = out if direct else cupy.ndarray(plan.lengths, dtype)
         stream = get_current_stream().ptr
-        if runtime.streamIsCapturing(stream):
+        if streamIsCapturing(stream):
             with _kept_memory():
-                self._start(x.data.ptr, values.data.ptr, stream, ddof, True)
+                start(x.data.ptr, values.data.ptr, stream, ddof, True)
         else:
-            self._start(x.data.ptr, values.data.ptr, stream, ddof)
+            start(x.data.ptr, values.data.ptr, stream, ddof)
         if not plan.in_order:
             values = values.transpose(plan.order).reshape(plan.shape)
         return values if out is None or direct else _copied(values, out)
 
+    return call
 
-class _Dot:
-    """The dot product of arrays of a dtype, prepared for the device of that number."""
 
-    __slots__ = ("_device", "_start")
+@cache
+def _dot(dtype: Any, device: int) -> Callable[[Any, Any, Any], Any]:
+    """The dot product of two arrays, in `out` unless that is None."""
+    start = reducer(device).dot(float_dtype(dtype.name))
 
-    def __init__(self, dtype: Any, device: int) -> None:
-        of = float_dtype(dtype.name)
-        self._device, self._start = device, reducer(device).dot(of)
-
-    def __call__(self, x: Any, y: Any, out: Any) -> Any:
-        """The value of two arrays, the first of that dtype and device."""
-        if y.dtype != x.dtype or y.shape != x.shape:
-            check_pair(x.shape, x.dtype.name, y.shape, y.dtype.name)
-        if runtime.getDevice() != self._device:
-            with cupy.cuda.Device(self._device):
-                return self(x, y, out)
+    def call(x: Any, y: Any, out: Any) -> Any:
+        if y.dtype != dtype or y.shape != x.shape:
+            check_pair(x.shape, dtype.name, y.shape, y.dtype.name)
+        if getDevice() != device:
+            with cupy.cuda.Device(device):
+                return call(x, y, out)
         if not x.flags.c_contiguous:
             x = cupy.ascontiguousarray(x)
         if not y.flags.c_contiguous:
@@ -135,19 +127,16 @@ class _Dot:
         if (left - right) % 16:
             x, y = x.copy(), y.copy()
             left, right = x.data.ptr, y.data.ptr
-        values = cupy.ndarray((), x.dtype) if out is None else _checked(out, (), x)
+        values = cupy.ndarray((), dtype) if out is None else _checked(out, (), x)
         stream = get_current_stream().ptr
-        if runtime.streamIsCapturing(stream):
+        if streamIsCapturing(stream):
             with _kept_memory():
-                self._start(left, right, x.size, values.data.ptr, stream, True)
+                start(left, right, x.size, values.data.ptr, stream, True)
         else:
-            self._start(left, right, x.size, values.data.ptr, stream)
+            start(left, right, x.size, values.data.ptr, stream)
         return values
 
-
-_whole = cache(_Whole)
-_dot = cache(_Dot)
-_along = lru_cache(maxsize=256)(_Along)
+    return call
 
 
 def _checked(out: Any, shape: tuple[int, ...], x: Any) -> Any:

@@ -1,7 +1,7 @@
 """Tensors of PyTorch on a GPU: launches on PyTorch's current stream, with memory of PyTorch.
 
 What follows from an op, a dtype and a shape is settled once and kept. A call asks PyTorch for addresses, memory and the
-stream, by functions of `torch._C` that make no objects, and hands them to the driver.
+stream, by functions that make no objects, and hands them to the driver.
 """
 
 from collections.abc import Callable
@@ -32,130 +32,125 @@ def dotted(x: Any, y: Any, out: Any) -> Any:
     return _dot(x.dtype, x.device)(x, y, out)
 
 
-class _Prepared:
-    """What PyTorch is asked for in each call on one device, whose number is `index`."""
-
-    __slots__ = ("_device", "_index", "_is_capturing", "_stream_of")
-
-    def __init__(self, device: Any) -> None:
-        self._index: int = device.index
-        self._device: Callable[[], int] = torch._C._cuda_getDevice
-        self._is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing
-        self._stream_of: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
+Call = Callable[[Any, Any, int], Any]
+"""The values of a tensor of the shape, dtype and device that the call was prepared for, in `out` unless that is None,
+with a ddof."""
 
 
-class _Whole(_Prepared):
-    """An op of all elements of a tensor."""
+@cache
+def _whole(op: str, dtype: Any, device: Any) -> Call:
+    """An op of all elements."""
+    of, index = float_dtype(_name(dtype, device)), device.index
+    start = _reducer(index).whole(FINISHED_OPS[op], of)
+    current_device, is_capturing, stream_of, empty = _functions()
 
-    __slots__ = ("_start",)
-
-    def __init__(self, op: str, dtype: Any, device: Any) -> None:
-        of = float_dtype(_name(dtype, device))
-        super().__init__(device)
-        self._start = _reducer(device.index).whole(FINISHED_OPS[op], of)
-
-    def __call__(self, x: Any, out: Any, ddof: int) -> Any:
-        """The value of a tensor of that dtype and device."""
-        if self._device() != self._index:
-            with torch.cuda.device(self._index):
-                return self(x, out, ddof)
+    def call(x: Any, out: Any, ddof: int) -> Any:
+        if current_device() != index:
+            with torch.cuda.device(index):
+                return call(x, out, ddof)
         if ddof:
             check_ddof(ddof)
         if x.is_neg() or not x.is_contiguous():
             x = _dense(x)
-        values = x.new_empty(()) if out is None else _checked(out, (), x)
-        stream = self._stream_of(self._index)
-        if self._is_capturing():
+        values = empty((), (), dtype) if out is None else _checked(out, (), x)
+        stream = stream_of(index)
+        if is_capturing(stream):
             with _memory_of_graph():
-                self._start(x.data_ptr(), x.numel(), values.data_ptr(), stream, ddof, True)
+                start(x.data_ptr(), x.numel(), values.data_ptr(), stream, ddof, True)
         else:
-            self._start(x.data_ptr(), x.numel(), values.data_ptr(), stream, ddof)
+            start(x.data_ptr(), x.numel(), values.data_ptr(), stream, ddof)
         return values
 
+    return call
 
-class _Along(_Prepared):
-    """An op along axes of a tensor of one shape."""
 
-    __slots__ = ("_name", "_op", "_plan", "_start")
+@lru_cache(maxsize=256)
+def _along(  # noqa: PLR0917
+    op: str, dtype: Any, device: Any, shape: tuple[int, ...], strides: tuple[int, ...], axis: Axes, keepdim: bool
+) -> Call:
+    """An op along axes."""
+    of, index = float_dtype(_name(dtype, device)), device.index
+    plan = Plan(shape, strides, axis, keepdim)
+    start = AlongReduction(_reducer(index), op, of, plan.arranged) if not plan.empty else None
+    lengths, steps, copied, in_order = plan.lengths, plan.steps, plan.copied, plan.in_order
+    current_device, is_capturing, stream_of, empty = _functions()
 
-    def __init__(  # noqa: PLR0917
-        self, op: str, dtype: Any, device: Any, shape: tuple[int, ...], strides: tuple[int, ...], axis: Axes,
-        keepdim: bool,
-    ) -> None:  # fmt: skip
-        of = float_dtype(_name(dtype, device))
-        super().__init__(device)
-        self._op, self._plan = op, Plan(shape, strides, axis, keepdim)
-        self._start: Any = None
-        if not self._plan.empty:
-            self._start = AlongReduction(_reducer(device.index), op, of, self._plan.arranged)
-
-    def __call__(self, x: Any, out: Any, ddof: int) -> Any:
-        """The values of a tensor of that shape, dtype and device."""
-        if self._device() != self._index:
-            with torch.cuda.device(self._index):
-                return self(x, out, ddof)
-        plan = self._plan
+    def call(x: Any, out: Any, ddof: int) -> Any:
+        if current_device() != index:
+            with torch.cuda.device(index):
+                return call(x, out, ddof)
         if ddof:
             check_ddof(ddof)
         if out is not None:
             _checked(out, plan.shape, x)
-        if plan.empty:
-            values = x.new_full(plan.shape, 0.0 if self._op in ZERO_OF_NONE else float("nan"))
+        if start is None:
+            values = x.new_full(plan.shape, 0.0 if op in ZERO_OF_NONE else float("nan"))
             return values if out is None else out.copy_(values)
         if x.is_neg():
             x = x.resolve_neg()
-        if plan.copied is not None:
-            x = x.permute(plan.copied).contiguous()
-        direct = out is not None and plan.in_order and out.is_contiguous()
-        values = out if direct else x.new_empty(plan.lengths)
-        stream = self._stream_of(self._index)
-        if self._is_capturing():
+        if copied is not None:
+            x = x.permute(copied).contiguous()
+        direct = out is not None and in_order and out.is_contiguous()
+        values = out if direct else empty(lengths, steps, dtype)
+        stream = stream_of(index)
+        if is_capturing(stream):
             with _memory_of_graph():
-                self._start(x.data_ptr(), values.data_ptr(), stream, ddof, True)
+                start(x.data_ptr(), values.data_ptr(), stream, ddof, True)
         else:
-            self._start(x.data_ptr(), values.data_ptr(), stream, ddof)
-        if not plan.in_order:
+            start(x.data_ptr(), values.data_ptr(), stream, ddof)
+        if not in_order:
             values = values.permute(plan.order).reshape(plan.shape)
         return values if out is None or direct else out.copy_(values)
 
+    return call
 
-class _Dot(_Prepared):
-    """The dot product of tensors of a dtype."""
 
-    __slots__ = ("_start",)
+@cache
+def _dot(dtype: Any, device: Any) -> Callable[[Any, Any, Any], Any]:
+    """The dot product of two tensors, in `out` unless that is None."""
+    of, index = float_dtype(_name(dtype, device)), device.index
+    start = _reducer(index).dot(of)
+    current_device, is_capturing, stream_of, empty = _functions()
 
-    def __init__(self, dtype: Any, device: Any) -> None:
-        of = float_dtype(_name(dtype, device))
-        super().__init__(device)
-        self._start = _reducer(device.index).dot(of)
-
-    def __call__(self, x: Any, y: Any, out: Any) -> Any:
-        """The value of two tensors, the first of that dtype and device."""
-        if y.dtype is not x.dtype or y.shape != x.shape:
-            check_pair(tuple(x.shape), _name(x.dtype, x.device), tuple(y.shape), _name(y.dtype, y.device))
-        if y.get_device() != self._index:
-            raise ValueError(f"dot needs two tensors on one device, not on {x.device} and {y.device}")
-        if self._device() != self._index:
-            with torch.cuda.device(self._index):
-                return self(x, y, out)
+    def call(x: Any, y: Any, out: Any) -> Any:
+        if y.dtype is not dtype or y.shape != x.shape:
+            check_pair(tuple(x.shape), _name(dtype, device), tuple(y.shape), _name(y.dtype, y.device))
+        if y.get_device() != index:
+            raise ValueError(f"dot needs two tensors on one device, not on {device} and {y.device}")
+        if current_device() != index:
+            with torch.cuda.device(index):
+                return call(x, y, out)
         x, y = _in_order(x), _in_order(y)
         left, right = x.data_ptr(), y.data_ptr()
         if (left - right) % 16:
             x, y = x.clone(), y.clone()
             left, right = x.data_ptr(), y.data_ptr()
-        values = x.new_empty(()) if out is None else _checked(out, (), x)
-        stream = self._stream_of(self._index)
-        if self._is_capturing():
+        values = empty((), (), dtype) if out is None else _checked(out, (), x)
+        stream = stream_of(index)
+        if is_capturing(stream):
             with _memory_of_graph():
-                self._start(left, right, x.numel(), values.data_ptr(), stream, True)
+                start(left, right, x.numel(), values.data_ptr(), stream, True)
         else:
-            self._start(left, right, x.numel(), values.data_ptr(), stream)
+            start(left, right, x.numel(), values.data_ptr(), stream)
         return values
 
+    return call
 
-_whole = cache(_Whole)
-_dot = cache(_Dot)
-_along = lru_cache(maxsize=256)(_Along)
+
+def _functions() -> tuple[Callable[[], int], Callable[[int], bool], Callable[[int], int], Callable[..., Any]]:
+    """What each call asks for, by the quickest functions: the current device, whether a stream is captured into a
+    graph, PyTorch's stream of a device, and memory for an array of lengths, steps and a dtype."""
+    from cupy.cuda import runtime
+
+    try:  # as the code that PyTorch's compiler makes gets its memory, past the dispatcher
+        from torch._C._dynamo.guards import _empty_strided_cuda as empty
+    except ImportError:
+        empty = _empty
+    return runtime.getDevice, runtime.streamIsCapturing, torch._C._cuda_getCurrentRawStream, empty
+
+
+def _empty(lengths: tuple[int, ...], steps: tuple[int, ...], dtype: Any) -> Any:
+    return torch.empty_strided(lengths, steps, dtype=dtype, device="cuda")
 
 
 @cache

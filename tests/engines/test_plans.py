@@ -26,6 +26,8 @@ def test_values_in_the_order_of_a_plan_become_those_of_numpy(shape: list[int], k
     flat, members = array.ravel("K"), plan.arranged.members()
     sums = [flat[value * members.outer :: members.stride][: members.count].sum() for value in range(members.values)]
     values = np.array(sums).reshape(plan.lengths)
+    if values.size:
+        assert plan.steps == tuple(stride // values.itemsize for stride in values.strides)
     if not plan.in_order:
         values = values.transpose(plan.order).reshape(plan.shape)
     assert values.shape == wanted.shape

@@ -65,24 +65,45 @@ __device__ inline Number number_of(const int64* limbs, Ends ends, int unit, uint
     return number;
 }
 
+// A divisor by which digit after digit is divided.
+struct Divisor {
+    uint64 value;
+    double inverse;
+
+    __device__ explicit Divisor(uint64 value) : value(value), inverse(1 / double(value)) {}
+
+    // ⌊(remainder · 2^32 + digit) / value⌋ of a remainder below the value, and what remains. A division of integers takes
+    // hundreds of cycles. One of doubles, of which a quotient below 2^32 has three roundings, is less than 1 off.
+    __device__ uint32 quotient(uint64& remainder, uint32 digit) const {
+        if (value >> 32) {
+            const uint128 part = uint128(remainder) << 32 | digit;
+            remainder = uint64(part % value);
+            return uint32(part / value);
+        }
+        const uint64 part = remainder << 32 | digit;
+        uint64 quotient = uint64(double(part) * inverse);
+        int64 left = int64(part - quotient * value);
+        if (left < 0) {
+            --quotient;
+            left += int64(value);
+        } else if (left >= int64(value)) {
+            ++quotient;
+            left -= int64(value);
+        }
+        remainder = uint64(left);
+        return uint32(quotient);
+    }
+};
+
 // ⌊number / divisor⌋ with `wanted` digits behind its first one, at places from `least` on. There are BELOW digits more beneath
 // the number's own.
 __device__ inline void divide(Number& number, uint64 divisor, int least, int wanted) {
     if (divisor == 1 || number.is_zero()) return;
+    const Divisor by(divisor);
     uint64 remainder = 0;
     int top = least - 1, at = number.high;
     for (; at >= least; --at) {
-        const uint32 digit = at >= number.low ? number.digits[at] : 0;
-        uint32 quotient;
-        if (divisor >> 32) {
-            const uint128 part = uint128(remainder) << 32 | digit;
-            quotient = uint32(part / divisor);
-            remainder = uint64(part % divisor);
-        } else {
-            const uint64 part = remainder << 32 | digit;
-            quotient = uint32(part / divisor);
-            remainder = part % divisor;
-        }
+        const uint32 quotient = by.quotient(remainder, at >= number.low ? number.digits[at] : 0);
         number.digits[at] = quotient;
         if (quotient && top < least) top = at;
         if (top >= least && at <= top - wanted) break;

@@ -40,23 +40,22 @@ class PackedFunction:
     """A loaded kernel, the shape of its blocks, and how many arguments it has.
 
     `pointer` is the driver's handle of it, `block` the threads and `shared` the bytes of shared memory of a block.
-    `begin` is called once in each thread, which needs a context of the driver.
+    `begin` is called once in each thread, which needs a context of the driver. A caller that cannot spare the time of
+    another call does what `__call__` does.
     """
-
-    __slots__ = ("_block", "_launch", "_pack", "_pointer", "_room", "_shared")
 
     def __init__(  # noqa: PLR0917
         self, pointer: int, block: int, shared: int, arguments: int, launch: DriverCall, begin: Callable[[], object]
     ) -> None:
-        self._pointer, self._block, self._shared, self._launch = pointer, block, shared, launch
-        self._pack, self._room = Struct(f"={arguments}Q").pack_into, _Room(arguments, begin)
+        self.pointer, self.block, self.shared, self.launch = pointer, block, shared, launch
+        self.pack, self.room = Struct(f"={arguments}Q").pack_into, _Room(arguments, begin)
 
     def __call__(self, grid: int, stream: int, *words: int) -> None:
         """Put a launch of `grid` blocks on the stream at that address. Raises CuPy's CUDADriverError, and struct.error
         where there are more or fewer words than arguments."""
-        memory, table = self._room.parts
-        self._pack(memory, 0, *words)
-        self._launch(self._pointer, grid, 1, 1, self._block, 1, 1, self._shared, stream, table, 0)
+        memory, table = self.room.parts
+        self.pack(memory, 0, *words)
+        self.launch(self.pointer, grid, 1, 1, self.block, 1, 1, self.shared, stream, table, 0)
 
 
 class Base(Enum):
@@ -66,34 +65,31 @@ class Base(Enum):
     VALUES = 1
 
 
-class RepeatedLaunch:
-    """A launch of one thread that is made again and again: of its words only the addresses change, those within an
-    array and those within its values.
+RepeatedLaunch = Callable[[int, int, int], None]
+"""Puts a launch for the array at an address, with values at another, on the stream at a third. It is of one thread.
+Raises CuPy's CUDADriverError."""
 
-    `args` are words, each with what it is relative to, None for a word that stays.
-    """
 
-    __slots__ = ("_block", "_grid", "_launch", "_of_array", "_of_values", "_pointer", "_shared", "_words")
+def repeated_launch(  # noqa: PLR0917
+    pointer: int, grid: int, block: int, shared: int, args: Sequence[tuple[Base | None, int]], launch: DriverCall
+) -> RepeatedLaunch:
+    """A launch of which only the addresses change, those within an array and those within its values. `args` are words,
+    each with what it is relative to, None for a word that stays."""
+    words = _Words(len(args))
+    memory, table = words.memory, words.table
+    memory[: len(args)] = [word for _, word in args]
+    of_array, of_values = (
+        tuple((place, word) for place, (base, word) in enumerate(args) if base is wanted) for wanted in Base
+    )
 
-    def __init__(  # noqa: PLR0917
-        self, pointer: int, grid: int, block: int, shared: int, args: Sequence[tuple[Base | None, int]],
-        launch: DriverCall,
-    ) -> None:  # fmt: skip
-        self._pointer, self._grid, self._block, self._shared, self._launch = pointer, grid, block, shared, launch
-        self._words = _Words(len(args))
-        self._words.memory[: len(args)] = [word for _, word in args]
-        self._of_array, self._of_values = (
-            tuple((place, word) for place, (base, word) in enumerate(args) if base is wanted) for wanted in Base
-        )
+    def start(array: int, values: int, stream: int, _kept: _Words = words) -> None:
+        for place, offset in of_array:
+            memory[place] = array + offset
+        for place, offset in of_values:
+            memory[place] = values + offset
+        launch(pointer, grid, 1, 1, block, 1, 1, shared, stream, table, 0)
 
-    def __call__(self, array: int, values: int, stream: int) -> None:
-        """Put the launch on the stream at that address. Raises CuPy's CUDADriverError."""
-        words = self._words
-        for place, offset in self._of_array:
-            words.memory[place] = array + offset
-        for place, offset in self._of_values:
-            words.memory[place] = values + offset
-        self._launch(self._pointer, self._grid, 1, 1, self._block, 1, 1, self._shared, stream, words.table, 0)
+    return start
 
 
 def function_of(kernel: Kernel, block: int, shared: int, arguments: int) -> PackedFunction:
@@ -112,7 +108,7 @@ def repeated(
 
     kernel.allow(shared)
     words = [(base, word_of(arg)) for base, arg in args]
-    return RepeatedLaunch(kernel.function.kernel.ptr, grid, block, shared, words, driver.launchKernel)
+    return repeated_launch(kernel.function.kernel.ptr, grid, block, shared, words, driver.launchKernel)
 
 
 def word_of(argument: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpfold.kernels.cuda.resident.packed import Base, PackedFunction, RepeatedLaunch, word_of
+from warpfold.kernels.cuda.resident.packed import Base, PackedFunction, repeated_launch, word_of
 
 STREAM = 0x55
 
@@ -83,7 +83,7 @@ def test_a_thread_does_not_change_what_the_driver_reads_for_another() -> None:
 def test_a_repeated_launch_follows_the_array_and_its_values_and_keeps_its_other_arguments() -> None:
     driver = Driver(8, 4, 8, 8, 8)
     args = [(Base.ARRAY, 16), (None, 7), (Base.VALUES, 0), (None, 2**64 - 1), (Base.VALUES, 8)]
-    launch = RepeatedLaunch(0x77, 5, 128, 4096, args, driver.launch)
+    launch = repeated_launch(0x77, 5, 128, 4096, args, driver.launch)
     launch(0x1000, 0x9000, STREAM)
     launch(0x2000, 0x8000, 0x66)
     shape = (5, 1, 1, 128, 1, 1)
