@@ -154,3 +154,18 @@ def test_variances_of_very_many_values_are_divided_by_numbers_of_64_bits(library
             limbs = limbs_from(SumKind.MOMENTS, (values, squares), random)
             value = finished(library, row, FINISHED_OPS[name], limbs, count, 1)
             assert value.hex() == expected(name, (values, squares), row, 1).hex()
+
+
+@pytest.mark.parametrize("count", [2, 3, (1 << 31) - 1, (1 << 32) - 1, 1 << 32, (1 << 32) + 1])
+def test_means_beside_a_multiple_of_the_count_are_rounded_once(library: ctypes.CDLL, count: int) -> None:
+    random = np.random.default_rng(9)
+    row, op = DTYPES["float64"], FINISHED_OPS["mean"]
+    for digits in (1, 2, 3, 7):
+        for _ in range(40):
+            quotient = int.from_bytes(random.bytes(4 * digits), "little") | 1 << 32 * digits - 1
+            for units in (quotient * count - 1, quotient * count, quotient * count + 1, (1 << 32 * digits) * count - 1):
+                state = ExactState.from_limbs(
+                    Terms.VALUES, (units << 700,), ORIGIN[Terms.VALUES], count, Flags.NOT_NEGATIVE_ZERO
+                )
+                value = finished(library, row, op, limbs_from(op.kind, (state,), random), count, 0)
+                assert value.hex() == expected("mean", (state,), row, 0).hex(), (hex(units), count)
