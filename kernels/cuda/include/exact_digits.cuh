@@ -94,15 +94,13 @@ struct Digits {
         __syncthreads();
         const int lane = threadIdx.x % 32;
         for (int k = threadIdx.x / 32; k < SIZE; k += THREADS / 32) {
-            int64 low = 0, high = 0, any = 0;
+            int64 low = 0, high = 0;
 #pragma unroll
             for (int thread = lane; thread < THREADS; thread += 32) {
                 const int64 digit = memory[k * THREADS + thread];
                 low += uint32(digit);
                 high += digit >> 32;
-                any |= digit;
             }
-            if (__all_sync(~0u, any == 0)) continue;  // as most are
 #pragma unroll
             for (int distance = 16; distance > 0; distance /= 2) {
                 low += __shfl_down_sync(~0u, low, distance);

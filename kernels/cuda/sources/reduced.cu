@@ -3,10 +3,9 @@
 //
 // The blocks add to a total in memory as in exact.cu. The last to do so rounds it (exact_finish.cuh) and leaves the total as it
 // was found: all 0. So launches of one stream may share a total without clearing it.
-#include "exact_dot.cuh"
 #include "exact_finish.cuh"
 #include "exact_members.cuh"
-#include "exact_sums.cuh"
+#include "exact_sparse.cuh"
 
 constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
 
@@ -61,7 +60,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) reduced(const T* data, uint64
     extern __shared__ __align__(16) char memory[];
     Sum<T, TERMS, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(Vectors<T>(data, count), sum);
-    sum.finish();
+    finish_sparse(sum);
     AccountOf<TERMS>{words}.close(gridDim.x, out, finish, count, ddof, memory);
 }
 
@@ -72,7 +71,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) reduced_dot(const T* x, const
     extern __shared__ __align__(16) char memory[];
     DotSum<T, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(VectorPairs<T>(x, y, count), sum);
-    sum.finish();
+    finish_sparse(sum);
     Of{words}.close(gridDim.x, out, SUM, count, 0, memory);
 }
 
