@@ -65,33 +65,42 @@ __device__ inline Number number_of(const int64* limbs, Ends ends, int unit, uint
     return number;
 }
 
-// A divisor by which digit after digit is divided.
+// A divisor by which digit after digit is divided. A division of integers takes hundreds of cycles; one below 2^32 is done by
+// its reciprocal (N. Möller and T. Granlund, Improved division by invariant integers, IEEE Trans. Computers 60, 2011,
+// algorithm 4). For that the divisor and what remains are moved to the left by `shift`, until the divisor has 32 bits.
 struct Divisor {
     uint64 value;
-    double inverse;
+    uint32 moved = 0, reciprocal = 0;
+    int shift = 0;
 
-    __device__ explicit Divisor(uint64 value) : value(value), inverse(1 / double(value)) {}
+    __device__ explicit Divisor(uint64 value) : value(value) {
+        if (value >> 32) return;
+        shift = __clz(int(uint32(value)));
+        moved = uint32(value) << shift;
+        reciprocal = uint32(~uint64(0) / moved - (uint64(1) << 32));
+    }
 
-    // ⌊(remainder · 2^32 + digit) / value⌋ of a remainder below the value, and what remains. A division of integers takes
-    // hundreds of cycles. One of doubles, of which a quotient below 2^32 has three roundings, is less than 1 off.
-    __device__ uint32 quotient(uint64& remainder, uint32 digit) const {
+    // The next digit of a quotient. `remains` is 0 first, and then what remained; it is 0 again where nothing does.
+    __device__ uint32 quotient(uint64& remains, uint32 digit) const {
         if (value >> 32) {
-            const uint128 part = uint128(remainder) << 32 | digit;
-            remainder = uint64(part % value);
+            const uint128 part = uint128(remains) << 32 | digit;
+            remains = uint64(part % value);
             return uint32(part / value);
         }
-        const uint64 part = remainder << 32 | digit;
-        uint64 quotient = uint64(double(part) * inverse);
-        int64 left = int64(part - quotient * value);
-        if (left < 0) {
+        const uint64 wide = uint64(digit) << shift;
+        const uint32 high = uint32(remains) + uint32(wide >> 32), low = uint32(wide);
+        const uint64 about = uint64(reciprocal) * high + (uint64(high) << 32 | low);
+        uint32 quotient = uint32(about >> 32) + 1, left = low - quotient * moved;
+        if (left > uint32(about)) {
             --quotient;
-            left += int64(value);
-        } else if (left >= int64(value)) {
-            ++quotient;
-            left -= int64(value);
+            left += moved;
         }
-        remainder = uint64(left);
-        return uint32(quotient);
+        if (left >= moved) {
+            ++quotient;
+            left -= moved;
+        }
+        remains = left;
+        return quotient;
     }
 };
 
@@ -100,18 +109,18 @@ struct Divisor {
 __device__ inline void divide(Number& number, uint64 divisor, int least, int wanted) {
     if (divisor == 1 || number.is_zero()) return;
     const Divisor by(divisor);
-    uint64 remainder = 0;
+    uint64 remains = 0;
     int top = least - 1, at = number.high;
     for (; at >= least; --at) {
-        const uint32 quotient = by.quotient(remainder, at >= number.low ? number.digits[at] : 0);
+        const uint32 quotient = by.quotient(remains, at >= number.low ? number.digits[at] : 0);
         number.digits[at] = quotient;
         if (quotient && top < least) top = at;
         if (top >= least && at <= top - wanted) break;
-        if (remainder == 0 && at <= number.low) break;
+        if (remains == 0 && at <= number.low) break;
     }
     const int last = at < least ? least : at;
     for (int k = number.low; k < last; ++k) number.sticky = number.sticky || number.digits[k] != 0;
-    number.sticky = number.sticky || remainder != 0;
+    number.sticky = number.sticky || remains != 0;
     number.low = last;
     number.trim();
 }
