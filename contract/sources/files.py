@@ -15,6 +15,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -28,7 +29,7 @@ from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
 from warpfold.kernels.places.tree import matching as matching_objects
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
-from warpfold.kernels.source import ChainedSource, Link, Source, unchanged
+from warpfold.kernels.source import Source, unchanged
 
 MOST_LISTED = 10_000
 MOST_MATCHED = 100_000
