@@ -108,8 +108,8 @@ class Notifications:
         if channel == ACCESS:
             self._tell_all()  # a held request may no longer be allowed
         if channel == OUTCOME:
-            job_id, _, told = payload.partition(" ")
-            secret, _, outcome = told.partition(" ")
+            job_id, _, message = payload.partition(" ")
+            secret, _, outcome = message.partition(" ")
             for watch in self._watches.get(job_id, ()):
                 if watch.secret is not None and compare_digest(str(watch.secret).encode(), secret.encode()):
                     watch.outcome = outcome  # the news that the job has ended comes next

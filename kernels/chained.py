@@ -62,15 +62,15 @@ class ChainedSource(Chain):
         files. Raises InvalidInput where a link cannot be opened."""
         if len(self._links) > self.MOST_OPEN:
             return None
-        found: list[Extent] = []
+        extents: list[Extent] = []
         for number, link in enumerate(self._links):
             if link.count:
                 with self._named(number):
                     where = bytes_at(self._source(number))
                 if where is None or where.descriptor < 0:
                     return None
-                found.append(Extent(where, link.count))
-        return found
+                extents.append(Extent(where, link.count))
+        return extents
 
     @contextmanager
     def _named(self, number: int) -> Iterator[None]:
@@ -94,12 +94,12 @@ class ChainedSource(Chain):
         return source
 
     def is_unchanged(self) -> bool:
-        """Whether the files that are open are as they were; of others that is known."""
+        """Whether the files that are open are as they were; a file that was closed was compared when it was closed."""
         with self._lock:
             return all(map(unchanged, self._open.values()))
 
     def changed(self) -> str | None:
-        """The name of a link that is open and not as it was."""
+        """The name of a link that is open and whose file has changed; None if all are unchanged."""
         with self._lock:
             return next((self._links[at].name for at, source in self._open.items() if not unchanged(source)), None)
 

@@ -102,8 +102,8 @@ def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
     for where it is."""
     extreme = op_named("min" if op.extreme is Extreme.LEAST else "max")
     beyond = Beyond()
-    found = read_again(integers, beyond, lambda source: run(source, extreme.name))
-    sought = Beyond(beyond.whole(extreme, int(found.value), found.count))
+    reduced = read_again(integers, beyond, lambda source: run(source, extreme.name))
+    sought = Beyond(beyond.whole(extreme, int(reduced.value), reduced.count))
     return int(read_again(integers, sought, lambda source: run(source, "argmax")).value)
 
 

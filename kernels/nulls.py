@@ -142,8 +142,8 @@ def counted_beside(plan: GroupPlan) -> int:
 
 def null_where_counted(columns: Sequence[GroupColumn], plan: GroupPlan) -> tuple[GroupColumn, ...]:
     """The columns of the plan, which counts of nulls follow, with nulls where any were counted."""
-    given = len(plan.aggregations)
-    nulls = {column: columns[given + place].values for place, column in enumerate(_columns_read(plan))}
+    asked_for = len(plan.aggregations)
+    nulls = {column: columns[asked_for + place].values for place, column in enumerate(_columns_read(plan))}
     named = zip(plan.aggregations, columns, strict=False)
     return tuple(_null_where(column, nulls[asked.column] > 0) for asked, column in named)
 

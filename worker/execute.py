@@ -70,7 +70,7 @@ class Kernels:
 
     @property
     def rates(self) -> Mapping[str, object] | None:
-        return self._rates.told
+        return self._rates.reported
 
     def measuring(self) -> Iterator[None]:
         return self._rates.measuring(self._backend)

@@ -350,14 +350,14 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
     position = case((bindparam("needs", type_=String) != NONE, place_of("accepted.rank", "accepted.seq")))
     waits = accepted.c.slot.is_(None)
-    *specs_told, told = direct.tell(accepted.c.slot, accepted.c.id)
+    *pieces_sent, attempt_sent = direct.tell(accepted.c.slot, accepted.c.id)
     return select(
         accepted.c.seq,
         accepted.c.created_at,
         accepted.c.slot,
         position.label("queue_position"),
-        *specs_told,
-        case((waits, func.pg_notify(QUEUE, "")), else_=told),
+        *pieces_sent,
+        case((waits, func.pg_notify(QUEUE, "")), else_=attempt_sent),
     ).add_cte(taken, submitted)
 
 

@@ -40,7 +40,7 @@ COLUMNS = (
 """The columns of an outcome, all of which an answer shows."""
 
 
-def told(changed: CTE) -> ColumnElement[Any]:
+def notify_waiting(changed: CTE) -> ColumnElement[Any]:
     """Notify the request that waits for the end of the job in `changed`, which has its id, its secret and `COLUMNS`,
     when this transaction commits; nobody if no request waits, if there are several jobs, or if the message would be too
     long."""

@@ -109,7 +109,7 @@ _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 # owner, not the next job. Owners who get nothing now do not count. Of each owner's jobs the oldest are read: of all
 # owners of a rank together about as many as there are places.
 _NEXT: TextClause = text("""
-    with recursive in_turn(rank, last_id, lap, owner_id, found) as (
+    with recursive in_turn(rank, last_id, lap, owner_id, owners) as (
         select ranks.rank, coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
         from unnest(array[2, 1, 0]::smallint[]) as ranks(rank)
         left join turns on turns.backend = :backend and turns.rank = ranks.rank
@@ -117,7 +117,7 @@ _NEXT: TextClause = text("""
         select in_turn.rank, in_turn.last_id,
                case when following.owner_id is null then 1 else in_turn.lap end,
                coalesce(following.owner_id, 0),
-               in_turn.found + (
+               in_turn.owners + (
                    following.owner_id is not null and (following.owner_id = any(:named)) = :only_named
                )::int
         from in_turn cross join lateral (
@@ -130,7 +130,7 @@ _NEXT: TextClause = text("""
                 order by owner_id limit 1
             ) as head
         ) as following
-        where in_turn.found < :most and (following.owner_id is not null or in_turn.lap = 0)
+        where in_turn.owners < :most and (following.owner_id is not null or in_turn.lap = 0)
     ), in_reach as (
         select owner_id, rank, lap, ceil(cast(:places as numeric) / count(*) over (partition by rank))::int as share
         from in_turn
@@ -161,8 +161,8 @@ _NEXT: TextClause = text("""
 )
 
 _HAND_OVER: TextClause = text("""
-    with given as (
-        select * from unnest(:ids, :slots, :expected, :placements) as given(id, slot, expected_s, placement)
+    with chosen as (
+        select * from unnest(:ids, :slots, :expected, :placements) as parameters(id, slot, expected_s, placement)
     ), free as (
         select id from jobs
         where id = any(:ids) and status || '' = 'queued' and dispatched_at is null  -- as app.tables.jobs.still says
@@ -172,10 +172,10 @@ _HAND_OVER: TextClause = text("""
         select * from unnest(:backends, :ranks, :owners)
         on conflict (backend, rank) do update set owner_id = excluded.owner_id
     )
-    update jobs set slot = given.slot, dispatched_at = now(), expected_s = given.expected_s,
-                    placement = cast(given.placement as json)
-    from given join free using (id)
-    where jobs.id = given.id
+    update jobs set slot = chosen.slot, dispatched_at = now(), expected_s = chosen.expected_s,
+                    placement = cast(chosen.placement as json)
+    from chosen join free using (id)
+    where jobs.id = chosen.id
     returning jobs.id, jobs.attempt, jobs.slot, jobs.request_id, jobs.traceparent, jobs.created_at, jobs.dispatched_at
 """).bindparams(
     bindparam("ids", type_=ARRAY(Uuid)),

@@ -113,8 +113,8 @@ class FilesSource(AnyOptions, SourceSpec):
                     "source.paths" if self.glob is None else "source.glob",
                 )
             if file.meaning != first.meaning:
-                here, there = file.holds, first.holds
-                different = f"{here} and {there}" if here != there else f"{here} of different scales"
+                held, held_by_first = file.holds, first.holds
+                different = f"{held} and {held_by_first}" if held != held_by_first else f"{held} of different scales"
                 raise InvalidInput(
                     f"{file.name!r} and {first.name!r} hold {different}: files that are reduced as one array need one "
                     "type",
@@ -133,13 +133,13 @@ class FilesSource(AnyOptions, SourceSpec):
         reader = _Reader(self, folders, Session(folders.places))
         names = self.names(folders, reader.session)
         first = reader.table(names[0])
-        tally, told = first.tally, {names[0]}  # rows may be read more than once
+        tally, counted = first.tally, {names[0]}  # rows may be read more than once
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
             for name in names:
                 frame = reader.table(name)
-                tally.objects += frame.tally.objects if name not in told else []
-                told.add(name)
+                tally.objects += frame.tally.objects if name not in counted else []
+                counted.add(name)
                 for column in columns:
                     kind = frame.schema.field(column).type if column in frame.schema.names else None
                     if kind != first.schema.field(column).type:
@@ -244,7 +244,7 @@ class _File:
 
 def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = False) -> SequentialSource:
     """The elements of all files; with `truths` whether each is a null."""
-    tally, told = Tally(), set[int]()  # elements may be read more than once
+    tally, counted = Tally(), set[int]()  # elements may be read more than once
 
     def pieces() -> Iterator[NDArray[Any]]:
         for number, file in enumerate(files):
@@ -253,8 +253,8 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
                 source.tally.beyond = tally.beyond
-                tally.objects += source.tally.objects if number not in told else []
-                told.add(number)
+                tally.objects += source.tally.objects if number not in counted else []
+                counted.add(number)
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls

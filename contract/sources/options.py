@@ -319,11 +319,11 @@ def _of_place(
     source.tally.objects.append(opened)
 
     @contextmanager
-    def told() -> Iterator[None]:
+    def faults_of_reading() -> Iterator[None]:
         with faults_of(called, field), own_faults(opened):
             yield
 
-    return cast(T, source.within(told))
+    return cast(T, source.within(faults_of_reading))
 
 
 def _stamp(file: BinaryIO | None) -> tuple[int, int] | None:

@@ -186,6 +186,6 @@ def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, .
     size = file.seek(0, 2)
     if offset + head.data_bytes > size:
         raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {size:,} are there")
-    there = Head(head.shape, False, head.dtype, offset)
+    stored = Head(head.shape, False, head.dtype, offset)
     parts = part_dtype(head.dtype)
-    return array_at(file, there, selected) if parts is None else complex_at(file, there, parts, selected)
+    return array_at(file, stored, selected) if parts is None else complex_at(file, stored, parts, selected)

@@ -144,19 +144,19 @@ def combine(sources: Any, targets: Any, count: Any, offset: Any, shape: Any) -> 
         source, target = words_at(froms[i] + offset), words_at(tos[i] + offset)
         target[COUNT] += source[COUNT]
         target[META] |= source[META] & FLAGS
-        here, there = source[META] >> 8, target[META] >> 8
-        if here != 0:
+        window_at, target_window_at = source[META] >> 8, target[META] >> 8
+        if window_at != 0:
             for k in range(shape[0]):
                 window[k] = source[FIRST + k]
             resolve(window)
-            if there == 0:
-                target[META] |= here << 8
-            if there in (0, here):
+            if target_window_at == 0:
+                target[META] |= window_at << 8
+            if target_window_at in (0, window_at):
                 for k in range(shape[0]):
                     target[FIRST + k] += window[k]
             elif long_of(target, shape) != 0:
                 for k in range(shape[0]):
-                    _into_long(words_at(target[LONG_AT]), window[k], 32 * (here - 1 + k))
+                    _into_long(words_at(target[LONG_AT]), window[k], 32 * (window_at - 1 + k))
         if source[LONG_AT] != 0 and long_of(target, shape) != 0:
             long, theirs = words_at(target[LONG_AT]), words_at(source[LONG_AT])
             for k in range(shape[1]):

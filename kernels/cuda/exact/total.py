@@ -53,8 +53,8 @@ def flags_of_heads(heads: NDArray[np.int64], *, signed: bool, omit_nan: bool = F
         flags |= (heads[:, _FLAGS + place] != 0).astype(np.int64) << place
     if not omit_nan:
         flags |= (heads[:, _NANS] != 0) * int(Flags.NAN)
-    told: NDArray[np.int64] = flags | int(Flags.NOT_NEGATIVE_ZERO) * ((flags != 0) | (not signed))
-    return told
+    complete: NDArray[np.int64] = flags | int(Flags.NOT_NEGATIVE_ZERO) * ((flags != 0) | (not signed))
+    return complete
 
 
 def nans_of_heads(heads: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -207,8 +207,8 @@ class KeyedSums:
         if self._state is None:
             return GroupedRows(cupy.zeros(0, np.int64), cupy.zeros(0, np.int64), None)
         state = self._state
-        there = state.counts if not self._rows.omit_nan else state.counts + state.absent
-        present = cupy.flatnonzero(there)
+        row_counts = state.counts if not self._rows.omit_nan else state.counts + state.absent
+        present = cupy.flatnonzero(row_counts)
         self._present = None if int(present.size) == state.range else present
         keys = present.astype(np.uint64) + np.uint64(self._rows.reach.least % (1 << 64))
         keys = keys if self._rows.key.kind is Kind.UINT and self._rows.key.itemsize == 8 else keys.view(np.int64)
@@ -239,8 +239,8 @@ class KeyedSums:
             return low, high
         result = self._rows.dtype if self._rows.dtype.is_float else DTYPES["float64"]
         values = cupy.empty(state.range, dtype=result.numpy)
-        found = self._other_than_zero()
-        other = np.uint64(0) if found is None else found
+        other = self._other_than_zero()
+        other = np.uint64(0) if other is None else other
         name = values_kernel(self._rows.dtype, result, self._rows.levels)
         self._run(name, blocks, 256, (np.int32(self._rows.unit), np.uint32(mean), other, values, *state.args))
         if self._notes[LISTED]:
@@ -354,13 +354,13 @@ class KeyedSums:
         )  # fmt: skip
         blocks = 8 * self._gpu.multiprocessors
         self._run(least_kernel(key, rows.dtype), blocks, 256, of)
-        found: Any = None
+        firsts: Any = None
         if first:
-            found = cupy.full(reach.range, (1 << 64) - 1, dtype=np.uint64)
-            self._run(rows_kernel(key, rows.dtype), blocks, 256, (*of, found))
+            firsts = cupy.full(reach.range, (1 << 64) - 1, dtype=np.uint64)
+            self._run(rows_kernel(key, rows.dtype), blocks, 256, (*of, firsts))
         if known is not None:
-            return orders, found
-        return self._compact(orders), None if found is None else self._compact(found)
+            return orders, firsts
+        return self._compact(orders), None if firsts is None else self._compact(firsts)
 
     def _group_keys(self) -> Any:
         """The keys of sorted rows' groups; None where groups have codes from the least key on."""
