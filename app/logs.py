@@ -95,10 +95,10 @@ class _Careful:
 _UNREADABLE = "a line of the log cannot be worded"
 
 
-def _plain(process: dict[str, str], event: str, **facts: object) -> str:
+def _plain(process: dict[str, str], event: str, **fields: object) -> str:
     """A line about the log itself. Making it cannot fail."""
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return json.dumps({"timestamp": now, "level": "warning", **process, "event": event, **facts})
+    return json.dumps({"timestamp": now, "level": "warning", **process, "event": event, **fields})
 
 
 def _with_fields(process: dict[str, str]) -> Processor:

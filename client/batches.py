@@ -80,7 +80,7 @@ class Batch(Answer):
 
     def _repr_html_(self) -> str:
         done = self.progress
-        return html.facts(
+        return html.properties(
             f"batch of {self.count:,} jobs",
             [
                 ("id", self.id),

@@ -73,7 +73,7 @@ class ReduceResult(Answer):
 
     def _repr_html_(self) -> str:
         rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"
-        return html.facts(
+        return html.properties(
             f"{self.op} of {self.count:,} elements",
             [
                 ("value", repr(self.value)),
@@ -126,7 +126,7 @@ class ReduceArrayResult(Answer):
         return f"<ReduceArrayResult {self.op} of {self.count:,} elements as {self.dtype}, shape {self.shape}>"
 
     def _repr_html_(self) -> str:
-        return html.facts(
+        return html.properties(
             f"{self.op} of {self.count:,} elements",
             [
                 ("shape", " × ".join(map(str, self.shape)) or "one value"),
@@ -357,7 +357,7 @@ class Job(Answer):
         shown = f"{done.done:,} of {done.total:,} {done.unit}" if done.total and self.status == "running" else None
         value = repr(self.result.value) if isinstance(self.result, ReduceResult) else None
         why = f"{self.reason}: {self.error}" if self.reason else None
-        return html.facts(
+        return html.properties(
             f"{self.kind} job",
             [
                 ("id", self.id),

@@ -149,7 +149,7 @@ def _whole(op: str, dtype: Any, device: Any) -> _Whole:
 
 
 class _Plan:
-    """The facts that follow from the shape of a tensor and from the axes that are reduced."""
+    """The properties that follow from the shape of a tensor and from the axes that are reduced."""
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], axis: Axes, keepdim: bool) -> None:
         self.axes = normal_axes(axis, len(shape))

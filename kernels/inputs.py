@@ -37,7 +37,7 @@ class LocalFile:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileMetadata:
     """A file as it was reduced: its size in bytes, the time of its modification in seconds since 1970, and the SHA-256
     of its bytes. A folder has none of these, and no hash is there unless it was asked for."""
 
@@ -72,25 +72,25 @@ class Inputs:
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
-    def facts(self) -> Sequence[FileFacts]:
+    def metadata(self) -> Sequence[FileMetadata]:
         """The files in order, when they were reduced; waits for their hashes. Raises InvalidInput where one of them is
         another than it was."""
-        facts = []
+        metadata = []
         for (file, stamp), hashing in zip(self._looked, self._hashes, strict=True):
             known = file.sha256 if file.becomes is None else file.becomes()
             sha256 = known if hashing is None else hashing.result()
             now = _stamp(file)
             if not file.is_hashed and stamp is not None and now not in (stamp, None):
                 raise _changed(file)
-            facts.append(
-                FileFacts(
+            metadata.append(
+                FileMetadata(
                     file.name if file.becomes is None or known is None else known,
                     None if stamp is None else stamp[2],
                     None if stamp is None or file.is_hashed else stamp[3] / 1e9,
                     sha256,
                 )
             )
-        return facts
+        return metadata
 
 
 def hash_of_object(read: object) -> str | None:

@@ -17,7 +17,7 @@ from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.meaning import Meaning
-from warpfold.kernels.places.place import ObjectFacts
+from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.source import ArraySource, HeldArrays, Source
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Remote(Protocol):
     """The objects that a source reads beyond this machine."""
 
-    def facts(self) -> ObjectFacts:
+    def metadata(self) -> ObjectMetadata:
         """The objects that were read so far."""
         ...
 

@@ -54,8 +54,8 @@ def record_attempt(
     """Record an attempt of a group, once its end is stored; `span` is when the child began the job, and when its answer
     came."""
     began, ended = span
-    facts: dict[str, str | int] = {"job": str(lease.job_id), "attempt": lease.attempt, "worker": worker}
-    run = tracing.past("run", began, ended, parent=lease.traceparent, **facts, **_how(ending))
+    attributes: dict[str, str | int] = {"job": str(lease.job_id), "attempt": lease.attempt, "worker": worker}
+    run = tracing.past("run", began, ended, parent=lease.traceparent, **attributes, **_how(ending))
     if run is not None:
         _record_stages(tracing, run, began, ending)
 

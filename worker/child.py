@@ -223,7 +223,7 @@ def child_main(
             served = True
         except PipeClosed:
             return
-        with bound_contextvars(**lease.facts):
+        with bound_contextvars(**lease.log_fields):
             with pulse.beating():
                 answer = _answer(work, lease, _Teller(connection))
             connection.send(answer)

@@ -350,11 +350,11 @@ class Group:
         for member, answer in ended:
             lease = member.lease
             if lease.job_id not in kept:
-                log.info("result dropped: the lease is gone", **lease.facts)
+                log.info("result dropped: the lease is gone", **lease.log_fields)
             elif isinstance(answer, Success):
-                log.info("succeeded", **lease.facts)
+                log.info("succeeded", **lease.log_fields)
             else:
-                log.info("failed", reason=answer.reason.value, error=answer.error, **lease.facts)
+                log.info("failed", reason=answer.reason.value, error=answer.error, **lease.log_fields)
             span = (member.began_at, member.ended_at)
             record_attempt(self._place.tracing, lease, self._place.worker, answer, span)
 

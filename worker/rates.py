@@ -46,8 +46,8 @@ class SlotRates:
     """The rates of one slot. They are kept in `folder` from one start to the next. With None nothing is measured."""
 
     def __init__(self, folder: Path | None, device: DeviceView, version: str) -> None:
-        facts = device.model_dump(mode="json")
-        key = hashlib.sha256(json.dumps([facts, version], sort_keys=True).encode()).hexdigest()
+        fields = device.model_dump(mode="json")
+        key = hashlib.sha256(json.dumps([fields, version], sort_keys=True).encode()).hexdigest()
         self._folder = folder
         self._name = f"{device.backend}-{key[:16]}"
         self._steps: Iterator[Rates | None] | None = None

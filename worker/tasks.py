@@ -72,7 +72,7 @@ def _run_group(place: Place, lease: Lease, behind: Behind) -> None:
 def _run_alone(place: Place, lease: Lease) -> None:
     points = Points()
     place.show(lease.job_id)
-    with bound_contextvars(**lease.facts), attempt_span(place.tracing, lease, place.worker) as span:
+    with bound_contextvars(**lease.log_fields), attempt_span(place.tracing, lease, place.worker) as span:
         ending = _run(place, lease, points, span)
         store(place, lease, ending, points.done)
         span.ended(ending)

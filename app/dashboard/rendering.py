@@ -77,10 +77,10 @@ def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
     return Rendered(_render(template, etag=etag, **model).encode(), etag)
 
 
-def etag(*facts: object) -> str:
-    """A strong tag for a part that shows `facts`; facts that differ must differ in their `repr`. New templates give a
+def etag(*values: object) -> str:
+    """A strong tag for a part that shows `values`; values that differ must differ in their `repr`. New templates give a
     new tag."""
-    stamp = repr((_looks(), facts))
+    stamp = repr((_looks(), values))
     return f'"{hashlib.sha256(stamp.encode()).hexdigest()[:24]}"'
 
 

@@ -43,7 +43,7 @@ class Busy(Exception):
     """Another request writes this upload and does not end."""
 
 
-class Facts(BaseModel):
+class UploadMetadata(BaseModel):
     """The sender's description of an upload at its beginning. `dtype` is that of bare elements, None for a .npy
     file; `length` counts the bytes to be sent; an upload to which nothing was added for `lives_s` seconds is
     removed."""
@@ -63,19 +63,19 @@ class PartialUpload:
         self.path = incoming / f"{owner_id}-{upload_id}"
         """Where its bytes are."""
 
-    def create(self, facts: Facts) -> None:
+    def create(self, metadata: UploadMetadata) -> None:
         """Begin it, without a byte."""
         self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._note.touch(mode=0o600)
-        self._note.write_bytes(NoteState(boot=upload_notes.boot()).line() + facts.model_dump_json().encode())
+        self._note.write_bytes(NoteState(boot=upload_notes.boot()).line() + metadata.model_dump_json().encode())
         self.path.touch(mode=0o600)
 
-    def facts(self) -> Facts | None:
+    def metadata(self) -> UploadMetadata | None:
         """The note about an upload; None if there is no such upload, or no longer."""
         try:
-            facts = Facts.model_validate_json(self._note.read_bytes()[STATE_BYTES:])
-            return facts if self.path.exists() and age_s(self.path) < facts.lives_s else None
+            metadata = UploadMetadata.model_validate_json(self._note.read_bytes()[STATE_BYTES:])
+            return metadata if self.path.exists() and age_s(self.path) < metadata.lives_s else None
         except (FileNotFoundError, ValidationError):
             return None
 
@@ -84,9 +84,9 @@ class PartialUpload:
         with self._note.open("rb") as note:
             return NoteState.of(note.fileno()).valid_offset
 
-    def expires_at(self, facts: Facts) -> datetime:
+    def expires_at(self, metadata: UploadMetadata) -> datetime:
         """When it will be removed if nothing is added."""
-        return datetime.fromtimestamp(self.path.stat().st_mtime + facts.lives_s, UTC)
+        return datetime.fromtimestamp(self.path.stat().st_mtime + metadata.lives_s, UTC)
 
     @contextmanager
     def writing(self) -> Iterator["Writing"]:
@@ -178,7 +178,7 @@ class PartialUploads:
         for name in self.names():
             owner, _, upload_id = name.partition("-")
             upload = self.get(int(owner), upload_id)
-            if upload.facts() is None and age_s(self._notes / name) > _BEING_MADE_S:
+            if upload.metadata() is None and age_s(self._notes / name) > _BEING_MADE_S:
                 upload.remove()
         for path in self._notes.glob("*"):
             if is_finished_mark(path) and age_s(path) > _MARKED_S:

@@ -71,7 +71,7 @@ async def upload(context: Context, user: Principal, upload_request: Upload, body
 
             def take(piece: Piece | Piped) -> None:
                 room.before(len(piece))
-                intake.feed(piece)
+                intake.write(piece)
 
             await run_in_threadpool(take, first)
             await body.rest(take)

@@ -121,7 +121,7 @@ def check_uploads(spec: JobSpec, settings: Settings, owner: Principal) -> None:
     for field, source in spec.sources():
         if (upload_id := source.upload_id) is not None:
             upload = Store(settings.datasets_dir()).partial.get(owner.id, upload_id)
-            if upload.facts() is None and not upload.finished():
+            if upload.metadata() is None and not upload.finished():
                 raise InvalidInput("is no upload of yours that is on its way: name the dataset", f"{field}.id")
 
 

@@ -48,8 +48,8 @@ class Lease:
         return same and self.small and not self.done and self.placement is None
 
     @property
-    def facts(self) -> dict[str, str | int | None]:
-        """The names that the log has for the attempt."""
+    def log_fields(self) -> dict[str, str | int | None]:
+        """The fields of a line of the log that name the attempt."""
         return {"job": str(self.job_id), "attempt": self.attempt, "request_id": self.request_id}
 
 

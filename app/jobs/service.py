@@ -60,13 +60,13 @@ async def submit(
     accept.check(spec, context.settings)
     accept.check_uploads(spec, context.settings, user)
     with context.tracing.span("submit", kind=spec.kind) as span:
-        facts = spec, user, current_request_id(), span.traceparent, job_id
+        arguments = spec, user, current_request_id(), span.traceparent, job_id
         if accept.reads_files(spec):  # whose sizes may have to come from a disk
             new = await asyncio.to_thread(
-                lambda: accept.job_of(*facts, secret=secret, folders=context.settings.folders())
+                lambda: accept.job_of(*arguments, secret=secret, folders=context.settings.folders())
             )
         else:
-            new = accept.job_of(*facts, secret=secret)
+            new = accept.job_of(*arguments, secret=secret)
         children, datasets = accept.children_of(spec, new, user), accept.datasets_of(spec)
         limits = Limits.of(context.settings)
         job = None

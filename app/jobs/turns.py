@@ -295,6 +295,6 @@ def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, 
         "only_named": only_named,
     }
     return [
-        Candidate(*facts, work=None if work is None else Work.model_validate(work))
-        for *facts, work in connection.execute(_NEXT, {**asked, **of_backend})
+        Candidate(*columns, work=None if work is None else Work.model_validate(work))
+        for *columns, work in connection.execute(_NEXT, {**asked, **of_backend})
     ]

@@ -197,7 +197,7 @@ def _show(batch: Batch, *, as_json: bool) -> None:
     if as_json:
         output.document(batch)
         return
-    output.facts(
+    output.properties(
         [
             ("id", batch.id),
             ("name", batch.name or None),

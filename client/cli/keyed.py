@@ -125,9 +125,9 @@ def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
         write_table(groups, how.to)
     elif how.as_json:
         columns = {name: groups[name].to_pylist() for name in names_without_states(groups)}
-        facts = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
-        facts["input"] = source
-        output.document({"columns": columns, **facts, "strategy": "exact", "correctly_rounded": True})
+        shown = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
+        shown["input"] = source
+        output.document({"columns": columns, **shown, "strategy": "exact", "correctly_rounded": True})
         return
     else:
         _print_all(groups)

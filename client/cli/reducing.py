@@ -345,7 +345,7 @@ def _reduce_locally(
     value = None if null else value_of(result)
     nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
     if as_json:
-        facts = {
+        fields = {
             "op": result.op,
             "dtype": result.dtype,
             "count": result.count,
@@ -354,12 +354,12 @@ def _reduce_locally(
             "input": source.model_dump(mode="json"),
         }
         shown = _JSON.dump_python(value, mode="json")
-        facts = {"decimal": result.decimal, **facts} if result.decimal else facts
+        fields = {"decimal": result.decimal, **fields} if result.decimal else fields
         if (time := TimeView.of(result.time)) is not None:
-            facts = {"time": time.model_dump(mode="json"), **facts}
+            fields = {"time": time.model_dump(mode="json"), **fields}
         digits = None if value is None else hex_of(value)
         written = digits.model_dump() if isinstance(digits, ComplexHex) else digits
-        output.document({"value": shown, "hex": written, **facts, "correctly_rounded": result.correctly_rounded})
+        output.document({"value": shown, "hex": written, **fields, "correctly_rounded": result.correctly_rounded})
         return
     typer.echo(_written(value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"

@@ -70,7 +70,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectFacts:
+class ObjectMetadata:
     """An object that was read, or a folder of objects, which has no size, ETag and time: `size` and `bytes_read` are in
     bytes, `etag` and `modified` as the server writes them. `sha256` is None where nobody asked for it."""
 

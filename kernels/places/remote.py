@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
-from warpfold.kernels.places.place import WEB, ObjectFacts, Place, Places, Target
+from warpfold.kernels.places.place import WEB, ObjectMetadata, Place, Places, Target
 from warpfold.kernels.places.stores import EXPIRED, Signer
 from warpfold.kernels.places.transport import FAULTS, Connections, Response, Timeouts
 
@@ -150,9 +150,9 @@ class RemoteObject:
         """The mark that tells this object from another of its name."""
         return self.url, self.size, self.etag, self.modified
 
-    def facts(self) -> ObjectFacts:
+    def metadata(self) -> ObjectMetadata:
         """The record of it in a result."""
-        return ObjectFacts(self.url, self.size, self.etag, self.modified, self.fetched)
+        return ObjectMetadata(self.url, self.size, self.etag, self.modified, self.fetched)
 
     def read_into(self, start: int, view: memoryview) -> None:
         """Fill `view` with the bytes from `start` on, which the object must have. Raises InvalidInput where it is

@@ -14,7 +14,7 @@ def describe(gpu: Gpu) -> Device:
     import cupy
     from cuda.bindings import driver
 
-    with cuda_errors("device facts"):
+    with cuda_errors("device properties"):
         versions = (
             ("driver", driver_release()),
             ("cuda_driver", _dotted(cupy.cuda.runtime.driverGetVersion())),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.waiting import until
-from warpfold.app.datasets.partial import Facts, PartialUpload
+from warpfold.app.datasets.partial import UploadMetadata, PartialUpload
 from warpfold.app.datasets.store import Store
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources import upload as module
@@ -38,7 +38,7 @@ class Sender:
     def __init__(self, store: Store, body: bytes) -> None:
         self._store = store
         self.upload: PartialUpload = store.partial.new(7)
-        self.upload.create(Facts(name="", dtype=None, length=len(body), lives_s=600))
+        self.upload.create(UploadMetadata(name="", dtype=None, length=len(body), lives_s=600))
         self._body = body
         with self.upload.path.open("r+b") as file:
             file.truncate(len(body))
