@@ -37,7 +37,7 @@ def configure(**process: str) -> None:
     shown: Sequence[Processor] = (_line,) if on_terminal else (_ordered, structlog.processors.JSONRenderer())
     lines = LogStream(stream, lambda count: _plain(process, "lines of the log were dropped", dropped=count))
     structlog.configure(
-        processors=[_Careful([*stamped, *shown], process)],
+        processors=[_SafeProcessors([*stamped, *shown], process)],
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, lines)),
         cache_logger_on_first_use=True,
     )
@@ -69,7 +69,7 @@ class _Handler(logging.StreamHandler[LogStream]):
         self.stream.write(_plain(self._process, _UNREADABLE, logger=record.name, where=where) + "\n")
 
 
-class _Careful:
+class _SafeProcessors:
     """Runs the processors of a line. For a line that cannot be made, another line says so."""
 
     def __init__(self, processors: Sequence[Processor], process: dict[str, str]) -> None:

@@ -366,13 +366,13 @@ class Client(MergesTables):
         patience = Patience(self._patience_s)
         while True:
             request = call.request(self._http)
-            stood_at = 0 if call.landing is None else call.landing.position
+            stood_at = 0 if call.receiver is None else call.receiver.position
             try:
-                response = self._http.send(request, stream=call.landing is not None)
-                if call.landing is not None:
-                    self._land(response, call.landing)
+                response = self._http.send(request, stream=call.receiver is not None)
+                if call.receiver is not None:
+                    self._receive(response, call.receiver)
             except httpx.TransportError as error:
-                if call.landing is not None and call.landing.position > stood_at:
+                if call.receiver is not None and call.receiver.position > stood_at:
                     patience = Patience(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
@@ -384,13 +384,13 @@ class Client(MergesTables):
             time.sleep(pause)
 
     @staticmethod
-    def _land(response: httpx.Response, landing: Receiver) -> None:
+    def _receive(response: httpx.Response, receiver: Receiver) -> None:
         try:
             if not response.is_success:
                 response.read()
                 return
-            landing.begin(response)
+            receiver.begin(response)
             for piece in response.iter_bytes():
-                landing.take(piece)
+                receiver.take(piece)
         finally:
             response.close()

@@ -26,7 +26,7 @@ Format = Literal["npy", "arrow", "parquet", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-class Landing:
+class Download:
     """The file that a download is written to, and the digest of the bytes written."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -86,10 +86,10 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w+b") as file:
-            landing = Landing(file)
-            yield from _download(artefact.href, {"format": chosen}, landing)
+            download = Download(file)
+            yield from _download(artefact.href, {"format": chosen}, download)
             if chosen in (None, artefact.parts[0].format):
-                landing.check(artefact.parts[0].sha256)
+                download.check(artefact.parts[0].sha256)
         mask = os.umask(0)
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)  # with the mode that a new file would have
@@ -128,25 +128,25 @@ def groups_of(result: GroupTable) -> Steps[Any]:
     from pyarrow import ipc
 
     with tempfile.TemporaryFile() as file:
-        landing = Landing(file)
-        yield from _download(artefact.href, {"part": artefact.parts[0].name}, landing)
-        landing.check(artefact.parts[0].sha256)
+        download = Download(file)
+        yield from _download(artefact.href, {"part": artefact.parts[0].name}, download)
+        download.check(artefact.parts[0].sha256)
         file.seek(0)
         return ipc.open_file(file).read_all()
 
 
 def _part(artefact: Artefact, part: ArtefactPart) -> Steps[NDArray[Any]]:
     with tempfile.TemporaryFile() as file:
-        landing = Landing(file)
-        yield from _download(artefact.href, {"part": part.name}, landing)
-        landing.check(part.sha256)
+        download = Download(file)
+        yield from _download(artefact.href, {"part": part.name}, download)
+        download.check(part.sha256)
         file.seek(0)
         array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         return array
 
 
-def _download(href: str, parameters: Mapping[str, str | None], landing: Landing) -> Steps[None]:
-    return send(Call("GET", href, lambda answer: None, parameters, landing=landing))
+def _download(href: str, parameters: Mapping[str, str | None], download: Download) -> Steps[None]:
+    return send(Call("GET", href, lambda answer: None, parameters, receiver=download))
 
 
 def delete(job_id: str) -> Steps[None]:

@@ -346,13 +346,13 @@ class AsyncClient(MergesTables):
         patience = Patience(self._patience_s)
         while True:
             request = call.request(self._http)
-            stood_at = 0 if call.landing is None else call.landing.position
+            stood_at = 0 if call.receiver is None else call.receiver.position
             try:
-                response = await self._http.send(request, stream=call.landing is not None)
-                if call.landing is not None:
-                    await self._land(response, call.landing)
+                response = await self._http.send(request, stream=call.receiver is not None)
+                if call.receiver is not None:
+                    await self._receive(response, call.receiver)
             except httpx.TransportError as error:
-                if call.landing is not None and call.landing.position > stood_at:
+                if call.receiver is not None and call.receiver.position > stood_at:
                     patience = Patience(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
@@ -364,14 +364,14 @@ class AsyncClient(MergesTables):
             await asyncio.sleep(pause)
 
     @staticmethod
-    async def _land(response: httpx.Response, landing: Receiver) -> None:
+    async def _receive(response: httpx.Response, receiver: Receiver) -> None:
         try:
             if not response.is_success:
                 await response.aread()
                 return
-            landing.begin(response)
+            receiver.begin(response)
             async for piece in response.aiter_bytes():
-                landing.take(piece)
+                receiver.take(piece)
         finally:
             await response.aclose()
 

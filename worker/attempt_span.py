@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.app.tracing.tracing import Span, Tracing
-from warpfold.worker.messages import Begun, Measured
+from warpfold.worker.messages import PointBegun, Measured
 from warpfold.worker.talk import Ending, Hung
 
 
@@ -31,7 +31,7 @@ class AttemptSpan:
         """Note that the attempt holds the device now. The time before was the wait for the device."""
         self._since = datetime.now(UTC)
 
-    def heard(self, news: Begun | Measured) -> None:
+    def heard(self, news: PointBegun | Measured) -> None:
         """Note that a point of a benchmark begins, or is done."""
         now = datetime.now(UTC)
         if isinstance(news, Measured):

@@ -25,7 +25,7 @@ from warpfold.worker.failures import incident
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, Ending, Halt, Hung
+from warpfold.worker.talk import Died, Ending, EndCause, Hung
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -64,17 +64,17 @@ def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measure
         case Failure(reason, error):
             patiently(place, leases.fail, lease, reason, error, measured)
             log.info("failed", reason=reason.value, error=error)
-        case Halt.TIMEOUT:
+        case EndCause.TIMEOUT:
             sentence = f"It ran longer than its time-out of {lease.timeout_s:g} s."
             patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence, measured)
             log.info("timed out")
-        case Halt.CANCELLED:
+        case EndCause.CANCELLED:
             patiently(place, leases.cancelled, lease, measured)
             log.info("cancelled")
-        case Halt.STOPPING:
+        case EndCause.STOPPING:
             patiently(place, leases.put_back, lease, "its worker was stopped", measured)
             log.info("put back")
-        case Halt.ABANDONED:
+        case EndCause.ABANDONED:
             log.warning("abandoned: the lease is gone")
         case Died(exit_code) if exit_code == -signal.SIGBUS:
             # The operating system sends this signal to a process whose memory-mapped file became shorter.

@@ -28,8 +28,8 @@ from warpfold.worker.attempt_span import record_attempt
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.endings import Place, patiently, patiently_in_steps, store
 from warpfold.worker.messages import News, Progress, Pulse
-from warpfold.worker.stop import GaveUp, StopRequested
-from warpfold.worker.talk import Died, Ending, Halt, Hung, Talk
+from warpfold.worker.stop import WaitAbandoned, StopRequested
+from warpfold.worker.talk import Died, Ending, EndCause, Hung, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -54,7 +54,7 @@ _TURN_S = 1.0
 """After this time the group claims nothing more, because other slots may wait for the GPU."""
 
 
-class Behind(Protocol):
+class WaitingMessages(Protocol):
     """The messages that wait behind a job in its slot's queue. Both methods may raise redis.RedisError."""
 
     def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
@@ -66,7 +66,7 @@ class Behind(Protocol):
         ...
 
 
-class NothingBehind:
+class EmptyQueue:
     """An empty queue."""
 
     def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
@@ -101,7 +101,7 @@ _Answered = tuple[_Member, Answer]
 class Group:
     """The jobs that a slot has claimed and not ended. One object serves one group, and one thread calls it."""
 
-    def __init__(self, place: Place, behind: Behind) -> None:
+    def __init__(self, place: Place, behind: WaitingMessages) -> None:
         self._place = place
         self._behind = behind
         self._waiting: deque[_Member] = deque()  # claimed, in their order, not sent to the child yet
@@ -131,7 +131,7 @@ class Group:
                 self._waiting.extendleft(reversed([member for member in self._sent if not member.over]))
                 self._sent.clear()
             self._store_all()
-        except (GaveUp, StopRequested):
+        except (WaitAbandoned, StopRequested):
             self._put_back()
         except BrokenSlot:
             self._put_back()
@@ -176,7 +176,7 @@ class Group:
         now = time.monotonic()
         deadline = self._sent[0].began + self._sent[0].lease.timeout_s
         if now >= deadline:
-            return self._halted(Halt.TIMEOUT)
+            return self._halted(EndCause.TIMEOUT)
         several = len(self._sent) > 1
         if several:
             time.sleep(_NAP_S)
@@ -206,13 +206,13 @@ class Group:
                 return not (isinstance(heard, Failure) and heard.replace)
             case Progress():
                 self._progress = heard
-            case Halt.STOPPING:
+            case EndCause.STOPPING:
                 raise StopRequested
-            case Halt() | Died() | Hung():
+            case EndCause() | Died() | Hung():
                 return self._halted(heard)
         return True
 
-    def _halted(self, ending: Halt | Died | Hung) -> bool:
+    def _halted(self, ending: EndCause | Died | Hung) -> bool:
         """Note that the running job ended like this, and that its child is lost. The other jobs wait for the next
         child."""
         head = self._sent.popleft()
@@ -255,7 +255,7 @@ class Group:
             renewal = renewals.get(member.lease.job_id)
             if renewal is None or (renewal.held and not renewal.cancel_requested):
                 continue
-            ending = Halt.CANCELLED if renewal.held else Halt.ABANDONED
+            ending = EndCause.CANCELLED if renewal.held else EndCause.ABANDONED
             if member is head:
                 return self._halted(ending)
             member.over = True

@@ -13,9 +13,9 @@ from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
-from warpfold.worker.messages import Begun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
+from warpfold.worker.messages import PointBegun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, Ending, Halt, Hung, Quiet, Talk
+from warpfold.worker.talk import Died, Ending, EndCause, Hung, ChildSilence, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 Beat = Callable[[Progress | None], Verdict]
-Keep = Callable[[Begun | Measured], None]
+Keep = Callable[[PointBegun | Measured], None]
 
 
 _SPARE_AGAIN_S = 1.0
@@ -40,7 +40,7 @@ def _never() -> bool:
     return False
 
 
-def _keep_nothing(news: Begun | Measured) -> None:
+def _keep_nothing(news: PointBegun | Measured) -> None:
     pass
 
 
@@ -98,7 +98,7 @@ class Slot:
     def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
         """Make sure that a child has an open device, and start one if need be; returns how it describes the device.
 
-        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, GaveUp is raised. Raises
+        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, WaitAbandoned is raised. Raises
         BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
         """
         if self._child is not None and self._child.is_dead():
@@ -168,7 +168,7 @@ class Slot:
         """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
         left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
-        talk = Talk(self._child, self._listen, Quiet(self._child, self._silent_s), self._silent_s, self._ahead)
+        talk = Talk(self._child, self._listen, ChildSilence(self._child, self._silent_s), self._silent_s, self._ahead)
         self._ahead = None
         try:
             yield talk
@@ -199,7 +199,7 @@ class Slot:
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
-        quiet = Quiet(child, self._silent_s)
+        quiet = ChildSilence(child, self._silent_s)
         try:
             child.pipe.send(lease)
         except OSError:
@@ -208,7 +208,7 @@ class Slot:
             if now >= next_beat:
                 verdict = beat(progress)
                 if verdict is not Verdict.GO_ON:
-                    return Halt.CANCELLED if verdict is Verdict.CANCEL else Halt.ABANDONED
+                    return EndCause.CANCELLED if verdict is Verdict.CANCEL else EndCause.ABANDONED
                 progress, next_beat = None, time.monotonic() + beat_s
             listening_s = max(0.0, min(deadline, next_beat) - now)
             heard = self._listen(child, listening_s)
@@ -217,7 +217,7 @@ class Slot:
             quiet.note(heard is not None, min(listening_s, time.monotonic() - now))
             if isinstance(heard, Progress):
                 progress = heard
-            elif isinstance(heard, Begun | Measured):
+            elif isinstance(heard, PointBegun | Measured):
                 keep(heard)
             elif isinstance(heard, Timed):
                 self._spare_the_processor()
@@ -225,7 +225,7 @@ class Slot:
                 return heard
             elif quiet.too_long:
                 return Hung(self._silent_s)
-        return Halt.TIMEOUT
+        return EndCause.TIMEOUT
 
     def _spawned(self, spare: Spare | None = None) -> Child:
         pulse_s = self._silent_s / 10
@@ -304,4 +304,4 @@ class Slot:
                 return message
         if ended and not pipe_ready:
             return Died(child.exit_code())
-        return Halt.STOPPING if stop in readable else None
+        return EndCause.STOPPING if stop in readable else None

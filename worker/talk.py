@@ -12,7 +12,7 @@ from warpfold.worker.child_process import Child
 from warpfold.worker.messages import News, Pulse
 
 
-class Halt(Enum):
+class EndCause(Enum):
     """Why the parent ended a running job, and the child with it."""
 
     TIMEOUT = auto()
@@ -36,7 +36,7 @@ class Hung:
     seconds: float
 
 
-Ending = Answer | Halt | Died | Hung
+Ending = Answer | EndCause | Died | Hung
 
 
 class Talk:
@@ -46,7 +46,7 @@ class Talk:
         self,
         child: Child,
         listen: Callable[[Child, float], News | Pulse | Ending | None],
-        quiet: "Quiet",
+        quiet: "ChildSilence",
         silent_s: float,
         ahead: Lease | None = None,
     ) -> None:
@@ -88,12 +88,12 @@ class Talk:
             if self._waited_ms is not None and isinstance(heard, Success):
                 heard = heard.after(self._waited_ms)
             self._waited_ms = None
-        if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
+        if isinstance(heard, EndCause | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
             self._broken = True
         return heard
 
 
-class Quiet:
+class ChildSilence:
     """Measures how long a child has sent nothing while its parent listened, and whether it used its processor in the
     second half of that time."""
 

@@ -60,7 +60,7 @@ first when thousands of jobs wait whom no statistics know yet, it would read the
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class DispatchPass:
     """The outcome of one pass: the hand-overs, the ids of jobs that somebody else had locked or changed meanwhile,
     and whether another pass may find more."""
 
@@ -227,15 +227,15 @@ def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
 
 def hand_over_some(
     connection: Connection, depth: Depth, max_running: int = ANY_NUMBER, locked: Collection[UUID] = ()
-) -> Handed:
+) -> DispatchPass:
     """Mark the jobs that are next as dispatched, up to 64 of them. Jobs in `locked` are not looked at."""
     now = look(connection, max_running)
     if not now.waiting:
         _plan(connection, now)
-        return Handed()
+        return DispatchPass()
     places = min(_PLACES, sum(slot.places(depth) for slot in now.slots))
     if places == 0:
-        return Handed()
+        return DispatchPass()
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
     # So that owners with nothing in hand are found, as many as there are places.
     owners = places + len(now.in_hand)
@@ -243,7 +243,7 @@ def hand_over_some(
     waiting = {backend: _next(connection, now, backend, asked) for backend in backends}
     assignments, cut = allot(now, waiting, places, depth)
     if not assignments:
-        return Handed(more=cut)
+        return DispatchPass(more=cut)
     last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
     rows = connection.execute(
         _HAND_OVER,
@@ -274,7 +274,7 @@ def hand_over_some(
     missed = [job_id for job_id in order if job_id not in handed]
     all_found = all(len({job.owner_id for job in those}) < owners for those in waiting.values())
     more = cut or not all_found or bool(missed) or len(order) == _PLACES
-    return Handed([handed[job_id] for job_id in order if job_id in handed], missed, more)
+    return DispatchPass([handed[job_id] for job_id in order if job_id in handed], missed, more)
 
 
 def _plan(connection: Connection, now: Board) -> None:

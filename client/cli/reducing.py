@@ -18,7 +18,7 @@ from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
-from warpfold.client.cli.keyed import Asked, How, reduce_by
+from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
@@ -140,8 +140,8 @@ def reduce(
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy})
         named = {"backend": backend, "fingerprint": fingerprint or None}
-        asked = Asked(by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table)
-        how = How(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
+        asked = GroupByRequest(by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table)
+        how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
         reduce_by(context, files[0], asked, how)
         return
     of_file = options_of(

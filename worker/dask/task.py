@@ -130,7 +130,7 @@ def run_task(task: PartitionTask) -> PartitionDone | PartitionFailed:
     if own != task.version:
         other = f"Dask worker {worker} has warpfold {own}, and the slot has {task.version}"
         return PartitionFailed(number, Unavailable.reason, other, worker)
-    return _told(number, lambda: _reduced(task))
+    return _with_fault(number, lambda: _reduced(task))
 
 
 def merge_task(
@@ -142,10 +142,10 @@ def merge_task(
         if isinstance(part, PartitionFailed):
             return part
         done.append(part)
-    return _told(done[0].number, lambda: _merged(spec, done))
+    return _with_fault(done[0].number, lambda: _merged(spec, done))
 
 
-def _told(number: int, work: Callable[[], T]) -> T | PartitionFailed:
+def _with_fault(number: int, work: Callable[[], T]) -> T | PartitionFailed:
     worker = get_worker().address
     try:
         return work()

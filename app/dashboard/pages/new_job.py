@@ -191,7 +191,7 @@ def _more(form: Form) -> Sequence[Any]:
 
 async def _preview(context: Context, submission: SentForm) -> dict[str, Any]:
     wrong: ApiError | None = submission.wrong
-    unable: tuple[service.Unable, ...] = ()
+    unable: tuple[service.UnservedJob, ...] = ()
     if submission.spec is not None:
         try:
             check(submission.spec, context.settings)
