@@ -98,8 +98,8 @@ class Slot:
     def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
         """Make sure that a child has an open device, and start one if need be; returns how it describes the device.
 
-        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, WaitAbandoned is raised. Raises
-        BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
+        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, WaitAbandoned is raised.
+        Raises BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
         """
         if self._child is not None and self._child.is_dead():
             log.warning("child died while idle", exit_code=self._child.exit_code())
