@@ -36,7 +36,7 @@ from warpfold.app.http.requests import (
     known_parameters_for_workers,
     known_parameters_of_own_access,
 )
-from warpfold.app.inspection.looks import Looks
+from warpfold.app.inspection.inspections import Looks
 from warpfold.app.jobs import endpoints as jobs
 from warpfold.app.metrics.metrics import Metrics, RequestTimes
 from warpfold.app.notifications import Notifications

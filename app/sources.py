@@ -11,7 +11,7 @@ from warpfold.app.http.error_handlers import as_api_error
 from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, TooMany, Unavailable, UnsupportedMedia
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
-from warpfold.app.inspection.looks import TooManyLooks
+from warpfold.app.inspection.inspections import TooManyLooks
 from warpfold.contract.sources.inspection import FileSources, Inspection
 from warpfold.kernels import errors
 

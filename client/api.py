@@ -23,7 +23,7 @@ from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
-from warpfold.client.patience import Patience
+from warpfold.client.retries import Patience
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results

@@ -5,7 +5,7 @@ in the order of their ids, and `turns` keeps who had the last one. Among a user'
 Every statement reads what an index answers, and as many rows as there are places to fill and jobs in hand, however
 many jobs wait or have ended (docs/decisions/0012-users-take-turns.md).
 
-This module reads who waits; `app.jobs.allotment` assigns their jobs to slots.
+This module reads who waits; `app.jobs.assignment` assigns their jobs to slots.
 """
 
 from collections import Counter, defaultdict
@@ -38,8 +38,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from warpfold.app.jobs.allotment import allot
-from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import allot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
 from warpfold.app.jobs.forecast import UNKNOWN_S
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName

@@ -161,7 +161,7 @@ def test_what_is_wrong_is_named_by_its_field(
 def looker() -> psutil.Process | None:
     """The process that forks a child for each look."""
     for process in psutil.Process().children():
-        if "warpfold.app.inspection.looker" in process.cmdline():
+        if "warpfold.app.inspection.inspector" in process.cmdline():
             return process
     return None
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.job import JOB
 from warpfold.client.api import Client
 from warpfold.client.errors import FieldError, Refused, Unreachable
-from warpfold.client.patience import Patience
+from warpfold.client.retries import Patience
 from warpfold.contract.kinds.reduce import ReduceSpec
 
 

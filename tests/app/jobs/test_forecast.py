@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from tests.support.rates import CPU, H200
-from warpfold.app.jobs.allotment import Assignment, allot
-from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import Assignment, allot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
 from warpfold.contract.placement import UNKNOWN_BYTES, Work
 
 GPU_SLOT = OpenSlot("a:cuda:0", "cuda", rates=H200)

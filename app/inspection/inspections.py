@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from warpfold.app.fairness.turns import give_up_turn
-from warpfold.app.inspection.looker import Look, Refused
+from warpfold.app.inspection.inspector import Look, Refused
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.inspection import FileSources, Inspection
 from warpfold.kernels.errors import InvalidInput, Unavailable
@@ -123,7 +123,7 @@ class Looks:
             self._requests, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "warpfold.app.inspection.looker", str(theirs.fileno()), str(os.getpid())],
+                    [sys.executable, "-m", "warpfold.app.inspection.inspector", str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],

@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from tests.support.places.web import folders_of, web_server
-from warpfold.app.inspection.looks import Looks
+from warpfold.app.inspection.inspections import Looks
 from warpfold.contract.sources.inspection import FileSources, Inspection
 from warpfold.kernels.errors import InvalidInput
 

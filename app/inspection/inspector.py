@@ -4,7 +4,7 @@ A hostile file may crash its parser. So each look has a process of its own, with
 with limits of memory and of processor time, and it may write nothing. A look that crashes disturbs no other look.
 Forking takes milliseconds, where importing the parsers takes a second. This process itself never opens a file.
 
-`python -m warpfold.app.inspection.looker DESCRIPTOR PARENT` takes sockets from the socket DESCRIPTOR, one a look, until
+`python -m warpfold.app.inspection.inspector DESCRIPTOR PARENT` takes sockets from the socket DESCRIPTOR, one a look, until
 its PARENT ends.
 """
 

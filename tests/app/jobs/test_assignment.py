@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from warpfold.app.jobs.allotment import Assignment, allot
-from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import Assignment, allot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
 
 DEPTH = Depth(2, 8)
 
