@@ -23,7 +23,7 @@ from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
-from warpfold.client.retries import Patience
+from warpfold.client.retries import Retries
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
@@ -363,7 +363,7 @@ class Client(MergesTables):
             both: T = send_both(self._send, call, call.beside)
             return both
         time.sleep(call.after_s)
-        patience = Patience(self._patience_s)
+        retries = Retries(self._patience_s)
         while True:
             request = call.request(self._http)
             stood_at = 0 if call.receiver is None else call.receiver.position
@@ -373,12 +373,12 @@ class Client(MergesTables):
                     self._receive(response, call.receiver)
             except httpx.TransportError as error:
                 if call.receiver is not None and call.receiver.position > stood_at:
-                    patience = Patience(self._patience_s)
+                    retries = Retries(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
-                time.sleep(patience.after_error(error, self.url))
+                time.sleep(retries.after_error(error, self.url))
                 continue
-            pause = patience.after(response)
+            pause = retries.after(response)
             if pause is None:
                 return call.answer(response)
             time.sleep(pause)

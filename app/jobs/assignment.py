@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from uuid import UUID
 
-from warpfold.app.jobs.dispatch_state import Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import DispatchState, Candidate, Depth, OpenSlot
 from warpfold.app.jobs.forecast import Forecast
 from warpfold.contract.placement import Placement
 
@@ -32,8 +32,8 @@ class Assignment:
     placement: Placement | None = None
 
 
-def allot(
-    now: Board, waiting: Mapping[str, Sequence[Candidate]], places: int, depth: Depth
+def assign(
+    now: DispatchState, waiting: Mapping[str, Sequence[Candidate]], places: int, depth: Depth
 ) -> tuple[Sequence[Assignment], bool]:
     """Assign the candidates in `waiting`, which are by backend, to slots, in this order; the second value tells that
     more could be assigned if more candidates were read.
@@ -101,7 +101,7 @@ class _Lanes:
     late: it is put back where it belongs when it comes out.
     """
 
-    def __init__(self, now: Board, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, now: DispatchState, candidates: Sequence[Candidate]) -> None:
         self._now = now
         self._lanes: dict[tuple[int, int], deque[Candidate]] = {}
         for job in candidates:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from warpfold.app.jobs.dispatch_state import Board, Candidate, OpenSlot
+from warpfold.app.jobs.dispatch_state import DispatchState, Candidate, OpenSlot
 from warpfold.contract.placement import MOST_PREDICTED, Placement, Prediction, Work
 
 UNKNOWN_S = 1.0
@@ -27,9 +27,9 @@ class _Choice:
 
 
 class Forecast:
-    """The predictions of one pass of the dispatcher for the slots of its board. Each candidate is predicted once."""
+    """The predictions of one pass of the dispatcher for the slots of its state. Each candidate is predicted once."""
 
-    def __init__(self, now: Board) -> None:
+    def __init__(self, now: DispatchState) -> None:
         self._now = now
         self._busy_s = {slot.worker: slot.busy_s + slot.small * _overhead(slot) for slot in now.slots}
         self._choices: dict[UUID, _Choice | None] = {}

@@ -38,8 +38,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from warpfold.app.jobs.assignment import allot
-from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import assign
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, DispatchState, Candidate, Depth, OpenSlot
 from warpfold.app.jobs.forecast import UNKNOWN_S
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
@@ -193,7 +193,7 @@ def live_slots(connection: Connection) -> Sequence[OpenSlot]:
     return look(connection).slots
 
 
-def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
+def look(connection: Connection, max_running: int = ANY_NUMBER) -> DispatchState:
     """Read how things stand. An owner for whom nothing else was set may have `max_running` jobs in hand."""
     places: list[OpenSlot] = []
     live: set[str] = set()
@@ -222,7 +222,7 @@ def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
     slots = [
         replace(slot, long=long[slot.worker], small=small[slot.worker], busy_s=busy_s[slot.worker]) for slot in places
     ]
-    return Board(slots, live, by_owner, limits, max_running, no_gpu, waiting)
+    return DispatchState(slots, live, by_owner, limits, max_running, no_gpu, waiting)
 
 
 def hand_over_some(
@@ -241,7 +241,7 @@ def hand_over_some(
     owners = places + len(now.in_hand)
     asked = {"locked": list(locked), "places": places, "most": owners}
     waiting = {backend: _next(connection, now, backend, asked) for backend in backends}
-    assignments, cut = allot(now, waiting, places, depth)
+    assignments, cut = assign(now, waiting, places, depth)
     if not assignments:
         return DispatchPass(more=cut)
     last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
@@ -277,7 +277,7 @@ def hand_over_some(
     return DispatchPass([handed[job_id] for job_id in order if job_id in handed], missed, more)
 
 
-def _plan(connection: Connection, now: Board) -> None:
+def _plan(connection: Connection, now: DispatchState) -> None:
     """Have Postgres plan who is next, unless this connection has a plan."""
     if connection.info.get(_PLANNED):
         return
@@ -286,7 +286,7 @@ def _plan(connection: Connection, now: Board) -> None:
     connection.info[_PLANNED] = True
 
 
-def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
+def _next(connection: Connection, now: DispatchState, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
     named, only_named = now.named(backend)
     of_backend = {
         "backend": backend,

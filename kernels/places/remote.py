@@ -56,7 +56,7 @@ class _TryAgain(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often a request is tried again that brings nothing, and how many seconds are waited before: `first_s`, then
     twice as long each time, at most `most_s`."""
 
@@ -74,10 +74,10 @@ class Session:
     """What the objects that one source reads have in common: connections, threads, signed requests. It ends when it is
     closed or not used any more; what waits then is given up."""
 
-    def __init__(self, places: Places, patience: Patience | None = None) -> None:
+    def __init__(self, places: Places, retry_policy: RetryPolicy | None = None) -> None:
         self.places = places
-        self.patience = patience or Patience()
-        self.connections = Connections(self.patience.timeouts)
+        self.retry_policy = retry_policy or RetryPolicy()
+        self.connections = Connections(self.retry_policy.timeouts)
         self._signers: dict[str, Signer] = {}
         self._threads = ThreadPoolExecutor(IN_FLIGHT, "places")
         self._memory: deque[NDArray[np.uint8]] = deque()
@@ -206,10 +206,10 @@ class RemoteObject:
             except (_TryAgain, *FAULTS) as fault:
                 failed += 1
                 why = str(fault) if isinstance(fault, _TryAgain) else _words(fault)
-                if failed > self._session.patience.retries:
+                if failed > self._session.retry_policy.retries:
                     self._fail(Unavailable(f"its server did not send it, after {failed} tries: {why}"))
                 after_s = fault.after_s if isinstance(fault, _TryAgain) else 0.0
-                self._session.pause(self._session.patience.pause_s(failed, after_s))
+                self._session.pause(self._session.retry_policy.pause_s(failed, after_s))
                 first = first and self.size < 0  # the rest of the first range is read as any other
                 if self.size >= 0:
                     view = view[: max(0, self.size - start)]

@@ -166,7 +166,7 @@ def _check_server(session: Session, target: Target) -> None:
         host, port = authority.partition("/")[0], "443" if scheme == "https" else "80"
     try:
         connected(
-            host.strip("[]"), int(port), session.patience.timeouts.connect_s, private=target.place.private
+            host.strip("[]"), int(port), session.retry_policy.timeouts.connect_s, private=target.place.private
         ).close()
     except FAULTS:
         return  # what lists tells it, after tries of its own

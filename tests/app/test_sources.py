@@ -1,4 +1,4 @@
-"""Looks into files over HTTP: what is in each format, what is refused, and files that break their parser."""
+"""Inspections of files over HTTP: what is in each format, what is refused, and files that break their parser."""
 
 import os
 import signal

@@ -23,7 +23,7 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.places import remote
-from warpfold.kernels.places.remote import Patience
+from warpfold.kernels.places.remote import RetryPolicy
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 
 h5py = pytest.importorskip("h5py")
@@ -49,8 +49,8 @@ def s3() -> Iterator[S3Server]:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = Patience(retries=3, first_s=0.001, most_s=0.002)
-    monkeypatch.setattr(remote, "Patience", lambda: quick)
+    quick = RetryPolicy(retries=3, first_s=0.001, most_s=0.002)
+    monkeypatch.setattr(remote, "RetryPolicy", lambda: quick)
 
 
 def opened(folders: Folders, **source: Any) -> Elements:
