@@ -304,7 +304,7 @@ class Settings(BaseSettings):
     def _split_urls(cls, urls: object) -> object:
         listed = tuple(url.rstrip("/") for url in urls.split()) if isinstance(urls, str) else urls
         if isinstance(listed, tuple) and (wrong := [url for url in listed if not _HTTP.fullmatch(str(url))]):
-            raise ValueError(f"must be urls of apis, as http://host:8080, and {wrong[0]!r} is none")
+            raise ValueError(f"must be URLs of apis, such as http://host:8080; {wrong[0]!r} is not such a URL")
         return listed
 
     @field_validator("data_roots", mode="before")

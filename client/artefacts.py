@@ -59,7 +59,7 @@ class Download:
     def check(self, sha256: str) -> None:
         """Raise Unreachable unless the downloaded bytes are exactly the stored ones."""
         if self._digest.hexdigest() != sha256:
-            raise Unreachable("the stored result came with other bytes than it was stored with; download it again")
+            raise Unreachable("the downloaded bytes are not those of the stored result; download the result again")
 
 
 def described(result: Result | None) -> Artefact | None:
@@ -72,7 +72,7 @@ def format_of(path: Path, how: Format | None) -> Format | None:
     suffix = path.suffix.lower().removeprefix(".")
     known = next((known for known in FORMATS if known == suffix), None)
     if how is None and suffix and known is None:
-        raise ValueError(f"the name of the file ends in none of {', '.join(FORMATS)}: say the format")
+        raise ValueError(f"the name of the file must end in one of {', '.join(FORMATS)}, or the call must give the format")
     return how or known
 
 
@@ -81,7 +81,7 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
     WarpfoldError where nothing is stored, and OSError."""
     artefact = described(jobs.result_of(job))
     if artefact is None:
-        raise WarpfoldError(f"nothing is stored apart of the result of job {job.id}: the result has all of it")
+        raise WarpfoldError(f"job {job.id} has stored no file: its result has all of its values")
     chosen = format_of(path, how)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:

@@ -83,7 +83,7 @@ def meant_from(
     """Values in C order of `shape` as an array: decimals as Python's, instants and durations as NumPy's, of their unit
     and in UTC where there is a zone, and all others as `array_from` has them. Raises ValueError without values."""
     if values is None:
-        raise ValueError("the values are stored; Client.array downloads them")
+        raise ValueError("the values are stored in files: Client.array downloads them")
     if decimals is not None:
         return _decimals_from(decimals, shape)
     unit = next((time.unit for time in times or () if time is not None), None)

@@ -114,7 +114,7 @@ def _name(x: Any) -> str:
 
 def _name_on(dtype: Any, device: Any) -> str:
     if device.type != "cuda":
-        raise TypeError(f"tensors are on a GPU; this one is on {device}")
+        raise TypeError(f"give a tensor on a GPU; this tensor is on {device}")
     return _NAMES.get(dtype) or str(dtype).removeprefix("torch.")
 
 

@@ -129,7 +129,7 @@ class TableOfStates:
             op = OPS[each.op]
             first = DTYPES[each.dtypes[0]] if each.dtypes else None
             if not op.adds or len(each.states) != len(terms_of(op)) or len(each.dtypes) != op.sources:
-                raise InvalidInput(f"describes {each.name!r} as {each.op}, and has not its states", "tables")
+                raise InvalidInput(f"describes {each.name!r} as {each.op}, and lacks the states of that op", "tables")
             if first is None or each.result != result_dtype(op, *(DTYPES[dtype] for dtype in each.dtypes)):
                 raise InvalidInput(f"describes {each.name!r} as {each.result}, which {op.name} does not give", "tables")
         named = [*self.keys, *(name for each in self.values for name in each.states)]
@@ -151,7 +151,7 @@ def terms_of(op: Op) -> tuple[Terms, ...]:
 
 def _whole(number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise ValueError(f"{number!r} is no count")
+        raise ValueError(f"{number!r} is not a count")
     return number
 
 

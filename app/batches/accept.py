@@ -200,4 +200,4 @@ def _register_own(connection: Connection, new: NewBatch) -> None:
 
 
 def _unsigned(field: str) -> Invalid:
-    return Invalid.of(field, "give one, or make one of your own with POST /v1/webhooks/secret")
+    return Invalid.of(field, "give a secret, or make a secret of your own with POST /v1/webhooks/secret")

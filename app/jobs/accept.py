@@ -122,7 +122,7 @@ def check_uploads(spec: JobSpec, settings: Settings, owner: Principal) -> None:
         if (upload_id := source.upload_id) is not None:
             upload = Store(settings.datasets_dir()).partial.get(owner.id, upload_id)
             if upload.metadata() is None and not upload.finished():
-                raise InvalidInput("is no upload of yours that is on its way: name the dataset", f"{field}.id")
+                raise InvalidInput("is no upload of yours that has begun: name the dataset if the upload has ended", f"{field}.id")
 
 
 def reads_files(spec: Spec) -> bool:
@@ -249,7 +249,7 @@ def other_body() -> Invalid:
 
 def _register(connection: Connection, job: Job, webhook: Webhook) -> None:
     if not webhooks.register(connection, job.id, job.owner_id, str(webhook.url), webhook.secret):
-        raise Invalid.of("webhook.secret", "give one, or make one of your own with POST /v1/webhooks/secret")
+        raise Invalid.of("webhook.secret", "give a secret, or make a secret of your own with POST /v1/webhooks/secret")
 
 
 def _queue_full(left: Room, children: int) -> TooMany:

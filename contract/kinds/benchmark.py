@@ -330,7 +330,7 @@ class BenchmarkSpec(Task):
         kept = self._known_on(backend)
         if not kept or self.backend not in ("auto", backend):
             where = "" if self.backend == "auto" else f" on {self.backend}"
-            raise LeftOut(f"it measures {', '.join(self.strategies)}{where}")
+            raise LeftOut(f"the job measures {', '.join(self.strategies)}{where}")
         return {"backend": backend, "strategies": kept}
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:

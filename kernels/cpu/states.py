@@ -78,9 +78,9 @@ class MergedStates:
         try:
             state = ExactState.from_bytes(states[row])
             if state.terms is not self.terms:
-                raise StateError("terms", f"it holds {state.terms}, and {self.terms} are added")
+                raise StateError("terms", f"the state holds {state.terms}, and the sum is of {self.terms}")
         except StateError as error:
-            raise StateError("state", f"that of row {row} is none, {error}") from None
+            raise StateError("state", f"row {row} does not hold an exact state: {error}") from None
         digits = len(state.limbs)
         return (next(at for at, digit in enumerate(state.limbs) if digit), digits) if digits else (1 << 16, 0)
 

@@ -112,5 +112,5 @@ def updated(
     merged = {**table.usages, **compiled} if nvrtc == table.nvrtc else compiled
     missing = [key for key in needed if key not in merged]
     if missing:
-        raise ValueError(f"the table would miss {len(missing)} kernels, such as {missing[0]}: compile with --arch ci")
+        raise ValueError(f"the table would lack {len(missing)} kernels, such as {missing[0]}: compile with --arch ci")
     return Table(nvrtc, {key: merged[key] for key in known if key in merged})

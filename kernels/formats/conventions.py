@@ -108,7 +108,7 @@ def _check_complex(path: str, attributes: Mapping[str, Any]) -> None:
             nan = False
         if not nan:
             raise InvalidInput(
-                f"holds {path!r} with the attribute {name}, and missing complex numbers are not told from others so "
+                f"holds {path!r} with the attribute {name}, and missing complex numbers are not recognised so "
                 "far; set stored to reduce the elements as they are stored",
                 "stored",
             )

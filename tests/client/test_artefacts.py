@@ -57,7 +57,7 @@ def test_a_job_writes_its_stored_result_to_a_file(job: LiveJob, tmp_path: Path) 
     assert pq.read_table(job.artefact(tmp_path / "out.parquet"))["value"].to_numpy().sum() == 12_000
     assert job.artefact(str(tmp_path / "noname"), "csv").read_text().startswith("axis_0,value,hex,count")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["noname", "out.npy", "out.parquet"]
-    with pytest.raises(ValueError, match=r"ends in none of npy, arrow, parquet, csv"):
+    with pytest.raises(ValueError, match=r"must end in one of npy, arrow, parquet, csv"):
         job.artefact(tmp_path / "out.xlsx")
     with pytest.raises(ValueError, match="the values are stored"):
         job.result.to_numpy()
@@ -66,7 +66,7 @@ def test_a_job_writes_its_stored_result_to_a_file(job: LiveJob, tmp_path: Path) 
 
 def test_a_result_that_is_not_stored_says_so(client: Client, tmp_path: Path) -> None:
     small = client.submit_reduce([[1.0, 2.0]], axis=0)
-    with pytest.raises(WarpfoldError, match="nothing is stored apart"):
+    with pytest.raises(WarpfoldError, match="has stored no file"):
         small.artefact(tmp_path / "out.npy")
     assert small.array().tolist() == [1.0, 2.0]
     with pytest.raises(TypeError, match="no array of values"):

@@ -58,7 +58,7 @@ def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:
     job = next(iter(client.jobs(limit=1)))
     assert isinstance(job.result, GroupbyResult)
     assert job.result.artefact is not None
-    with pytest.raises(ValueError, match="stored apart"):
+    with pytest.raises(ValueError, match="stored in files"):
         job.result.to_arrow()
 
 

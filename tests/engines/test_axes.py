@@ -36,7 +36,7 @@ def test_operands_that_do_not_fit_are_refused_with_both_shapes() -> None:
     check_out((2,), "float32", (2,), "float32")
     check_pair((2,), "float32", (2,), "float32")
     check_ddof(1)
-    with pytest.raises(ValueError, match=re.escape("out is of shape (3,)")):
+    with pytest.raises(ValueError, match=re.escape("out has the shape (3,)")):
         check_out((2,), "float32", (3,), "float32")
     with pytest.raises(ValueError, match="float64"):
         check_pair((2,), "float32", (2,), "float64")
