@@ -394,6 +394,6 @@ def load_settings() -> Settings:
 
 
 def unknown_variables() -> list[str]:
-    """A sentence for each variable of this process whose name looks like a setting and is none."""
+    """A sentence for each variable of this process whose name looks like a setting and is not a setting."""
     names = [name.upper() for name in Settings.model_fields]
     return unknown_settings(os.environ, [*names, *(f"{name}_FILE" for name in names)])

@@ -192,7 +192,7 @@ class _DeadConnection(OperationalError):
 
 
 class BlockingDatabase:
-    """The same for a process without an event loop.
+    """The database for a process without an event loop.
 
     A process whose every write can be lost with the machine and made again need not wait for the disk: `durable=False`.
     """

@@ -87,7 +87,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = Context(
-        settings, database, notifications, access, Failures(), large_bodies, inspections, metrics, chart_renderer, tracing
+        settings,
+        database,
+        notifications,
+        access,
+        Failures(),
+        large_bodies,
+        inspections,
+        metrics,
+        chart_renderer,
+        tracing,
     )
     app.add_middleware(
         BodyLimit,

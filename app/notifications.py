@@ -23,8 +23,8 @@ log = structlog.get_logger("notifications")
 
 
 class Watch:
-    """A request that waits for changes of one job, or `for_end` alone. `outcome` is what it was told of that end, by a
-    message that has its `secret`."""
+    """A request that waits for changes of one job, or with `for_end` for its end alone. `outcome` is what a message
+    with the `secret` of the request says about that end."""
 
     def __init__(self, *, for_end: bool, secret: UUID | None = None) -> None:
         self.for_end = for_end

@@ -23,10 +23,10 @@ from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
-from warpfold.client.retries import Retries
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
+from warpfold.client.retries import Retries
 from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import transports
 from warpfold.contract.jobs import JobSpec

@@ -72,7 +72,9 @@ def format_of(path: Path, how: Format | None) -> Format | None:
     suffix = path.suffix.lower().removeprefix(".")
     known = next((known for known in FORMATS if known == suffix), None)
     if how is None and suffix and known is None:
-        raise ValueError(f"the name of the file must end in one of {', '.join(FORMATS)}, or the call must give the format")
+        raise ValueError(
+            f"the name of the file must end in one of {', '.join(FORMATS)}, or the call must give the format"
+        )
     return how or known
 
 

@@ -117,7 +117,7 @@ def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside)
 
 
 async def send_both_async(send: Callable[[Call[Any]], Awaitable[Any]], call: Call[Any], beside: Beside) -> Any:
-    """As `send_both`, for asyncio."""
+    """Do what `send_both` does, for asyncio."""
 
     async def work() -> None:
         while not beside.decided:  # noqa: ASYNC110 (another thread decides)

@@ -259,7 +259,7 @@ Result = Annotated[
     | Annotated[OtherResult, Tag("OtherResult")],
     Discriminator(_kind),
 ]
-"""By the job's kind."""
+"""The types of results, which the kind of a job tells apart."""
 
 
 class Hold(Answer):

@@ -69,8 +69,8 @@ class InputView(Frozen):
 
     @classmethod
     def of(cls, read: Sequence[Remote], inputs: Inputs, *, fingerprint: bool) -> "InputView | None":
-        """None where nothing was read. Waits for the hashes of files, and makes those of objects. Raises InvalidInput
-        where one is another than it was, and Unavailable."""
+        """The view of these inputs; None where nothing was read. Waits for the hashes of files, and makes those of
+        objects. Raises InvalidInput where a file or an object has changed, and Unavailable."""
         if not read and not inputs.count:
             return None
         files = inputs.metadata()

@@ -41,7 +41,9 @@ def result_shape(shape: Sequence[int], axes: frozenset[int], *, keepdims: bool) 
 def check_out(shape: tuple[int, ...], dtype: str, out_shape: tuple[int, ...], out_dtype: str) -> None:
     """Raise ValueError unless `out` takes values of this shape and dtype."""
     if out_shape != shape or out_dtype != dtype:
-        raise ValueError(f"out has the shape {out_shape} and the dtype {out_dtype}; the values have the shape {shape} and {dtype}")
+        raise ValueError(
+            f"out has the shape {out_shape} and the dtype {out_dtype}; the values have the shape {shape} and {dtype}"
+        )
 
 
 def check_pair(shape: tuple[int, ...], dtype: str, other_shape: tuple[int, ...], other_dtype: str) -> None:

@@ -43,7 +43,7 @@ _TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"norm1": ("magnitudes",), "norm2": ("squares",), "sum_squares": ("squares",), "var": ("values", "squares"),
      "std": ("values", "squares")}
 )  # fmt: skip
-"""What the states of an op add up; of the others the values."""
+"""The terms that the states of an op add up; states of other ops add up values."""
 
 
 def register(context: SessionContext) -> SessionContext:

@@ -165,7 +165,10 @@ def reduce_complex(op: Op, source: Elements, other: Elements | None, nan_policy:
     for number in numbers:
         number.check(op)
     if nan_policy is NanPolicy.OMIT:
-        raise InvalidInput("no NaN of complex numbers is left out so far, because one part alone may be NaN; give another policy", "nan_policy")
+        raise InvalidInput(
+            "no NaN of complex numbers is left out so far, because one part alone may be NaN; give another policy",
+            "nan_policy",
+        )
     try:
         if op.sources > 1 and other is not None:
             results, values = _dot(source, other, run)

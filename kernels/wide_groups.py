@@ -83,7 +83,9 @@ def _numbers(groups: Sequence[Any], rows: Sequence[Any]) -> Index:
         known, keys = _plain(of_groups), _plain(column)
         distinct = known.unique()
         places = compute.index_in(known, value_set=distinct).to_numpy(zero_copy_only=False)
-        indices = compute.index_in(keys.cast(known.type), value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
+        indices = (
+            compute.index_in(keys.cast(known.type), value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
+        )
         combined = codes * len(distinct) + places
         sought = np.where((of_rows < 0) | (indices < 0), -1, of_rows * len(distinct) + indices)
         kept, codes = np.unique(combined, return_inverse=True)  # fewer than groups, so that products stay small

@@ -11,7 +11,7 @@ import psutil
 
 from warpfold.worker.child import ParentEnd, PipeClosed, child_main, pipe
 from warpfold.worker.messages import Broken, Open, Opener, Prepared, Rated, Ready, Spare
-from warpfold.worker.stop import WaitAbandoned, Stop, StopRequested
+from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
 
 _LOOK_EVERY_S = 0.1
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Reason
-from warpfold.worker.messages import PointBegun, Measured
+from warpfold.worker.messages import Measured, PointBegun
 from warpfold.worker.talk import Died, Ending, Hung
 
 

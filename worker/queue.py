@@ -28,7 +28,7 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker.direct import DirectMessage, DirectMessages
-from warpfold.worker.group import WaitingMessages, EmptyQueue
+from warpfold.worker.group import EmptyQueue, WaitingMessages
 from warpfold.worker.stop import Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()

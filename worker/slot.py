@@ -13,9 +13,9 @@ from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
-from warpfold.worker.messages import PointBegun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
+from warpfold.worker.messages import Measured, News, Opener, PointBegun, Progress, Pulse, Rated, Spare, Timed
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, Ending, EndCause, Hung, ChildSilence, Talk
+from warpfold.worker.talk import ChildSilence, Died, EndCause, Ending, Hung, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -13,19 +13,21 @@ from warpfold.app.jobs import leases
 from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.endings import Place, store
-from warpfold.worker.group import WaitingMessages, Group, EmptyQueue
-from warpfold.worker.messages import PointBegun, Measured, Progress
+from warpfold.worker.group import EmptyQueue, Group, WaitingMessages
+from warpfold.worker.messages import Measured, PointBegun, Progress
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Verdict
-from warpfold.worker.stop import WaitAbandoned, StopRequested
-from warpfold.worker.talk import Ending, EndCause
+from warpfold.worker.stop import StopRequested, WaitAbandoned
+from warpfold.worker.talk import EndCause, Ending
 
 log: FilteringBoundLogger = structlog.get_logger()
 
 _NOTHING = EmptyQueue()
 
 
-def run_job(place: Place, job_id: UUID, attempt: int, behind: WaitingMessages = _NOTHING, ahead: Lease | None = None) -> None:
+def run_job(
+    place: Place, job_id: UUID, attempt: int, behind: WaitingMessages = _NOTHING, ahead: Lease | None = None
+) -> None:
     """Run one attempt of a job from claim to end; for a small job, run the small jobs `behind` it, too. Does nothing if
     the attempt cannot be claimed. The child runs the attempt `ahead` of its claim where it may.
 

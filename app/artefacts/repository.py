@@ -60,7 +60,7 @@ def get(connection: Connection, job_id: UUID) -> StoredArtefact | None:
 
 
 def release(connection: Connection, job_id: UUID) -> bool:
-    """Remove the row of a job's stored result. False if there was none."""
+    """Remove the row of a job's stored result. False if there was no row."""
     return bool(connection.execute(delete(artefacts).where(artefacts.c.job_id == job_id)).rowcount)
 
 

@@ -67,7 +67,9 @@ def all_workers(connection: Connection) -> Sequence[Worker]:
             fields["state"] = LOST
         elif draining:
             fields["state"] = _DRAINING.get(fields["state"], fields["state"])
-        fields["reading"] = None if fields["reading"] is None or not alive else Reading.model_validate(fields["reading"])
+        fields["reading"] = (
+            None if fields["reading"] is None or not alive else Reading.model_validate(fields["reading"])
+        )
         fields["rates"] = RatesView.stored(fields["rates"])
         workers.append(Worker(**fields))
     return workers

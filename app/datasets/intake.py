@@ -25,7 +25,7 @@ TEXT = "text"
 
 _MAGIC = 8
 FIRST_BYTES = MOST_HEAD_BYTES + 12
-"""How much must be there, or be all there is, before the head of a .npy file can be judged."""
+"""The head of a .npy file is checked once this many bytes have come, or all bytes if the file is shorter."""
 
 
 class Intake:

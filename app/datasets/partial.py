@@ -165,7 +165,7 @@ class PartialUploads:
         return PartialUpload(self._notes, self._incoming, owner_id, upload_id)
 
     def of(self, owner_id: int) -> list[PartialUpload]:
-        """All of a user's."""
+        """All unfinished uploads of a user."""
         names = sorted(name.partition("-") for name in self.names())
         return [self.get(owner_id, upload_id) for owner, _, upload_id in names if owner == str(owner_id)]
 

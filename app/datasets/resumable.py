@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.datasets.intake import Intake
-from warpfold.app.datasets.partial import Busy, UploadMetadata, PartialUpload, Writing
+from warpfold.app.datasets.partial import Busy, PartialUpload, UploadMetadata, Writing
 from warpfold.app.datasets.repository import Dataset
 from warpfold.app.datasets.service import Holder, RoomCheck, failing_disk, keep, reserve
 from warpfold.app.datasets.store import Store

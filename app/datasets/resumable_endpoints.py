@@ -112,7 +112,9 @@ async def create(
     from now on, until the upload ends, or expires because nothing is added to it."""
     if _TRUTH[upload_complete]:
         raise Invalid.of("Upload-Complete", "is ?0 here: send the bytes to the path that the answer names")
-    metadata = UploadMetadata(name=name, dtype=dtype, length=upload_length, lives_s=context.settings.upload_hours * 3600)
+    metadata = UploadMetadata(
+        name=name, dtype=dtype, length=upload_length, lives_s=context.settings.upload_hours * 3600
+    )
     state = await resumable.create(context, user, metadata)
     return _answer(state, 201, {"Location": f"{PREFIX}/{state.id}"})
 

@@ -194,7 +194,7 @@ def opened(context: Context, dataset_id: str) -> BinaryIO:
 
 
 async def delete(context: Context, user: Principal, dataset_id: str) -> None:
-    """End the user's hold; an admin who has none ends everybody's. Raises NotFound and Forbidden."""
+    """End the user's hold; an admin without a hold ends everybody's. Raises NotFound and Forbidden."""
     held = await get(context, user, dataset_id)
     if held.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The dataset belongs to {held.owner}; only its owner and admins may delete it.")

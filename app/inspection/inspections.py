@@ -43,7 +43,9 @@ class Inspections:
         with self._place(user_id):
             give_up_turn()
             async with self._places:
-                return await self._inspect(InspectionRequest(source.model_dump_json().encode(), self._folders, within_s))
+                return await self._inspect(
+                    InspectionRequest(source.model_dump_json().encode(), self._folders, within_s)
+                )
 
     def close(self) -> None:
         """End the process."""

@@ -122,7 +122,9 @@ def check_uploads(spec: JobSpec, settings: Settings, owner: Principal) -> None:
         if (upload_id := source.upload_id) is not None:
             upload = Store(settings.datasets_dir()).partial.get(owner.id, upload_id)
             if upload.metadata() is None and not upload.finished():
-                raise InvalidInput("is no upload of yours that has begun: name the dataset if the upload has ended", f"{field}.id")
+                raise InvalidInput(
+                    "is no upload of yours that has begun: name the dataset if the upload has ended", f"{field}.id"
+                )
 
 
 def reads_files(spec: Spec) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from uuid import UUID
 
-from warpfold.app.jobs.dispatch_state import DispatchState, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import Candidate, Depth, DispatchState, OpenSlot
 from warpfold.app.jobs.forecast import Forecast
 from warpfold.contract.placement import Placement
 

@@ -37,9 +37,9 @@ class Lease:
 
     @classmethod
     def unclaimed(cls, job_id: UUID, attempt: int, spec: str, request_id: str | None) -> "Lease":
-        """For a child that runs a small attempt while its worker claims it: by the spec that came with the hand-over,
-        which is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. The child uses
-        nothing of a lease that only the claim knows but `queued_ms` (`Success.after`)."""
+        """The lease of a child that runs a small attempt while its worker claims it. Its spec came with the hand-over,
+        and is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. Of the fields
+        that only the claim knows, the child uses `queued_ms` alone (`Success.after`)."""
         return cls(job_id, attempt, _NO_TOKEN, spec, 0.0, 0.0, request_id=request_id, small=True)
 
     def confirms(self, ahead: "Lease") -> bool:
@@ -77,8 +77,7 @@ class Success:
     replace: bool = False
 
     def after(self, queued_ms: float) -> "Success":
-        """The same success of a job that waited for `queued_ms`: a child that computed ahead of the claim knew no
-        better."""
+        """This success with the wait `queued_ms`, which a child that computed ahead of the claim did not know."""
         timings = self.result.get("timings")
         if not isinstance(timings, Mapping):
             return self

@@ -40,7 +40,8 @@ LISTEN = """
     select pg_advisory_lock(hashtextextended('warpfold listens ' || %(worker)s, 0)),
            'warpfold_slot_' || md5(%(worker)s) as channel, 'warpfold_spec_' || md5(%(worker)s) as channel_of_specs
 """
-"""For psycopg: take the lock that shows that `worker` listens, for as long as the session lasts; gives its channels."""
+"""A statement for psycopg that takes the lock by which `worker` shows that it listens, until the session ends, and
+returns the names of its channels."""
 
 _PIECE = 7_900
 """How many characters of a spec one notification carries; Postgres refuses a message of 8,000 bytes."""

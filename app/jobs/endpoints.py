@@ -277,7 +277,9 @@ async def show(
     return _job_response(job, applied(wait))
 
 
-async def _held(context: Using, job_id: UUID, request: Request, if_none_match: str | None, wait: int | None) -> JobVersion:
+async def _held(
+    context: Using, job_id: UUID, request: Request, if_none_match: str | None, wait: int | None
+) -> JobVersion:
     first = await service.stamp(context, job_id)
     if wait is None or first.status.terminal:
         return first

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from warpfold.app.jobs.dispatch_state import DispatchState, Candidate, OpenSlot
+from warpfold.app.jobs.dispatch_state import Candidate, DispatchState, OpenSlot
 from warpfold.contract.placement import MOST_PREDICTED, Placement, Prediction, Work
 
 UNKNOWN_S = 1.0

@@ -242,7 +242,7 @@ _STAMP = (
 
 def ended(connection: Connection, accepted: Job) -> Job | None:
     """A job that was read or `accepted` before, as it ended; None where it has not ended, and where retention has
-    removed it. Of its row only what has changed since is read."""
+    removed it. Only the columns of its row that may have changed are read."""
     row = connection.execute(_ENDED, {"job_id": accepted.id}).mappings().one_or_none()
     if row is None:
         return None

@@ -39,7 +39,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.jobs.assignment import assign
-from warpfold.app.jobs.dispatch_state import ANY_NUMBER, DispatchState, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 from warpfold.app.jobs.forecast import UNKNOWN_S
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName

@@ -103,7 +103,7 @@ class Guarded(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
-            return  # read, so that the answer is not lost with what was not read, and dropped
+            return  # dropped: unread bytes would make the kernel reset the connection, and so lose the answer
         self._unset_keepalive_if_required()
         if self._to_drop:
             data = self._drop(data)
@@ -116,7 +116,7 @@ class Guarded(HttpToolsProtocol):
             try:
                 self.parser.feed_data(piece)
             except httptools.HttpParserUpgrade:
-                self._last_cycle_closes()  # what was asked for is answered in HTTP/1.1; what follows is not
+                self._last_cycle_closes()  # the request is answered in HTTP/1.1, and bytes behind it are ignored
             except httptools.HttpParserError as error:
                 self._refuse(BadRequest(f"The request is not valid HTTP/1.1: {_said(error)}."), Ending.BAD_REQUEST)
             if self._deaf or self.transport.is_closing():

@@ -225,8 +225,8 @@ def in_hand(table: FromClause = jobs) -> ColumnElement[bool]:
 
 
 def still(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
-    """The same as `is_` for a row that is found by its id or otherwise, in words that no index answers: with the index
-    of waiting jobs, a plan that was made while the table was empty would read the whole queue."""
+    """The condition of `is_` for a row that is found by its id or otherwise, in words that no index answers: with the
+    index of waiting jobs, a plan that was made while the table was empty would read the whole queue."""
     return table.c.status.concat(literal_column("''", String)) == literal_column(f"'{status.value}'", String)
 
 
@@ -246,7 +246,7 @@ def waits(table: FromClause = jobs) -> ColumnElement[bool]:
 
 
 def still_waits() -> ColumnElement[bool]:
-    """The same as `waits` for a job that is found by its id."""
+    """The condition of `waits` for a job that is found by its id."""
     return still(Status.QUEUED) & (jobs.c.needs != literal_column(f"'{NONE}'", String))
 
 

@@ -29,7 +29,7 @@ queue_marks = Table(
 Index("ix_queue_marks_rank_seq", queue_marks.c.rank, queue_marks.c.seq)
 
 # Each submission takes from the room of its owner. Jobs that leave the queue give nothing back: where the room is used
-# up, the owner's jobs are counted, and the room is what the quota leaves.
+# up, the owner's jobs are counted, and the room becomes the quota less their number.
 queue_room = Table(
     "queue_room",
     metadata,

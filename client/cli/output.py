@@ -11,7 +11,7 @@ from warpfold.contract.terminal import properties, table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
 
-__all__ = ["Json", "document", "properties", "line", "lines", "say", "table"]
+__all__ = ["Json", "document", "line", "lines", "properties", "say", "table"]
 
 
 def say(message: str) -> None:

@@ -140,7 +140,9 @@ def reduce(
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy})
         named = {"backend": backend, "fingerprint": fingerprint or None}
-        asked = GroupByRequest(by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table)
+        asked = GroupByRequest(
+            by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table
+        )
         how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
         reduce_by(context, files[0], asked, how)
         return

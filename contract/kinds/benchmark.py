@@ -32,7 +32,7 @@ from warpfold.kernels.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 1000
-"""Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""
+"""The most values of one axis; `kernels.bench.MAX_CASES` bounds the product of all axes."""
 
 
 def _measured(strategy: str) -> str:

@@ -29,7 +29,7 @@ class Changes:
 
 
 class LeftOut(Exception):
-    """This job cannot be changed so; the message says why."""
+    """A job cannot be changed as its preset asks; the message says why."""
 
 
 class Spec(JobOptions, ABC):

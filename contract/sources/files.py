@@ -212,7 +212,7 @@ class _File:
 
     @classmethod
     def of(cls, name: str, reader: _Reader, *, keep: bool) -> Self:
-        """With `keep` the file stays open, if it is read by position. Raises InvalidInput."""
+        """Look at a file. With `keep` the file stays open, if it is read by position. Raises InvalidInput."""
         source, stamp = reader.look(name)
         return cls(
             name,

@@ -114,7 +114,11 @@ def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
     fragment = file_format.make_fragment(random_access(file))
     groups = tuple(int(group.num_rows) for group in fragment.row_groups) if kind is Format.PARQUET else ()
     return Frame(
-        schema, _with_faults(batches), fragment.count_rows(), groups=groups, make_groups=_with_faults(batches) if groups else None
+        schema,
+        _with_faults(batches),
+        fragment.count_rows(),
+        groups=groups,
+        make_groups=_with_faults(batches) if groups else None,
     )
 
 

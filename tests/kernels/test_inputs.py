@@ -42,7 +42,12 @@ def test_a_file_is_named_with_its_size_its_time_and_the_hash_that_was_asked_for(
     os.utime(tmp_path / "x", (1e9, 1e9))
     with Inputs([wanted], fingerprint=True, most=1) as inputs:
         [metadata] = inputs.metadata()
-    assert (metadata.name, metadata.size, metadata.modified, metadata.sha256) == ("x", len(CONTENT), 1e9, sha256(CONTENT))
+    assert (metadata.name, metadata.size, metadata.modified, metadata.sha256) == (
+        "x",
+        len(CONTENT),
+        1e9,
+        sha256(CONTENT),
+    )
     with Inputs([wanted], fingerprint=False, most=1) as inputs:
         assert inputs.metadata()[0].sha256 is None
 
@@ -58,7 +63,9 @@ def test_of_many_files_some_are_looked_at_and_all_where_they_are_hashed(file: Ma
     with Inputs(files, fingerprint=False, most=4) as inputs:
         assert (inputs.count, len(inputs.metadata())) == (9, 4)
     with Inputs(files, fingerprint=True, most=4) as inputs:
-        assert [metadata.sha256 for metadata in inputs.metadata()] == [sha256(bytes([number]) * 5) for number in range(9)]
+        assert [metadata.sha256 for metadata in inputs.metadata()] == [
+            sha256(bytes([number]) * 5) for number in range(9)
+        ]
 
 
 @pytest.mark.parametrize("fingerprint", [True, False])
@@ -78,7 +85,9 @@ def test_a_file_that_changes_meanwhile_is_an_error(file: Make, tmp_path: Path, h
 def test_folders_and_files_that_are_not_there_have_a_name_alone(tmp_path: Path) -> None:
     files = [LocalFile("folder", partial(begin, tmp_path)), LocalFile("none", partial(begin, tmp_path / "none"))]
     with Inputs(files, fingerprint=True, most=2) as inputs:
-        assert [(metadata.size, metadata.modified, metadata.sha256) for metadata in inputs.metadata()] == [(None, None, None)] * 2
+        assert [(metadata.size, metadata.modified, metadata.sha256) for metadata in inputs.metadata()] == [
+            (None, None, None)
+        ] * 2
 
 
 def test_hashing_ends_with_the_reduction(file: Make) -> None:

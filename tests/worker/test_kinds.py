@@ -18,7 +18,7 @@ from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import PointBegun, Measured, News, Progress
+from warpfold.worker.messages import Measured, News, PointBegun, Progress
 
 QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}
 

@@ -13,7 +13,7 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker import queue
 from warpfold.worker.direct import DirectMessages
-from warpfold.worker.group import WaitingMessages, EmptyQueue
+from warpfold.worker.group import EmptyQueue, WaitingMessages
 from warpfold.worker.queue import AttemptQueues, Consumer, queue_of, rq_id
 from warpfold.worker.stop import Stop, StopRequested
 

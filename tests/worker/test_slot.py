@@ -21,8 +21,8 @@ from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.messages import Opener, Progress
 from warpfold.worker.slot import Slot, Verdict
-from warpfold.worker.stop import WaitAbandoned, Stop, StopRequested
-from warpfold.worker.talk import Died, Ending, EndCause, Hung
+from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
+from warpfold.worker.talk import Died, EndCause, Ending, Hung
 
 
 @pytest.fixture
@@ -125,7 +125,9 @@ def test_a_child_deaf_to_sigterm_is_killed(slot: Slot) -> None:
     processes.wait_for_ends([child])
 
 
-@pytest.mark.parametrize(("verdict", "halt"), [(Verdict.CANCEL, EndCause.CANCELLED), (Verdict.ABANDON, EndCause.ABANDONED)])
+@pytest.mark.parametrize(
+    ("verdict", "halt"), [(Verdict.CANCEL, EndCause.CANCELLED), (Verdict.ABANDON, EndCause.ABANDONED)]
+)
 def test_the_beat_can_end_a_job(slot: Slot, verdict: Verdict, halt: EndCause) -> None:
     ending = slot.run(asked("sleep 60"), timeout_s=60.0, beat_s=0.05, beat=lambda progress: verdict)
     assert ending is halt

@@ -89,7 +89,9 @@ def _last_words(path: Path) -> str:
     return f"{path} ends with: {lines[-1]}" if lines else f"{path} is empty"
 
 
-def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs: HangDetector, most_log_bytes: int) -> None:
+def keep_alive(
+    processes: Sequence[Process], servers: Servers, stop: Stop, hangs: HangDetector, most_log_bytes: int
+) -> None:
     """Watch until the user asks to stop. A process that dies or hangs is started again, and the log says so. No log
     grows far beyond `most_log_bytes`."""
     logs = [*(process.log for process in processes), *servers.logs()]

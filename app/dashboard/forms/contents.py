@@ -41,7 +41,8 @@ def offering(form: Form, group: str, inspection: Inspection, typed: Typed) -> Fo
     named = [content for content in inspection.contents if content.reduced_as is not None and content.name]
     options = [content.name for content in named]
     labels = [
-        f"{content.name} ({', '.join(_described(content.reduced_as, content.shape, content.nulls))})" for content in named
+        f"{content.name} ({', '.join(_described(content.reduced_as, content.shape, content.nulls))})"
+        for content in named
     ]
     if texts[0] and texts[0] not in options:
         options.append(texts[0])

@@ -39,7 +39,7 @@ _APART = ("timings", "device", "provenance", "state", "placement")
 router = pages()
 
 _NO_VALUE = object()
-"""Stands for the value of a result that has none."""
+"""Stands for the value of a result without a value."""
 
 
 @dataclass(frozen=True, slots=True)

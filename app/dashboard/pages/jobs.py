@@ -231,7 +231,7 @@ async def _page_of(context: Context, shared: Shared, asked: JobsQuery) -> JobsPa
             listed = await context.database.search(look, chosen, listed.following)
         return listed
 
-    # By what was asked: a time ago is another moment whenever it is looked at.
+    # The key is the query and not the filter: "2h ago" is another moment at each look.
     return await shared.polls.get(("jobs", asked), read)
 
 

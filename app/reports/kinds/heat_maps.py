@@ -46,9 +46,7 @@ def heat_maps(points: Sequence[Measurement]) -> list[Chart]:
         shape = point.shape
         assert shape is not None, "a point without a shape is no cell"
         points_of.setdefault(_MapKey.of(point, shape), {}).setdefault(_place(shape), {})[point.strategy] = point
-    return [
-        chart for key, cells in points_of.items() for chart in (*_ratio(key, cells), *_share(key, cells))
-    ]
+    return [chart for key, cells in points_of.items() for chart in (*_ratio(key, cells), *_share(key, cells))]
 
 
 def _place(shape: CaseShape) -> tuple[int, int]:

@@ -42,7 +42,8 @@ def group_shares(
             share_progress = done.beside(share.number)
             try:
                 made = _Reduced(
-                    device, *reduce_rows(members[device], share.source, plan, share.number, share_progress, sort=plan.sort)
+                    device,
+                    *reduce_rows(members[device], share.source, plan, share.number, share_progress, sort=plan.sort),
                 )
                 done.end(share.number, made.rows)
                 reduced[share.number] = made

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.api import Api, running_api
 from tests.support.waiting import until
-from warpfold.app.datasets.partial import UploadMetadata, PartialUploads
+from warpfold.app.datasets.partial import PartialUploads, UploadMetadata
 from warpfold.app.datasets.store import Store
 from warpfold.contract.upload_notes import is_finished_mark
 

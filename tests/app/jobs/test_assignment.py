@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 from warpfold.app.jobs.assignment import Assignment, assign
-from warpfold.app.jobs.dispatch_state import ANY_NUMBER, DispatchState, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 
 DEPTH = Depth(2, 8)
 

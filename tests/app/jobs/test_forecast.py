@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.rates import CPU, H200
 from warpfold.app.jobs.assignment import Assignment, assign
-from warpfold.app.jobs.dispatch_state import ANY_NUMBER, DispatchState, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 from warpfold.contract.placement import UNKNOWN_BYTES, Work
 
 GPU_SLOT = OpenSlot("a:cuda:0", "cuda", rates=H200)

@@ -201,7 +201,9 @@ def test_files_by_urls_are_one_array_beside_files_of_this_machine(web: WebServer
     assert isinstance(source, SequentialSource)
     assert gathered(source).read(0, 3 * NUMBERS[0].size).tobytes() == NUMBERS[:3].tobytes()
     metadata = [read.metadata() for read in source.tally.objects]
-    assert [(fact.url, fact.size) for fact in metadata] == [(url, len(web.files["0.npy"])) for url in (paths[0], paths[2])]
+    assert [(fact.url, fact.size) for fact in metadata] == [
+        (url, len(web.files["0.npy"])) for url in (paths[0], paths[2])
+    ]
     assert all(fact.etag and fact.modified for fact in metadata)
     message = refused(folders, "source.paths", type="files", paths=[paths[0], web.url("none.npy")])
     assert message == f"{web.url('none.npy')!r} is not there"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.waiting import until
-from warpfold.app.datasets.partial import UploadMetadata, PartialUpload
+from warpfold.app.datasets.partial import PartialUpload, UploadMetadata
 from warpfold.app.datasets.store import Store
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources import upload as module

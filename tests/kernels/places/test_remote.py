@@ -20,7 +20,7 @@ from tests.support.places.web import (
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.places import remote
 from warpfold.kernels.places.place import Place, Places
-from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES, NotThere, RetryPolicy, RemoteObject, Session
+from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES, NotThere, RemoteObject, RetryPolicy, Session
 from warpfold.kernels.places.transport import Timeouts
 
 CONTENT = bytes(range(256)) * 40

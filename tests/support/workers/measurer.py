@@ -11,7 +11,7 @@ from tests.support.measurements import replace
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError
-from warpfold.worker.messages import PointBegun, Measured, Progress, Tell
+from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 
 POINT = Measurement(
     kind="benchmark",

@@ -14,7 +14,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import PointBegun, Measured, News, Progress
+from warpfold.worker.messages import Measured, News, PointBegun, Progress
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,8 @@ def test_a_server_that_cannot_be_started_is_tried_again_until_it_can(server: Emb
     before = log.stat().st_size
     stop = Stop()
     keeper = threading.Thread(
-        target=keep_alive, args=([], Servers("", server.url, None, server), stop, HangDetector("http://127.0.0.1:9"), 1 << 20)
+        target=keep_alive,
+        args=([], Servers("", server.url, None, server), stop, HangDetector("http://127.0.0.1:9"), 1 << 20),
     )
     keeper.start()
     try:
