@@ -23,7 +23,7 @@ METADATA = b"warpfold.states"
 _MOST_BYTES = 1 << 20
 _MOST_COLUMNS = 256
 _KINDS = ("state", "squares")
-_DESCRIBES_NONE = "is no table of states: its schema describes none"
+_DESCRIBES_NONE = "is not a table of states: its schema describes no states"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class TableOfStates:
         of another version."""
         text = (schema.metadata or {}).get(METADATA)
         if text is None or len(text) > _MOST_BYTES:
-            raise InvalidInput("is no table of states: its schema says nothing about states", "tables")
+            raise InvalidInput("is not a table of states: its schema says nothing about states", "tables")
         try:
             document = json.loads(text)
             version = document.pop("version")

@@ -118,7 +118,7 @@ class Guarded(HttpToolsProtocol):
             except httptools.HttpParserUpgrade:
                 self._last_cycle_closes()  # the request is answered in HTTP/1.1, and bytes behind it are ignored
             except httptools.HttpParserError as error:
-                self._refuse(BadRequest(f"The request is not valid HTTP/1.1: {_said(error)}."), Ending.BAD_REQUEST)
+                self._refuse(BadRequest(f"The request is not valid HTTP/1.1: {_reason(error)}."), Ending.BAD_REQUEST)
             if self._deaf or self.transport.is_closing():
                 return
             self._unframed = 0 if self._body > framed else self._unframed + len(piece)
@@ -358,7 +358,7 @@ _HEAD_TOO_LARGE = HeadTooLarge(
 )
 
 
-def _said(error: httptools.HttpParserError) -> str:
+def _reason(error: httptools.HttpParserError) -> str:
     if isinstance(error, httptools.HttpParserCallbackError):
-        return "the target or a header holds what none may hold"
+        return "the target or a header holds a character that is not allowed"
     return (str(error.args[0]) if error.args else "").rstrip(".") or "it is malformed"

@@ -81,7 +81,7 @@ def test_measuring_goes_on_where_a_job_interrupted_it(kernels: Kernels, meter: M
     next(slot.measuring(kernels._backend))
     assert slot.reported is None
     next(slot.measuring(kernels._backend))
-    assert told(slot) == CPU
+    assert reported_by(slot) == CPU
     assert meter.runs == 1, "it was not begun anew"
 
 
@@ -133,7 +133,7 @@ def spec(**changes: Any) -> TaskSpec:
     return task_spec.validate_python({**MADE, **changes})
 
 
-def told(slot: SlotRates) -> RatesView:
+def reported_by(slot: SlotRates) -> RatesView:
     return RatesView.model_validate(slot.reported)
 
 
@@ -141,12 +141,12 @@ def test_rates_follow_the_jobs_that_run(kernels: Kernels, meter: Meter, tmp_path
     slot = measured(kernels, tmp_path)
     for _ in range(40):
         slot.learn(spec(), result(10.0))
-    assert told(slot).generate_gb_per_s == pytest.approx(10.0, rel=0.1)
-    assert told(of(kernels, tmp_path)) == told(slot), "a restart begins with them"
+    assert reported_by(slot).generate_gb_per_s == pytest.approx(10.0, rel=0.1)
+    assert reported_by(of(kernels, tmp_path)) == reported_by(slot), "a restart begins with them"
     for _ in range(40):
         slot.learn(spec(source={"type": "path", "path": "x.npy"}), result(30.0))
-    assert told(slot).read_gb_per_s == pytest.approx(30.0, rel=0.1)
-    assert told(slot).reduce_gb_per_s == CPU.reduce_gb_per_s
+    assert reported_by(slot).read_gb_per_s == pytest.approx(30.0, rel=0.1)
+    assert reported_by(slot).reduce_gb_per_s == CPU.reduce_gb_per_s
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_no_exact_sum_of_much_float64_at_speed_teaches_nothing(
     slot = measured(kernels, tmp_path)
     for _ in range(20):
         slot.learn(task, outcome)
-    assert told(slot) == CPU
+    assert reported_by(slot) == CPU
 
 
 def asked(placement: Placement | None = None, **changes: Any) -> Lease:

@@ -96,7 +96,7 @@ class KeyedSums:
     ) -> None:
         if keys.size > MOST_ROWS:
             raise OutOfMemory(f"a GPU groups at most {MOST_ROWS:,} rows at a time, and these are {keys.size:,}")
-        self._gpu, self._given, self._keep = gpu, reach, keep
+        self._gpu, self._reach, self._keep = gpu, reach, keep
         held, elements = held_key(key), held_value(dtype)
         self._rows = KeyedAdder(
             gpu,
@@ -131,7 +131,7 @@ class KeyedSums:
             self.strategy = "none"
             return
         sample = KeyedSample.of(self._gpu, rows.keys, rows.key, rows.values, rows.dtype)
-        rows.reach = sample.reach if self._given is None else replace(self._given, sorted=sample.reach.sorted)
+        rows.reach = sample.reach if self._reach is None else replace(self._reach, sorted=sample.reach.sorted)
         self._stream = None if self._keep else SortedStream.of(self._gpu, rows, sample)
         if self._stream is not None:
             streamed = self._stream.groups(mean=False)

@@ -163,14 +163,14 @@ def test_an_upload_that_is_given_up_fails_the_job_at_once(folders: Folders, send
 def test_what_cannot_be_read_in_order_is_opened_once_it_is_whole(folders: Folders, array: Any) -> None:
     sender = Sender(Store(folders.datasets), npy(array))
     sender.receive(len(npy(array)) - 1)
-    found: list[Any] = []
-    thread = reading(lambda: found.append(opened(folders, sender)))
+    sources: list[Any] = []
+    thread = reading(lambda: sources.append(opened(folders, sender)))
     until(thread.is_alive)
-    assert not found
+    assert not sources
     sender.finish()
     thread.join()
-    assert not isinstance(found[0], SequentialSource)
-    assert found[0].array.tolist() == array.tolist()
+    assert not isinstance(sources[0], SequentialSource)
+    assert sources[0].array.tolist() == array.tolist()
 
 
 def test_bytes_that_a_crash_of_the_machine_lost_are_waited_for_again(

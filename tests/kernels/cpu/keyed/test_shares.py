@@ -224,13 +224,13 @@ def test_rows_that_cannot_be_read_end_all() -> None:
 
 
 def test_progress_grows_to_the_whole() -> None:
-    told, lock = list[tuple[int, int]](), Lock()
+    reports, lock = list[tuple[int, int]](), Lock()
 
     def progress(*now: int) -> None:
         with lock:
-            told.append((now[0], now[1]))
+            reports.append((now[0], now[1]))
 
     source = in_parts(arrays(np.arange(ROWS) % 7, np.ones(ROWS)), 20)
     group_shares([Device(), Device()], source, plan_of(), progress)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1] == (ROWS, ROWS)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1] == (ROWS, ROWS)
