@@ -151,8 +151,8 @@ class AsyncClient(MergesTables):
         rehash: bool = False,
         **options: Unpack[Options],
     ) -> AsyncIterator[ReduceResult | JobFailed]:
-        """As `Client.map`: the results of any number of arrays, in their order. A caller that stops early cancels the
-        jobs in hand."""
+        """Reduce any number of arrays as `Client.map` does, and give their results in their order. A caller that stops
+        early cancels the jobs in hand."""
         left, in_hand = iter(arrays), deque[batches.Batch]()
         try:
             while True:
@@ -202,8 +202,8 @@ class AsyncClient(MergesTables):
         show_progress: bool | None = None,
         **options: Unpack[Options],
     ) -> ReduceResult | NDArray[Any]:
-        """As `Client.reduce`: an array to its correctly rounded sum or another value or, with `axis` or `segments`, to
-        a NumPy array of values."""
+        """Reduce as `Client.reduce` does: an array to its correctly rounded sum or another value or, with `axis` or
+        `segments`, to a NumPy array of values."""
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return await self._do(
@@ -233,7 +233,7 @@ class AsyncClient(MergesTables):
         return await self._do(reductions.merge(states, op, dtype))
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
-        """As `Client.upload`: have the service keep an array or a file, for `dataset` sources."""
+        """Have the service keep an array or a file for `dataset` sources, as `Client.upload` does."""
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:

@@ -89,7 +89,7 @@ class GroupTable(Answer):
 
 
 class GroupbyResult(GroupTable):
-    """The groups of a group-by; `dropped` rows had no key, and are in none."""
+    """The groups of a group-by; `dropped` rows had no key, and are in no group."""
 
     dropped: int
 

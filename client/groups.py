@@ -23,8 +23,8 @@ Segments = int | Sequence[int] | Mapping[str, Any]
 
 
 def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> dict[str, Any]:
-    """The fields of a spec that say which elements make which value; none if all of them make one. Raises TypeError
-    for an axis that is no integer and for offsets that are none."""
+    """The fields of a spec that say which elements make which value; no fields if all elements make one value. Raises
+    TypeError for an axis or offsets that are not integers."""
     fields: dict[str, Any] = {}
     if axis is not None:
         fields["axis"] = (

@@ -90,8 +90,8 @@ class ReduceResult(Answer):
 
 
 class ReduceArrayResult(Answer):
-    """The values of a reduction along axes or by segments, in C order of `shape`, with their `counts`; None where there
-    is none. Very many are stored instead (`artefact`): `Client.array` downloads them. Decimals and times have words."""
+    """The values of a reduction along axes or by segments, in C order of `shape`, with their `counts`; a missing value
+    is None. Very many are stored instead (`artefact`): `Client.array` downloads them. Decimals and times have words."""
 
     shape: tuple[int, ...]
     values: tuple[JsonValue | None, ...] | None

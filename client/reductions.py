@@ -281,7 +281,7 @@ def spec(
     early: EarlyJob | None = None,
 ) -> Steps[dict[str, Any]]:
     """The spec of a reduction, whose arrays are uploaded unless they are small; the `early` job of it may be handed in
-    meanwhile. Raises TypeError where an option is a file's, and `data` or `other` is none."""
+    meanwhile. Raises TypeError where an option is for files, and `data` or `other` is not a file."""
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}

@@ -79,7 +79,7 @@ def text_of(value: object) -> Text:
 
 
 def _room() -> int | None:
-    """How many columns the terminal has; None where it is none."""
+    """How many columns the terminal has; None where the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -100,7 +100,8 @@ def reduce_groups(
 def reduce_lists(
     cells: Cells, offsets: NDArray[Any], op: str, *, ddof: int = 0, min_count: int = 0, states: bool = False
 ) -> GroupColumn:
-    """As `reduce_groups` for lists that lie one behind another: list i has the rows offsets[i] … offsets[i + 1] − 1."""
+    """Do what `reduce_groups` does for lists that lie one behind another: list i has the rows offsets[i] …
+    offsets[i + 1] − 1."""
     start, stop = int(offsets[0]), int(offsets[-1])
     missing = None if cells.missing is None else cells.missing[start:stop]
     numbers = np.repeat(np.arange(offsets.size - 1, dtype=np.int32), np.diff(offsets))

@@ -184,5 +184,5 @@ class GroupsBackend(Protocol):
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`, and with
         `states` give their exact states; the other arguments are those of `Backend.reduce`. Raises a KernelError, which
-        names "states" where there are none."""
+        names "states" where the values have no states."""
         ...

@@ -124,7 +124,7 @@ class ComplexNumbers(Meaning):
 
 
 def _strided(make: Callable[[], Iterator[NDArray[Any]]], start: int, first: int, step: int) -> Iterator[NDArray[Any]]:
-    """Of parts from the index `start` on, those whose index is `first` + a multiple of `step`."""
+    """The parts from the index `start` on whose index is `first` + a multiple of `step`."""
     for piece in make():
         yield np.ascontiguousarray(piece[(first - start) % step :: step])
         start += piece.size

@@ -1,4 +1,4 @@
-"""The files that a reduction reads: how they were, whether they stayed so, and the SHA-256 of what they hold.
+"""The files that a reduction reads: their metadata, whether they changed meanwhile, and the SHA-256 of their bytes.
 
 A file is hashed by a thread of its own while it is reduced, by reading it once more: SHA-256 takes a core a second for
 one or two gigabytes, and a reduction reads fifty with all cores (docs/decisions/0036-fingerprints-of-inputs.md).
@@ -39,7 +39,7 @@ class LocalFile:
 @dataclass(frozen=True, slots=True)
 class FileMetadata:
     """A file as it was reduced: its size in bytes, the time of its modification in seconds since 1970, and the SHA-256
-    of its bytes. A folder has none of these, and no hash is there unless it was asked for."""
+    of its bytes. A folder has no size, time or hash, and a file has a hash only if it was asked for."""
 
     name: str
     size: int | None

@@ -87,8 +87,8 @@ def nulls_of_values(
 
 
 def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64]) -> GroupedReduction:
-    """The reduction whose values are null where they have nulls among their elements. NaNs that were left out are in no
-    count, and nulls in none either."""
+    """The reduction, with null for each value that has nulls among its elements. Counts leave out these nulls, and the
+    NaNs that were omitted."""
     values = tuple(None if null else value for value, null in zip(reduction.listed(), nulls.tolist(), strict=True))
     return replace(
         reduction,

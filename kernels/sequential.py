@@ -33,10 +33,10 @@ class Remote(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What a sequential source has given so far, how many nulls it has left out, of which objects of places it reads,
-    and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number. Several
-    threads may add to it. Integers beyond int64 are refused, unless the reader sets `beyond`, which then has what their
-    elements leave out."""
+    """How many elements a sequential source has given so far, how many nulls it has left out, which objects of places
+    it reads, and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number.
+    Several threads may add to it. Integers beyond int64 are refused, unless the reader sets `beyond`, which then
+    collects the integers that the elements leave out."""
 
     elements: int = 0
     nulls: int = 0
@@ -92,8 +92,7 @@ class SequentialSource:
     nulls: Callable[[], "SequentialSource"] | None = None
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
-        """The same elements, of which each run is read within a context of its own, which may tell faults in other
-        words."""
+        """The same elements. Each run is read within a context of its own, which may give its faults other words."""
         begin, nulls = self.sections, self.nulls
 
         def around(make: Callable[[], Iterator[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
@@ -185,7 +184,7 @@ def counted(source: Elements) -> int:
 
 
 def decoded_ahead_s(sources: Sequence[Elements]) -> float:
-    """For how long threads of the sources decoded ahead."""
+    """The seconds for which threads of the sources decoded ahead."""
     return sum(source.tally.ahead_s for source in sources if isinstance(source, SequentialSource))
 
 

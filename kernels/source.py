@@ -148,7 +148,7 @@ class HeldArrays:
         return self._ends[-1] if self._ends else 0
 
     def whole(self) -> NDArray[Any]:
-        """All elements, shape (count,); what is one array already is not copied."""
+        """All elements, shape (count,); a single array is not copied."""
         return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:

@@ -25,7 +25,7 @@ class _Column:
 
 def values_of_groups(source: KeyedSource, table: GroupTable, asked: Sequence[Aggregation]) -> list[NDArray[Any]]:
     """The values of aggregations of columns that have integers beyond int64, one for each group of `table`: Python
-    integers, of a mean its sum, and 0 where there is none. Raises OutOfMemory where the columns do not fit."""
+    integers, for a mean the sum, and 0 for a missing value. Raises OutOfMemory where the columns do not fit."""
     columns, groups = _read(source, table, sorted({each.column for each in asked}))
     values = []
     for each in asked:
@@ -45,7 +45,7 @@ def values_of_groups(source: KeyedSource, table: GroupTable, asked: Sequence[Agg
 
 
 def _read(source: KeyedSource, table: GroupTable, columns: Sequence[int]) -> tuple[dict[int, _Column], Index]:
-    """The columns, and the number of the group of each row; −1 for a row that is in none."""
+    """The columns, and the number of the group of each row; −1 for a row that is in no group."""
     words = max(beyond.words for column in columns if (beyond := source.tallies[column].beyond) is not None)
     made: dict[int, list[NDArray[Any]]] = {column: [] for column in columns}
     missing: dict[int, list[NDArray[np.bool_]]] = {column: [] for column in columns}

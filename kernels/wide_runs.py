@@ -18,7 +18,8 @@ _LOWEST = np.int64(-(1 << 63))
 
 
 def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
-    """The same for runs of which some may have no integers: the value of no integers, None where there is none."""
+    """The values of `reduce_runs`, where some runs may have no integers. Such a run gets the op's value of no integers,
+    or None where the op has no such value."""
     held: NDArray[np.bool_] = np.diff(bounds) > 0
     empty = op.empty if op.terms is Terms.VALUES and op.finish is not Finish.MEAN else None
     values: list[int | None] = [None if empty is None else int(empty)] * held.size

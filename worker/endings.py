@@ -134,7 +134,7 @@ def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args
 def patiently_in_steps(
     place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """As `patiently`, for work on the bare driver, where each statement is a transaction of its own."""
+    """Do what `patiently` does, for work on the bare driver, where each statement is a transaction of its own."""
     return _until_taken(place, partial(place.database.quickly_and_patiently, _PATIENCE_S, work, *args, **kwargs))
 
 

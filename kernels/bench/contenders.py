@@ -53,7 +53,7 @@ def contender_names() -> tuple[str, ...]:
 
 
 def contenders(by: By, backend: str | None = None) -> tuple[Contender, ...]:
-    """Those that make values by `by`, on one backend or on any."""
+    """The contenders that make values by `by`, on one backend or on any."""
     return tuple(row for row in CONTENDERS if row.by is by and backend in (None, row.backend))
 
 

@@ -103,7 +103,7 @@ class MergedColumn:
 
 
 def values_array(values: Sequence[Any] | NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Values of a reduction as an array, which has an arbitrary value where there is none. `dtype` is the name of a
+    """Values of a reduction as an array, which is arbitrary where a value is missing. `dtype` is the name of a
     dtype, or "integer"."""
     if isinstance(values, np.ndarray):
         return values

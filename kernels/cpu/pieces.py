@@ -87,8 +87,8 @@ class Pieces(Protocol[P_co]):
 
     @property
     def ahead_s(self) -> float | None:
-        """For how long the threads of the sources decoded ahead, all at the same time; None where pieces are read by
-        position."""
+        """The seconds for which the threads of the sources decoded ahead, all at the same time; None where pieces are
+        read by position."""
         ...
 
     def threads(self) -> int:

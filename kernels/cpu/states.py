@@ -116,8 +116,8 @@ class MergedStates:
         return self._counts[:groups]
 
     def sums(self, groups: int) -> tuple[int, NDArray[np.int64], Index]:
-        """Of the first `groups` groups: the exponent of the unit, the resolved limbs (shape (groups, limbs)), and the
-        flags of the terms."""
+        """The exponent of the unit, the resolved limbs of the first `groups` groups (shape (groups, limbs)), and the
+        flags of their terms."""
         self._hold(0, 0, groups)
         self._resolve()
         return ORIGIN[self.terms] + 32 * self._low, self._limbs[:groups], self._flags[:groups]

@@ -320,7 +320,7 @@ def _in_memory(lines: bytes) -> Block:
 
 
 def _end_of_lines(text: bytes, stop: int | None = None) -> int:
-    """Where the last whole line of the first `stop` bytes of `text`, or of all, ends; 0 where there is none."""
+    """Where the last whole line of the first `stop` bytes of `text`, or of all, ends; 0 without a whole line."""
     stop = len(text) if stop is None else stop
     if stop <= 0:
         return 0

@@ -94,8 +94,8 @@ class Places:
     listed: tuple[Place, ...] = ()
 
     def target(self, url: str, field: str, *, pattern: bool = False) -> Target:
-        """The object that `url` names, or with `pattern` the objects. Raises InvalidInput naming `field` where the URL
-        is none, carries credentials, or names no place of this server; the message repeats nothing that may be a
+        """The object that `url` names, or with `pattern` the objects. Raises InvalidInput naming `field` where `url` is
+        not a URL, carries credentials, or names no place of this server; the message repeats nothing that may be a
         secret."""
         scheme, authority, path = split(url, field)
         if not self.listed:

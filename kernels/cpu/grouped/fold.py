@@ -46,7 +46,7 @@ class GroupFold(Protocol):
         ...
 
     def values(self, counts: Index) -> list[Value | None]:
-        """The values, where `counts` elements entered each, shape (values,); None where the op has none."""
+        """The values, where `counts` elements entered each, shape (values,); None where the op has no value."""
         ...
 
 

@@ -81,8 +81,8 @@ class FloatSums:
             mine.merge(theirs)
 
     def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
-        """For each kind of terms the exponent of the unit, the limbs of all values (shape (values, limbs)) and their
-        flags (shape (values,))."""
+        """The exponent of the unit, the limbs of all values (shape (values, limbs)) and their flags (shape (values,)),
+        for each kind of terms."""
         return [limbs.resolved() for limbs in self._limbs]
 
     def states(self, counts: Index) -> list[StateColumn]:
@@ -319,13 +319,13 @@ class IntegerSums:
             _carry(mine)
 
     def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
-        """As `FloatSums.limbs`; integers have no flag but that they are not −0."""
+        """The limbs as `FloatSums.limbs` gives them. The only flag of integers is that they are not −0."""
         kinds = (Terms.VALUES, Terms.PRODUCTS) if len(self._sums) == 2 else (self._op.terms,)
         flags = np.full(self._sums[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
         return [(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
 
     def states(self, counts: Index) -> list[StateColumn]:
-        """As `FloatSums.states`."""
+        """The states as `FloatSums.states` gives them."""
         for sums in self._sums:
             _carry(sums)
         return [encoded(*limbs, counts) for limbs in self.limbs()]

@@ -185,7 +185,7 @@ def add_integer_products(
     lefts: Any, left_validity: Any, rights: Any, right_validity: Any, states: Any, count: Any, offset: Any,
     unsigned: Any,
 ) -> None:  # fmt: skip
-    """As `add_float_products`, of int64, or of uint64 if `unsigned`."""
+    """Do what `add_float_products` does for int64, or for uint64 if `unsigned`."""
     left, right, addresses = words_at(lefts), words_at(rights), words_at(states)
     for i in range(count):
         if is_null(left_validity, i) or is_null(right_validity, i):

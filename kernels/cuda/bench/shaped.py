@@ -260,4 +260,4 @@ BOUND: Mapping[tuple[str, By], Callable[[DeviceShape, str], ShapedWorkload]] = M
         ("cub", By.KEYS): _cub_keys,
     }
 )
-"""By strategy and kind of shape, the function that makes the strategy ready."""
+"""The function that makes a strategy ready, by strategy and kind of shape."""

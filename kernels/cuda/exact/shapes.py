@@ -128,7 +128,7 @@ def chosen_shapes(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[L
 
 
 def chosen_names(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[str, ...]:
-    """Their names, as C++ name expressions."""
+    """The names of the chosen kernels, as C++ name expressions."""
     shapes = chosen_shapes(dtype, kind, shared_per_block)
     return tuple(
         f"exact_chosen<{element(dtype)}, {kind}, {choice}, {_numbers(shape)}>" for choice, shape in enumerate(shapes)

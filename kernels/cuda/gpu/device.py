@@ -98,7 +98,7 @@ def driver_release() -> str | None:
 
 
 def _uuid(driver: Any, handle: Any) -> str:
-    """As nvidia-smi prints it: GPU-8-4-4-4-12 hexadecimal digits.
+    """The UUID of a device as nvidia-smi prints it: GPU-8-4-4-4-12 hexadecimal digits.
 
     The driver is asked, because CuPy's device properties end the identifier at its first byte of zero.
     """

@@ -51,7 +51,7 @@ class Kernel:
 
 def bind_context() -> None:
     """Make the context of CuPy's current device current for the driver. A thread that has not called CUDA's runtime has
-    none, and the driver's own calls need one."""
+    no context, and the driver's own calls need a context."""
     from cupy.cuda import driver, runtime
 
     if not driver.ctxGetCurrent():

@@ -282,7 +282,7 @@ class KeyedSums:
         return np.asarray(array.get())
 
     def _other_than_zero(self) -> Any:
-        """For each code whether it has an element other than −0; None where there is no −0."""
+        """Whether each code has an element other than −0; None if no element is −0."""
         import cupy
 
         rows, state = self._rows, self._state

@@ -123,9 +123,9 @@ def _launched(gpu: Gpu, launch: RecordedLaunch, unit: Unit) -> KernelRecord:
 
 
 def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterator[ProfileRecord]:
-    """Every point of `axes` as launched on `gpu`; without one, what is known of kernels compiled for `arch`, once for
-    all sizes. A point that does not exist is skipped, and a point that goes wrong fails, each with its reason.
-    CudaError is raised."""
+    """A record for every point of `axes` as launched on `gpu`; without a GPU, a record of each kernel as compiled for
+    `arch`, once for all sizes. A point that does not exist is skipped, and a point that goes wrong fails, each with its
+    reason. CudaError is raised."""
     for strategy in axes.strategies:
         for op in axes.ops:
             for dtype in axes.dtypes:

@@ -41,8 +41,8 @@ class NanCounter:
         return int(self._count_and_first.get()[0])
 
     def refuse(self, what: str = "element", of: str = "") -> None:
-        """Raise InvalidInput naming the first NaN element, if there was one; `what` is what to call an element, and
-        `of` what it belongs to."""
+        """Raise InvalidInput naming the first NaN element, if an element is NaN. The message calls an element `what`,
+        and adds `of`, which names its source."""
         count, first = map(int, self._count_and_first.get())
         if count:
             raise InvalidInput(f"{what} {first}{of} is NaN, and nan_policy is raise", "nan_policy")
