@@ -36,7 +36,7 @@ _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 def certificates(url: str) -> ssl.SSLContext | bool:
     """The argument `verify` of httpx for the service at `url`. To load the machine's certificates takes longer than a
-    request, and an address without TLS needs none of them."""
+    request, and an address without TLS needs no certificates."""
     return True if httpx.URL(url).scheme == "https" else _NO_TLS
 
 

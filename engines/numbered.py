@@ -89,7 +89,7 @@ def reduce_groups(
     """The values of `groups` groups; with `states` also their exact states.
 
     Row i of `cells`, shape (rows,), belongs to group numbers[i], from 0 on; a row whose number is negative belongs to
-    none. A sum of no elements is 0, every other value of no elements is missing.
+    no group. A sum of no elements is 0, every other value of no elements is missing.
     """
     row, dtype = adding_op(op), dtype_of(cells.elements.dtype)
     places = {name: LevelOrigin() for name in ops_by_fold(iter([row]))}
@@ -118,7 +118,7 @@ def state_of(cells: Cells, terms: Terms = Terms.VALUES) -> ExactState:
 
 
 def reduce_all(cells: Cells, op: str, *, ddof: int = 0, min_count: int = 0) -> float | int | None:
-    """The value of all elements; None where fewer than `min_count` elements, or too few for the op, give none."""
+    """The value of all elements; None where there are fewer than `min_count` elements, or too few for the op."""
     row, dtype = adding_op(op), dtype_of(cells.elements.dtype)
     elements = _present(cells)
     if elements.size < max(min_count, 0 if row.empty is not None else 1, ddof + 1 if row.ddof else 0):
@@ -132,7 +132,8 @@ def reduce_all(cells: Cells, op: str, *, ddof: int = 0, min_count: int = 0) -> f
 
 def merge_groups(states: Any, numbers: NDArray[Any], groups: int) -> StateColumn:
     """The merged states of `groups` groups. State i, of an array of pyarrow of bytes, belongs to group numbers[i], from
-    0 on; a null, and a state whose number is negative, belongs to none. A group of none has the state of no terms.
+    0 on; a null, and a state whose number is negative, belongs to no group. A group without states has the state of no
+    terms.
 
     Raises InvalidInput where bytes are no state, or states of values meet states of products.
     """

@@ -22,8 +22,8 @@ _PIECE = 1 << 20
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """A file of this machine. `begin` opens it, and raises InvalidInput or OSError. `sha256` is known of a file that is
-    named after what it holds. A file that was still written when it was opened gets such a name afterwards: `becomes`
-    tells it, and raises InvalidInput."""
+    named after its bytes. A file that was still written when it was opened gets such a name afterwards: `becomes`
+    returns it, and raises InvalidInput."""
 
     name: str
     begin: Callable[[], BinaryIO]

@@ -272,7 +272,7 @@ def needed_count(asked: Aggregation, min_count: int) -> int:
 
 
 def column_of(asked: Aggregation, dtype: DType, values: NDArray[Any], counts: Index, min_count: int) -> GroupColumn:
-    """The column of `values` of groups of so many elements of `dtype`; whatever stands for a group of none is
+    """The column of `values` of groups of `counts` elements of `dtype`. The value of a group without elements is
     replaced."""
     op = asked.op
     if op.empty is not None and not counts.all():

@@ -40,7 +40,7 @@ class Meaning(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The kind of such elements in a word, as a look into a file tells it."""
+        """The kind of such elements in a word, as an inspection of a file shows it."""
 
     @abstractmethod
     def takes(self, op: Op) -> bool:

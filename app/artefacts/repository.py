@@ -52,7 +52,7 @@ def keep(connection: Connection, store: ArtefactStore, name: ArtefactName, nbyte
 
 
 def get(connection: Connection, job_id: UUID) -> StoredArtefact | None:
-    """The stored result of a job; None if the job stored none, or if it was removed."""
+    """The stored result of a job; None if the job stored no result, or if the result was removed."""
     row = connection.execute(
         select(artefacts.c.attempt, artefacts.c.owner_id).where(artefacts.c.job_id == job_id)
     ).one_or_none()

@@ -136,7 +136,7 @@ class Portion:
 
     `rows` is a JSON list of objects with the columns of the jobs and of their children, in their order, and `ids` the
     JSON of the ids of the jobs with commas between. `places` is how many will wait in the queue, and `high` how many of
-    them ask for the priority `high`. `tagged` tells whether any of them has a tag or a name to be found by. `datasets`
+    them ask for the priority `high`. `tagged` says whether any of them has a tag or a name to be found by. `datasets`
     are the uploaded arrays that they need, by the field that names each.
     """
 
@@ -152,7 +152,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The owner of the jobs, and what the jobs carry of their request."""
+    """The owner of the jobs, and the ids of their request that the jobs carry."""
 
     owner: Principal
     request_id: str | None

@@ -1,9 +1,10 @@
-"""Uploads that may be resumed: for each a file with what has come, as long as it is to become, and a note beside it.
+"""Uploads that may be resumed: each has a file with the bytes that have come, of its final length, and a note beside
+it.
 
-The note says how much has come. It is written after every piece, so all that reached the file before its process was
-killed counts. If the machine itself stops, what it had not put on the disk is lost, although the file may seem to have
-it. The note therefore names the run of the machine that wrote it, and after a restart of the machine the upload goes on
-from what was flushed.
+The note says how many bytes have come. It is written after every piece, so that all bytes count that reached the file
+before its process was killed. If the machine itself stops, bytes that were not on the disk are lost, although the file
+may seem to have them. The note therefore names the run of the machine that wrote it, and after a restart of the machine
+the upload goes on from the bytes that were flushed.
 """
 
 import fcntl

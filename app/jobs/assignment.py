@@ -1,4 +1,4 @@
-"""Who gets what, decided in plain Python: candidates, in the order in which `app.jobs.turns` reads them, go to slots.
+"""Assigns jobs to slots, in plain Python: candidates come in the order in which `app.jobs.turns` reads them.
 
 Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is; among a user's own jobs of
 a rank the order in which they were read. A slot holds a few long jobs and many small ones
@@ -82,8 +82,8 @@ def _by_room(slot: OpenSlot) -> tuple[int, int, bool]:
 def _slot_for(
     job: Candidate, slots: Sequence[OpenSlot], hungry: Collection[str], depth: Depth, forecast: Forecast
 ) -> OpenSlot | None:
-    """The slot of those of its backend that is to take a job; None if none has room for it. Only the `hungry` get small
-    jobs."""
+    """The slot that is to take a job, of the slots of its backend; None if no slot has room for it. Only the `hungry`
+    slots get small jobs."""
     if job.small:
         quick = [slot for slot in slots if slot.long == 0]
         able = [slot for slot in quick or slots if slot.worker in hungry and slot.takes_small(depth)]

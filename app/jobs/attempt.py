@@ -1,5 +1,5 @@
 """An attempt at a job: the right to run it, which goes from its claim through the worker into the child, and the answer
-that comes back. This module imports no database, because the child of a slot needs none."""
+that comes back. This module does not import the database, because the child of a slot does not need it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -54,7 +54,7 @@ _PROBED = 256
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs a list has; a field that is empty or None does not restrict it.
+    """The jobs that a list has; a field that is empty or None does not restrict it.
 
     A job has one of `statuses`, of `kinds` and of `owners`, all of `tags`, which are (name, value) pairs with a value
     None for any, and all words of `text` at the beginning of a word of its tags or its name. `parent` is a preset, or

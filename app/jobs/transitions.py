@@ -115,7 +115,7 @@ class Change:
         parameters: Mapping[str, object] = _NOTHING,
         data: Mapping[str, object] = _NOTHING,
     ) -> Sequence[Row[*tuple[Any, ...]]]:
-        """Change what still matches; `data` goes into the event. Returns the rows touched, none if no guard held."""
+        """Change the rows that still match; `data` goes into the event. Returns the changed rows."""
         return connection.execute(self._statement, {**parameters, "event_data": dict(data)}).all()
 
 

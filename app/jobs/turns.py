@@ -189,7 +189,7 @@ _HAND_OVER: TextClause = text("""
 
 
 def live_slots(connection: Connection) -> Sequence[OpenSlot]:
-    """Every worker with an unexpired heartbeat that takes jobs: one that drains gets none."""
+    """Every worker with an unexpired heartbeat that takes jobs; a worker that drains takes no jobs."""
     return look(connection).slots
 
 

@@ -258,7 +258,7 @@ def _owner(connection: Connection, of: Table, identity: UUID) -> tuple[int, str]
 
 
 def deliveries(connection: Connection, webhook_id: UUID) -> Deliveries | None:
-    """The webhook of a job or a batch with its attempts, in order; None if it has none."""
+    """The webhook of a job or a batch with its attempts, in order; None without a webhook."""
     row = connection.execute(
         select(webhooks.c.url, webhooks.c.due_at, webhooks.c.delivered_at, _ENDED_AT.label("ended_at"))
         .select_from(_OF)

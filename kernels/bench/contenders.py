@@ -48,7 +48,7 @@ CONTENDERS: tuple[Contender, ...] = (
 
 
 def contender_names() -> tuple[str, ...]:
-    """The strategies that some shape is measured by, each once."""
+    """The names of all strategies that are measured for some shape, each once."""
     return tuple(dict.fromkeys(row.strategy for row in CONTENDERS))
 
 

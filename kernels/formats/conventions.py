@@ -100,7 +100,8 @@ class Conventions:
 
 
 def _check_complex(path: str, attributes: Mapping[str, Any]) -> None:
-    """Raise InvalidInput naming "stored" where complex numbers may be missing. NaN is a value, and stands for none."""
+    """Raise InvalidInput naming "stored" where complex numbers may be missing. NaN is a value, and not a missing
+    number."""
     for name in _FILLS:
         try:
             nan = bool(np.isnan(np.asarray(attributes.get(name, np.nan)).astype(np.complex128)).all())

@@ -71,8 +71,8 @@ class RetryPolicy:
 
 
 class Session:
-    """What the objects that one source reads have in common: connections, threads, signed requests. It ends when it is
-    closed or not used any more; what waits then is given up."""
+    """The connections, threads and signed requests that all objects of one source share. A session ends when it is
+    closed or not used any more; reads that wait then are given up."""
 
     def __init__(self, places: Places, retry_policy: RetryPolicy | None = None) -> None:
         self.places = places
@@ -218,7 +218,7 @@ class RemoteObject:
         return filled
 
     def _fail(self, error: KernelError) -> NoReturn:
-        """Raise the error, and keep it: a decoder that reads by a library may tell it in other words."""
+        """Raise the error, and keep it, because a library that decodes may replace it by an error of its own."""
         self.fault = self.fault or error
         raise error
 

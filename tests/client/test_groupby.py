@@ -67,7 +67,7 @@ def test_what_is_wrong_names_the_column(client: Client) -> None:
         client.groupby(SALES, "region").sum("prize")
     with pytest.raises(JobFailed, match="floats are no keys"):
         client.groupby(SALES, "price").sum("sold")
-    with pytest.raises(TypeError, match="no table of columns"):
+    with pytest.raises(TypeError, match="not a table of columns"):
         client.groupby([1, 2], "region").sum("price")
     with pytest.raises(ValueError, match="name a column"):
         client.groupby(SALES, "region").agg()

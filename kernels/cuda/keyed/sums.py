@@ -334,11 +334,11 @@ class KeyedSums:
         self, flip: int, of_nan: int, none: int, *, equal_zeros: bool = False, first: bool = False
     ) -> tuple[Any, Any | None]:
         """The least order of the elements of each group of `groups`, which must have been called, and with `first` the
-        first row that has it (uint64; 2**64 − 1 where there is none).
+        first row that has it (uint64; 2**64 − 1 for a group without elements).
 
-        An order is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`; of a NaN
-        `of_nan`, and of no elements `none`. With `equal_zeros` −0 has the order of +0. Orders are int64, or int32 of
-        elements of up to 32 bits."""
+        An order is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`. The order
+        of a NaN is `of_nan`, and that of no elements `none`. With `equal_zeros` −0 has the order of +0. Orders are
+        int64, or int32 of elements of up to 32 bits."""
         import cupy
 
         rows = self._rows
