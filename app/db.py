@@ -65,7 +65,8 @@ KEPT_PLANS = " ".join(
 )
 """Options of a session whose statements are planned once a connection."""
 
-# Filters are planned each time: no plan suits all values, and a page of a rare value of a million jobs took half a second.
+# Filters are planned each time: no plan suits all values, and of a million jobs a page of a rare value took half a
+# second.
 PLAN_EACH = "-c plan_cache_mode=force_custom_plan -c enable_seqscan=on"
 
 

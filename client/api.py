@@ -18,11 +18,12 @@ from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
+from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
+from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results

@@ -18,7 +18,8 @@ from warpfold.client.errors import Unreachable, WarpfoldError
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.group_table import GroupTable
 from warpfold.client.groups import array_from
-from warpfold.client.models import Job, ReduceArrayResult, Result
+from warpfold.client.job_results import ReduceArrayResult, Result
+from warpfold.client.models import Job
 from warpfold.contract.artefact import Artefact, ArtefactPart
 from warpfold.kernels.ops import INTEGER
 

@@ -6,7 +6,7 @@ from pydantic import PrivateAttr
 
 from warpfold.client import batches
 from warpfold.client.exchange import Steps
-from warpfold.client.models import Result
+from warpfold.client.job_results import Result
 from warpfold.client.progress import batch_bar
 
 T = TypeVar("T")

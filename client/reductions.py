@@ -16,8 +16,9 @@ from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.groups import Axis, Segments, fields_of
+from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
-from warpfold.client.models import Job, Merged, ReduceArrayResult, ReduceResult
+from warpfold.client.models import Job, Merged
 from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.contract.json_value import hex_of

@@ -22,9 +22,10 @@ from warpfold.client.cli.session import (
 )
 from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.group_table import GroupbyResult
+from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Status
 from warpfold.client.live_jobs import LiveJob
-from warpfold.client.models import Child, Job, ReduceArrayResult, ReduceResult
+from warpfold.client.models import Child, Job
 from warpfold.client.progress import state_of
 from warpfold.contract.moments import moment
 

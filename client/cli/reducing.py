@@ -23,8 +23,9 @@ from warpfold.client.cli.opening import Opened, ReadHere, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
+from warpfold.client.job_results import ReduceResult
 from warpfold.client.jobs import result_of
-from warpfold.client.models import Job, ReduceResult
+from warpfold.client.models import Job
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
 from warpfold.contract.time_view import TimeView

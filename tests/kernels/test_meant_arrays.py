@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
-from warpfold.client.models import ReduceArrayResult
+from warpfold.client.job_results import ReduceArrayResult
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import result_of
 from warpfold.kernels.decimals import in_full
