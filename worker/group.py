@@ -29,7 +29,7 @@ from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.endings import Place, patiently, patiently_in_steps, store
 from warpfold.worker.messages import News, Progress, Pulse
 from warpfold.worker.stop import StopRequested, WaitAbandoned
-from warpfold.worker.talk import Died, EndCause, Ending, Hung, Talk
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 

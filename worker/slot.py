@@ -15,7 +15,7 @@ from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
 from warpfold.worker.messages import Measured, News, Opener, PointBegun, Progress, Pulse, Rated, Spare, Timed
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import ChildSilence, Died, EndCause, Ending, Hung, Talk
+from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, Hung, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from warpfold.worker.messages import Measured, PointBegun, Progress
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Verdict
 from warpfold.worker.stop import StopRequested, WaitAbandoned
-from warpfold.worker.talk import EndCause, Ending
+from warpfold.worker.lease_exchange import EndCause, Ending
 
 log: FilteringBoundLogger = structlog.get_logger()
 

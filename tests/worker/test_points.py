@@ -25,7 +25,7 @@ from warpfold.worker.messages import Measured, PointBegun
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, EndCause
+from warpfold.worker.lease_exchange import Died, EndCause
 from warpfold.worker.tasks import run_job
 
 WORKER = "here:cuda:0"

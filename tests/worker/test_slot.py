@@ -22,7 +22,7 @@ from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.messages import Opener, Progress
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
-from warpfold.worker.talk import Died, EndCause, Ending, Hung
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 
 
 @pytest.fixture
