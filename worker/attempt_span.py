@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.app.tracing.tracing import Span, Tracing
-from warpfold.worker.messages import Measured, PointBegun
 from warpfold.worker.lease_exchange import Ending, Hung
+from warpfold.worker.messages import Measured, PointBegun
 
 
 @contextmanager

@@ -23,9 +23,9 @@ from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Loss, Reason
 from warpfold.worker.failures import incident
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Reason
-from warpfold.worker.messages import Measured, PointBegun
 from warpfold.worker.lease_exchange import Died, Ending, Hung
+from warpfold.worker.messages import Measured, PointBegun
 
 
 class Points:

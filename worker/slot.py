@@ -13,9 +13,9 @@ from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
+from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, Hung, LeaseExchange
 from warpfold.worker.messages import Measured, News, Opener, PointBegun, Progress, Pulse, Rated, Spare, Timed
 from warpfold.worker.stop import Stop
-from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, Hung, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -164,16 +164,18 @@ class Slot:
         return ending
 
     @contextmanager
-    def talk(self) -> Iterator[Talk]:
-        """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
-        left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
+    def exchange(self) -> Iterator[LeaseExchange]:
+        """Have the child run several attempts, one after another; more may be sent while it runs one. After an exchange
+        that left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
-        talk = Talk(self._child, self._listen, ChildSilence(self._child, self._silent_s), self._silent_s, self._ahead)
+        exchange = LeaseExchange(
+            self._child, self._listen, ChildSilence(self._child, self._silent_s), self._silent_s, self._ahead
+        )
         self._ahead = None
         try:
-            yield talk
+            yield exchange
         finally:
-            if not talk.over:
+            if not exchange.over:
                 self._end_child()
 
     def close(self) -> None:
@@ -195,7 +197,7 @@ class Slot:
     def _watch(self, lease: Lease, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
         child = self._child
         assert child is not None, "ready() comes first"
-        assert self._ahead is None, "what runs ahead is small, and comes to a talk"
+        assert self._ahead is None, "what runs ahead is small, and comes to an exchange"
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
@@ -211,18 +213,18 @@ class Slot:
                     return EndCause.CANCELLED if verdict is Verdict.CANCEL else EndCause.ABANDONED
                 progress, next_beat = None, time.monotonic() + beat_s
             listening_s = max(0.0, min(deadline, next_beat) - now)
-            heard = self._listen(child, listening_s)
+            received = self._listen(child, listening_s)
             # This process may have been stopped meanwhile while the child ran on. So no more than the planned time
             # counts.
-            quiet.note(heard is not None, min(listening_s, time.monotonic() - now))
-            if isinstance(heard, Progress):
-                progress = heard
-            elif isinstance(heard, PointBegun | Measured):
-                keep(heard)
-            elif isinstance(heard, Timed):
+            quiet.note(received is not None, min(listening_s, time.monotonic() - now))
+            if isinstance(received, Progress):
+                progress = received
+            elif isinstance(received, PointBegun | Measured):
+                keep(received)
+            elif isinstance(received, Timed):
                 self._spare_the_processor()
-            elif heard is not None and not isinstance(heard, Pulse):
-                return heard
+            elif received is not None and not isinstance(received, Pulse):
+                return received
             elif quiet.too_long:
                 return Hung(self._silent_s)
         return EndCause.TIMEOUT

@@ -14,11 +14,11 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.endings import Place, store
 from warpfold.worker.group import EmptyQueue, Group, WaitingMessages
+from warpfold.worker.lease_exchange import EndCause, Ending
 from warpfold.worker.messages import Measured, PointBegun, Progress
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Verdict
 from warpfold.worker.stop import StopRequested, WaitAbandoned
-from warpfold.worker.lease_exchange import EndCause, Ending
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -21,11 +21,11 @@ from warpfold.app.tables.measurements import measurements
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.lease_exchange import Died, EndCause
 from warpfold.worker.messages import Measured, PointBegun
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.lease_exchange import Died, EndCause
 from warpfold.worker.tasks import run_job
 
 WORKER = "here:cuda:0"

@@ -19,10 +19,10 @@ from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_
 from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 from warpfold.worker.messages import Opener, Progress
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
-from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 
 
 @pytest.fixture
@@ -78,12 +78,12 @@ def test_a_child_that_spent_itself_on_an_answer_is_replaced_by_the_next(slot: Sl
 def test_what_a_child_answered_before_it_died_counts_although_more_was_to_be_sent(slot: Slot) -> None:
     assert slot.pid is not None
     child = psutil.Process(slot.pid)
-    with slot.talk() as talk:
-        talk.send(asked("say a"))
-        talk.send(asked("exit 3"))
+    with slot.exchange() as exchange:
+        exchange.send(asked("say a"))
+        exchange.send(asked("exit 3"))
         until(lambda: child.status() == psutil.STATUS_ZOMBIE)
-        talk.send(asked("say b"))
-        answered, died = talk.hear(60.0), talk.hear(60.0)
+        exchange.send(asked("say b"))
+        answered, died = exchange.receive(60.0), exchange.receive(60.0)
     assert isinstance(answered, Success)
     assert answered.result["said"] == "a"
     assert died == Died(3)
