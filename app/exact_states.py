@@ -124,7 +124,7 @@ def _sum(states: Sequence[str], terms: Terms) -> ExactState:
             total = total.merge(ExactState.from_bytes(base64.b64decode(text, validate=True)))
         except StateError as error:
             raise InvalidInput(str(error), f"states.{index}") from None
-        except ValueError as error:  # of base64
+        except ValueError as error:  # the text is not base64
             raise InvalidInput(f"is not base64: {error}", f"states.{index}") from None
     return total
 

@@ -93,7 +93,7 @@ class Notifications:
                     for channel in (JOB, OUTCOME, ENDED, ACCESS):
                         await connection.execute(f"listen {channel}")
                     backoff.reset()
-                    self._tell_all()  # of notifications that were missed before
+                    self._tell_all()  # notifications may have been missed before
                     while True:
                         async for notification in connection.notifies(timeout=0):
                             self._tell(notification.channel, notification.payload)

@@ -84,7 +84,7 @@ def sections_between(source: SequentialSource, first: int, stop: int) -> Sequent
     count = sum(counts) if len(counts) == len(own) else None
     return replace(
         source,
-        make=lambda: in_turn(iter(own), source.tally),  # and so the whole stays, with its open file
+        make=lambda: in_turn(iter(own), source.tally),  # the source stays alive, with its open file
         count=count,
         likely=source.likely if count is None else count,
         shape=None,

@@ -56,7 +56,7 @@ class LeaseExchange:
         self._quiet = quiet
         self._silent_s = silent_s
         self._ahead = ahead
-        self._waited_ms: float | None = None  # of the lease that runs ahead
+        self._waited_ms: float | None = None  # the wait of the lease that runs ahead
         self._unanswered = 0 if ahead is None else 1
         self._broken = False
 

@@ -245,7 +245,7 @@ def _questions(
     if not chosen.text:
         return _Questions(fits_rest, None, (), probes)
     words = [word.lower() for word in words_of(chosen.text)]
-    if search is None:  # but the name of a batch may have the word
+    if search is None:  # the name of a batch may still have the word
         return _Questions(false(), fits_rest, words, probes)
     fits, more = _has_job(lookups, of_a_job, search, newest, before)
     return _Questions(fits, fits_rest, words, probes + more)

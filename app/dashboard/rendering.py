@@ -23,7 +23,7 @@ _WORTH_COMPRESSING = 1024
 _THEMES = ("light", "dark")
 
 HEADERS = {
-    # Scripts, styles and frames come from this server alone, and none is inline; no other site gets or sends anything.
+    # Scripts, styles and frames come from this server alone, never inline; no other site gets or sends anything.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",

@@ -130,7 +130,7 @@ class Inspections:
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                     # The environment of the api is left out, because it may hold passwords; and libraries start no
-                    # threads, because a fork keeps none.
+                    # threads, because a fork keeps no threads.
                     env={"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
                 )
         return self._process

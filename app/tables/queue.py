@@ -14,7 +14,7 @@ census_counts = Table(
     Column("topic", String(16), primary_key=True),  # jobs are counted by it: owner, priority, status, reason
     Column("label", String(64), primary_key=True),  # which owner (an id), which priority, and so on
     Column("number", BigInteger, nullable=False),
-    Column("oldest", BigInteger),  # of an owner: the `seq` of the job that has waited longest
+    Column("oldest", BigInteger),  # the `seq` of the job of an owner that has waited longest
 )
 
 # Every 250th job of the queue.

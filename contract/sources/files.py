@@ -122,7 +122,7 @@ class FilesSource(AnyOptions, SourceSpec):
                 )
         counts = [file.count for file in files if file.by_position and file.count is not None]
         if isinstance(first.meaning, ComplexNumbers):
-            source: SequentialSource = first.opened()  # which has its parts
+            source: SequentialSource = first.opened()  # the source has its parts as its meaning
             return source
         if len(counts) == len(files):
             links = [Link(repr(file.name), count, file.opened) for file, count in zip(files, counts, strict=True)]
@@ -248,7 +248,7 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
 
     def pieces() -> Iterator[NDArray[Any]]:
         for number, file in enumerate(files):
-            opened = file.opened()  # it closes the file when nobody has it any more
+            opened = file.opened()  # the source closes the file when nobody uses it any more
             source = truths_of(opened) if truths else opened
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
@@ -259,7 +259,7 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls
                 yield piece
-            if isinstance(source, SequentialSource):  # those behind its last element
+            if isinstance(source, SequentialSource):  # nulls may lie behind its last element
                 tally.nulls = nulls + source.tally.nulls
 
     counts = [file.count for file in files]

@@ -142,7 +142,7 @@ def split(url: str, field: str | None) -> tuple[str, str, str]:
     authority, _, path = url[match.end() :].partition("/")
     if "@" in authority or "%" in authority:
         raise InvalidInput(NOT_OURS, field)
-    if "#" in url or "?" in url:  # of a pattern, too: nobody could tell a query from it
+    if "#" in url or "?" in url:  # a pattern may not have them either, because "?" would look like a query
         raise InvalidInput(f"a URL has no query and no fragment; {NOT_OURS}", field)
     if _leads_elsewhere(unquote(path) if scheme in WEB else path):
         raise InvalidInput("'.' and '..' are not allowed in a URL, nor are two slashes within its path", field)

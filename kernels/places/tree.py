@@ -169,7 +169,7 @@ def _check_server(session: Session, target: Target) -> None:
             host.strip("[]"), int(port), session.retry_policy.timeouts.connect_s, private=target.place.private
         ).close()
     except FAULTS:
-        return  # what lists tells it, after tries of its own
+        return  # the listing reports the fault, after tries of its own
 
 
 def open_object(target: Target, session: Session, *, folder: bool = False) -> RemoteObject | RemoteTree:

@@ -110,7 +110,7 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
         )
         return bar_chart(text, "GB/s", bars, levels)
     fastest = best.gb_per_s or 0.0
-    own = best.ceiling_gbps  # hot data from a cache have none
+    own = best.ceiling_gbps  # hot data from a cache have no ceiling
     of_ceiling = f", {100 * fastest / own:.0f} % of the ceiling of {own:,.0f} GB/s" if own else ""
     text = ChartText(
         f"throughput-{name}",

@@ -66,7 +66,7 @@ class HostObserver:
 
 
 _LOAD_BYTES = 128  # two loads of 64 bytes a clock: the most that a core of today sustains
-_CLOCK_HZ = 8e9  # which none of them reaches
+_CLOCK_HZ = 8e9  # no processor reaches this frequency
 _MEASURE_S = 0.3
 
 

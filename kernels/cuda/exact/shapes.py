@@ -25,7 +25,7 @@ class SumKind(StrEnum):
     MAGNITUDES = "MAGNITUDES"
     SQUARES = "SQUARES"
     MOMENTS = "MOMENTS"  # values and squares
-    PRODUCTS = "PRODUCTS"  # of two arrays
+    PRODUCTS = "PRODUCTS"  # products of two arrays
 
     @property
     def terms(self) -> Terms:

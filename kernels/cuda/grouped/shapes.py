@@ -97,7 +97,7 @@ class GroupedShapes:
     enough: int
     short_spans: tuple[tuple[float, SpanShape], ...]  # up to so many elements a span on average
     long_spans: SpanShape
-    columns: ColumnsShape  # of wide arrays
+    columns: ColumnsShape  # the columns of wide arrays
     narrow: ColumnsShape
     of_parts: ColumnsShape
     short_columns: int = 128  # threads

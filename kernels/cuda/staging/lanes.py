@@ -87,7 +87,7 @@ class Lanes:
         self._wake = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
-        self._held: tuple[Any, ...] = ()  # what the threads use by its address
+        self._held: tuple[Any, ...] = ()  # objects that the threads use by their addresses
         self._together = 1
         self._set(native.WAKE, self._wake)
         self._end = weakref.finalize(self, _end, self._words, self._wake, self._threads)
