@@ -28,7 +28,7 @@ def test_reduced_axes_are_left_out_or_kept_with_one_element() -> None:
 
 def test_other_elements_than_floats_are_refused_by_their_name() -> None:
     assert float_dtype("bfloat16").precision == 8
-    with pytest.raises(TypeError, match="not of int64"):
+    with pytest.raises(TypeError, match="not int64"):
         float_dtype("int64")
 
 
