@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece, pieces_of
 from warpfold.kernels.cpu.states import MergedStates
-from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput

@@ -178,7 +178,8 @@ def test_another_client_goes_on_with_what_was_cut(
     with counted(client) as requests:
         kept = client.upload(path)
     assert kept.id == digest(path)
-    [sent] = [length for method, _, length in requests if method == "PATCH"]
+    # The server may refuse the first one: it may not have noticed yet that the other client is gone.
+    *_, sent = [length for method, _, length in requests if method == "PATCH"]
     assert sent < path.stat().st_size - 2 * MIB
     client.delete_dataset(kept.id)
 

@@ -22,10 +22,11 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
 from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedPart, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
+from warpfold.kernels.partitions import combines
 from warpfold.kernels.source import ArraySource, GeneratedSource, generator_of
 
 ROWS = 700
-ASKED = tuple(op.name for op in OPS.values() if op.sources == 1 and op.name != "prod")
+ASKED = tuple(op.name for op in OPS.values() if op.sources == 1 and combines(op))
 
 
 class Device(CpuBackend):
