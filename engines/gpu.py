@@ -81,7 +81,7 @@ def _find_library(kind: Any) -> Library:
         from warpfold.engines import jax as of_jax
 
         return of_jax
-    raise TypeError(f"arrays are of CuPy, PyTorch or JAX, on a GPU; this is a {kind.__module__}.{kind.__qualname__}")
+    raise TypeError(f"give an array of CuPy, PyTorch or JAX on a GPU, not a {kind.__module__}.{kind.__qualname__}")
 
 
 _library_of: Callable[[Any], Library] = cache(_find_library)

@@ -163,7 +163,7 @@ def _reducer(device: int) -> ResidentReducer:
 def _name(dtype: Any, device: Any) -> str:
     """The name of a dtype of tensors on a GPU."""
     if device.type != "cuda":
-        raise TypeError(f"tensors are on a GPU; this one is on {device}")
+        raise TypeError(f"give a tensor on a GPU; this tensor is on {device}")
     return _NAMES.get(dtype) or str(dtype).removeprefix("torch.")
 
 
