@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.grouped.partial import Digits, PartialResults
+from warpfold.kernels.cpu.grouped.digits import Digits
+from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.cuda.exact.accumulator import ExactAccumulator, ExactDot, ExactMoments
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
