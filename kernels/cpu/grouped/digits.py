@@ -59,6 +59,11 @@ class Digits:
         return cls(state.terms, exponent, digits.reshape(-1, 1), np.array([int(state.flags)], np.int64))
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of all digits."""
+        return self.digits.nbytes
+
+    @property
     def end(self) -> int:
         """The exponent behind the last digit."""
         return self.exponent + DIGIT_BITS * int(self.digits.shape[0])

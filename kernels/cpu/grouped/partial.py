@@ -5,6 +5,7 @@ cut.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,11 +17,12 @@ from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
-from warpfold.kernels.grouping import AlongAxes, Index, walk_of
+from warpfold.kernels.grouping import AlongAxes, walk_of
 from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, op_named
 from warpfold.kernels.source import ArraySource
@@ -37,14 +39,14 @@ _LONG = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class PartialResults:
-    """The exact sums of a part of an array, to the values of `shape`, and how many elements entered each (shape
-    (values,)). It has a `Digits` for values, products or both, as its op needs; `result` is the dtype of its values."""
+    """The exact sums of a part of an array, to the values of `shape`, and how many elements entered each. It has sums
+    of values, of products or of both, as its op needs; `result` is the dtype of its values."""
 
     op: str
     result: str
     shape: tuple[int, ...]
-    counts: Index
-    sums: tuple[Digits, ...]
+    count: int
+    sums: tuple[Digits | TwoLevels, ...]
 
     @staticmethod
     def of(
@@ -55,22 +57,38 @@ class PartialResults:
         row = op_named(op)
         if not row.adds:
             raise InvalidInput(f"{op} adds nothing up and has no partial results", "op")
+        if other is None and (levels := PartialResults.in_levels(array, axes, op)) is not None:
+            return levels
         arrays = (array,) if other is None else (array, other)
         taken = operands(row, ArraySource(array), None if other is None else ArraySource(other))
         along = AlongAxes(axes, keepdims=True)
         shape = along.result_shape(array.shape)
+        count = prod(array.shape[axis] for axis in along.reduced(array.ndim))
+        made = partial(PartialResults, op, taken.result_dtype(row), shape, count)
         if prod(shape) == 1 and array.size:
-            sums = tuple(map(Digits.of_state, _states(arrays, row)))
-            return PartialResults(op, taken.result_dtype(row), shape, along.counts(array.shape), sums)
-        counts = along.counts(array.shape)
+            return made(tuple(map(Digits.of_state, _states(arrays, row))))
         if not taken.source.dtype.is_float and row.terms is Terms.VALUES and not row.magnitudes and _few(array):
-            return PartialResults(op, taken.result_dtype(row), shape, counts, (_integer_sums(array, axes),))
+            return made((_integer_sums(array, axes),))
         slabs = [
             _slab(tuple(part[where] for part in arrays), along, row)
             for where in _slabs(array.shape, along.reduced(array.ndim))
         ]
-        sums = tuple(digits_beside([slab[number] for slab in slabs]) for number in range(len(slabs[0])))
-        return PartialResults(op, taken.result_dtype(row), shape, counts, sums)
+        return made(tuple(digits_beside([slab[number] for slab in slabs]) for number in range(len(slabs[0]))))
+
+    @staticmethod
+    def in_levels(array: NDArray[Any], axes: tuple[int, ...], op: str) -> "PartialResults | None":
+        """As `of`, by the loops for many values; None for an array or an op that these do not serve."""
+        row = op_named(op)
+        along = AlongAxes(axes, keepdims=True)
+        reduced = along.reduced(array.ndim)
+        if row.terms is not Terms.VALUES or row.sources > 1 or prod(along.result_shape(array.shape)) == 1:
+            return None
+        levels = TwoLevels.of(array, reduced, magnitudes=row.magnitudes)
+        if levels is None:
+            return None
+        count = prod(array.shape[axis] for axis in reduced)
+        result = row.result_dtype(dtype_of(array.dtype))
+        return PartialResults(op, result, along.result_shape(array.shape), count, (levels,))
 
     @staticmethod
     def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
@@ -83,8 +101,8 @@ class PartialResults:
                     f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
                     f"{first.op} to {first.result} of shape {first.shape}"
                 )
-        sums = tuple(sum_of_digits([part.sums[number] for part in parts]) for number in range(len(first.sums)))
-        return replace(first, counts=np.sum([part.counts for part in parts], axis=0), sums=sums)
+        sums = tuple(_merged([part.sums[number] for part in parts]) for number in range(len(first.sums)))
+        return replace(first, count=sum(part.count for part in parts), sums=sums)
 
     def values(self, dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
         """The values, each rounded once, in the shape of the result. `dtype` is that of the result; of integers int64
@@ -93,36 +111,48 @@ class PartialResults:
         Raises InvalidInput for a sum of integers that `dtype` does not hold."""
         op = op_named(self.op)
         at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
-        whole = self.sums[0].whole(dtype) if self.result == INTEGER and op.finish is Finish.ITSELF else None
+        whole = None
+        if self.result == INTEGER and op.finish is Finish.ITSELF and isinstance(self.sums[0], Digits):
+            whole = self.sums[0].whole(dtype)
         if whole is not None:
             flat: NDArray[Any] = whole
-        elif at_once and int(self.counts.max(initial=0)) <= _MOST_DIVISOR:
+        elif at_once and self.count <= _MOST_DIVISOR:
             flat = self._rounded(op)
         else:
-            values = [self._value(op, at, int(count), ddof) for at, count in enumerate(self.counts)]
+            values = [self._value(op, at, ddof) for at in range(prod(self.shape))]
             flat = _integers(values, dtype) if self.result == INTEGER else np.array(values, np.float64)
         with np.errstate(invalid="ignore"):
             return flat.astype(dtype, copy=False).reshape(self.shape)
 
-    def _rounded(self, op: Op) -> NDArray[np.float64]:
+    def _rounded(self, op: Op) -> NDArray[Any]:
         from warpfold.kernels.cpu.windows import nearest
 
         sums, dtype = self.sums[0], DTYPES[self.result]
-        values = np.full(self.counts.size, np.nan if op.finish is Finish.MEAN else 0.0)
-        divisors = self.counts if op.finish is Finish.MEAN else np.minimum(self.counts, 1)
+        divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
+        if isinstance(sums, TwoLevels):
+            return sums.rounded(dtype, divisor)
+        values = np.full(prod(self.shape), np.nan if op.finish is Finish.MEAN else 0.0)
         form = dtype.precision, dtype.min_exponent, dtype.max_exponent
         digits = np.array(sums.digits.T, order="C")  # a copy, because rounding spoils the digits
-        nearest.round_sums(digits, sums.exponent, sums.flags, divisors, form, values)
+        nearest.round_sums(digits, sums.exponent, sums.flags, np.full(values.size, divisor), form, values)
         return values
 
-    def _value(self, op: Op, at: int, count: int, ddof: int) -> Any:
-        if not count or (op.ddof and count <= ddof):
+    def _value(self, op: Op, at: int, ddof: int) -> Any:
+        if not self.count or (op.ddof and self.count <= ddof):
             return 0 if op.finish is Finish.ITSELF else np.nan
-        states = [sums.state(at, count) for sums in self.sums]
+        states = [sums.state(at, self.count) for sums in self.sums]
         if len(states) == 1:
             return value_of(op, states[0], self.result)
         finish = variance if op.finish is Finish.VARIANCE else deviation
         return finish(states[0], states[1], ddof, DTYPES[self.result])
+
+
+def _merged(parts: Sequence[Digits | TwoLevels]) -> Digits | TwoLevels:
+    """The sums of all parts together."""
+    levels = [part for part in parts if isinstance(part, TwoLevels)]
+    if len(levels) == len(parts) and (merged := TwoLevels.merged(levels)) is not None:
+        return merged
+    return sum_of_digits([part.digits() if isinstance(part, TwoLevels) else part for part in parts])
 
 
 def _integers(values: Sequence[int], dtype: "np.dtype[Any]") -> NDArray[Any]:
