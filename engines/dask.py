@@ -177,8 +177,8 @@ def _of_whole_chunk(
     if (sums := PartialResults.in_levels(chunk, axes, op)) is not None:
         return sums.values(result, ddof)
     in_rows = chunk.flags.c_contiguous and axes == tuple(range(chunk.ndim))[-len(axes) :]
-    one = prod(chunk.shape[at] for at in axes) == chunk.size
-    if not in_rows or one or chunk.dtype.kind != "f" or not chunk.size:
+    single_value = prod(chunk.shape[at] for at in axes) == chunk.size
+    if not in_rows or single_value or chunk.dtype.kind != "f" or not chunk.size:
         return PartialResults.of(chunk, axes, op).values(result, ddof)
     row, source = op_named(op), ArraySource(chunk)
     asked = Grouped(operands(row, source, ddof=ddof), chunk.shape, AlongAxes(axes, keepdims=True))

@@ -102,10 +102,10 @@ class TwoLevels:
 
     def flags(self) -> Index:
         """The flags of all sums."""
-        told = np.full(self.upper.size, int(Flags.NOT_NEGATIVE_ZERO))
+        flags = np.full(self.upper.size, int(Flags.NOT_NEGATIVE_ZERO))
         if self.negative is not None:
-            told[self.negative] = 0
-        return told
+            flags[self.negative] = 0
+        return flags
 
     def digits(self) -> Digits:
         """The same sums as digits."""
@@ -178,18 +178,20 @@ def _added(runs: Runs, unit: int, *, magnitudes: bool) -> tuple[NDArray[np.int64
     upper, lower = (np.empty(runs.values, np.int64) if fresh else np.zeros(runs.values, np.int64) for _ in range(2))
     ends = upper, lower, fresh, space
     if not runs.width:
-        told, most = two_levels.add_level_rows(flat, runs.starts, runs.places, runs.length, keep, double, unit, *ends)
+        outcome, most = two_levels.add_level_rows(
+            flat, runs.starts, runs.places, runs.length, keep, double, unit, *ends
+        )
     elif (together := _together(runs)) == 1:
         sizes = runs.length, runs.stride, runs.width
-        told, most = two_levels.add_level_columns(flat, runs.starts, runs.places, *sizes, keep, double, unit, *ends)
+        outcome, most = two_levels.add_level_columns(flat, runs.starts, runs.places, *sizes, keep, double, unit, *ends)
     else:
         width, rest = runs.width * together, runs.length % together
         wide, other = np.empty(width, np.int64), np.empty(width, np.int64)
         sizes = runs.length // together, width, width
-        told, most = two_levels.add_level_columns(
+        outcome, most = two_levels.add_level_columns(
             flat, runs.starts, runs.places, *sizes, keep, double, unit, wide, other, True, space
         )
-        if told == two_levels.HELD_NOT or (most + 1) * together >= two_levels.LIMIT:
+        if outcome == two_levels.HELD_NOT or (most + 1) * together >= two_levels.LIMIT:
             return None
         lower[:] = other.reshape(together, -1).sum(axis=0)
         upper[:] = wide.reshape(together, -1).sum(axis=0) + (lower >> _STEP)
@@ -199,8 +201,8 @@ def _added(runs: Runs, unit: int, *, magnitudes: bool) -> tuple[NDArray[np.int64
         last, more = two_levels.add_level_columns(
             flat, starts, runs.places, *sizes, keep, double, unit, upper, lower, False, space
         )
-        told, most = max(told, last) if last != two_levels.HELD_NOT else last, most | more
-    return None if told == two_levels.HELD_NOT else (upper, lower, most, told == two_levels.NEGATIVE_ZERO)
+        outcome, most = max(outcome, last) if last != two_levels.HELD_NOT else last, most | more
+    return None if outcome == two_levels.HELD_NOT else (upper, lower, most, outcome == two_levels.NEGATIVE_ZERO)
 
 
 def _together(runs: Runs) -> int:

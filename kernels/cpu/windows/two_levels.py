@@ -66,7 +66,7 @@ def _bits(number: Any) -> Any:
 
 
 @jit
-def _told(outside: Any, rest: Any) -> Any:
+def _outcome_of(outside: Any, rest: Any) -> Any:
     """What the patterns of all elements tell: those that leave the anchor's binade, and those of the rests. The rest of
     −0 is −0, and that of any other element that is held is +0."""
     if outside >> _TOP or rest << np.uint64(1):
@@ -146,7 +146,7 @@ def _single(word: Any, keep: Any) -> Any:
 def _add_plainly(words: Any, start: Any, rows: Any, stride: Any, keep: Any, plain: Any) -> Any:
     """Add `rows` rows of float32 to float64 sums of each column; returns twice the largest magnitude's pattern, twice
     the smallest one's but zero less 1, and the smallest pattern, which is that of −0 if there is one."""
-    one, size = np.uint32(1), plain.size
+    step, size = np.uint32(1), plain.size
     most, least, lowest = np.uint32(0), np.uint32(0xFFFFFFFF), np.int32(0)
     for c in range(size):
         plain[c] = 0.0
@@ -158,7 +158,7 @@ def _add_plainly(words: Any, start: Any, rows: Any, stride: Any, keep: Any, plai
         for c in range(size):
             a, b, d, e = _doubled(w[c], keep), _doubled(x[c], keep), _doubled(y[c], keep), _doubled(z[c], keep)
             most = max(most, a, b, d, e)
-            a, b, d, e = np.uint32(a - one), np.uint32(b - one), np.uint32(d - one), np.uint32(e - one)
+            a, b, d, e = np.uint32(a - step), np.uint32(b - step), np.uint32(d - step), np.uint32(e - step)
             least = min(least, a, b, d, e)
             lowest = min(lowest, w[c], x[c], y[c], z[c])
             plain[c] += (_single(w[c], keep) + _single(x[c], keep)) + (_single(y[c], keep) + _single(z[c], keep))
@@ -166,7 +166,7 @@ def _add_plainly(words: Any, start: Any, rows: Any, stride: Any, keep: Any, plai
         row = words[start + r * stride : start + r * stride + size]
         for c in range(size):
             a = _doubled(row[c], keep)
-            most, least = max(most, a), min(least, np.uint32(a - one))
+            most, least = max(most, a), min(least, np.uint32(a - step))
             lowest = min(lowest, row[c])
             plain[c] += _single(row[c], keep)
     return np.int64(most), np.int64(least), np.int64(lowest)
@@ -243,9 +243,9 @@ def add_level_columns(
                 outside |= left_binade
                 rest |= left_over
                 most |= _carry(sums, others, some, first, second, high, low)
-                if most >= LIMIT or _told(outside, rest) == HELD_NOT:
+                if most >= LIMIT or _outcome_of(outside, rest) == HELD_NOT:
                     return HELD_NOT, most
-    return _told(outside, rest), most
+    return _outcome_of(outside, rest), most
 
 
 @jit
@@ -262,8 +262,8 @@ def _add_tile(tile: Any, keep: Any, unit: Any, likely: Any) -> Any:
     """The sum of a tile of float32, whose size is a multiple of LANES: what it adds to an upper and a lower sum,
     whether the window holds it, and the unit of one level that is likely to hold the next. One level is tried first."""
     for at in (likely, unit):
-        one = at == likely
-        if one:
+        tries_one = at == likely
+        if tries_one:
             total, _, most, least = one_level(tile, None, keep, anchor_at(at), None)
             high, low = _split(counted(total, tile.size, anchor_at(at)), at - unit)
         else:
@@ -276,7 +276,7 @@ def _add_tile(tile: Any, keep: Any, unit: Any, likely: Any) -> Any:
         lowest = clamped_exponent((least + 1) >> 24) - 127 - 23
         if most >> 24 >= 255 or lowest < unit or top > unit + HELD + STEP:
             return high, low, False, likely
-        if not one or (lowest >= at and top <= at + HELD):
+        if not tries_one or (lowest >= at and top <= at + HELD):
             return high, low, True, likely
         likely = max(lowest, top - HELD)
         if lowest >= likely:
@@ -327,11 +327,11 @@ def add_level_rows(
                 outside |= a ^ _bits(first)
                 rest |= left_over
             most |= _put(upper, lower, to, counted(sums, rows.size, first), counted(others, rows.size, second))
-            if most >= LIMIT or _told(outside, rest) == HELD_NOT:
+            if most >= LIMIT or _outcome_of(outside, rest) == HELD_NOT:
                 return HELD_NOT, most
         if double is None and upper[to] == 0 and lower[to] == 0:
             rest |= _SIGN  # the value may be −0
-    return _told(outside, rest), most
+    return _outcome_of(outside, rest), most
 
 
 @jit
