@@ -7,6 +7,7 @@ stream, and hands them to the driver.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
+from threading import Lock
 from typing import Any
 
 import cupy
@@ -17,13 +18,45 @@ from warpfold.engines.axes import ZERO_OF_NONE, Axes, check_ddof, check_out, che
 from warpfold.engines.plans import Plan
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident import AlongReduction, ResidentReducer
+from warpfold.kernels.cuda.resident import AlongReduction, ResidentLevels, ResidentReducer, ResidentTotals
+
+_OPENING = Lock()
+"""Of threads that begin together, one opens a GPU: each `Gpu` would compile and load the kernels anew."""
+
+
+def reducer(device: int) -> ResidentReducer:
+    """The kernels of the GPU that CUDA numbers `device`."""
+    with _OPENING:
+        return _reducer(device)
 
 
 @cache
-def reducer(device: int) -> ResidentReducer:
-    """The kernels of the GPU that CUDA numbers `device`."""
+def _reducer(device: int) -> ResidentReducer:
     return ResidentReducer(Gpu(device))
+
+
+def totals(device: int) -> ResidentTotals:
+    """The kernels of the same GPU for totals that stay on it."""
+    gpu = reducer(device).gpu
+    with _OPENING:
+        return _totals(gpu)
+
+
+@cache
+def _totals(gpu: Gpu) -> ResidentTotals:
+    return ResidentTotals(gpu)
+
+
+def levels(device: int) -> ResidentLevels:
+    """The kernels of the same GPU for sums of many values that stay on it."""
+    gpu = reducer(device).gpu
+    with _OPENING:
+        return _levels(gpu)
+
+
+@cache
+def _levels(gpu: Gpu) -> ResidentLevels:
+    return ResidentLevels(gpu)
 
 
 class CupyArrays:

@@ -14,7 +14,7 @@ from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.resident.recording import RecordedSums
-from warpfold.kernels.cuda.resident.totals import stream_at
+from warpfold.kernels.cuda.resident.stream_totals import stream_at
 from warpfold.kernels.cuda.resident.whole import ResidentReducer
 from warpfold.kernels.dtypes import DType
 

@@ -1,66 +1,66 @@
-"""Totals of the launches of each stream, which are 0 between launches."""
+"""Exact totals of arrays that are on a GPU already. They stay on the GPU, where they are added to each other and
+rounded: nothing waits here, and nothing comes back to the host."""
 
-from contextlib import AbstractContextManager
-from threading import get_ident
 from typing import Any
 
-from warpfold.kernels.cuda.exact.shapes import SumKind
-from warpfold.kernels.cuda.exact.total import limbs_of
-from warpfold.kernels.cuda.gpu.failures import cuda_errors
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.accumulator import most_added
+from warpfold.kernels.cuda.exact.finishing import FinishedOp
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SOURCE, SumKind, kernel_name
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped.totals import KINDS, ROOM, finished_kernel
+from warpfold.kernels.cuda.grouped.totals import SOURCE as ROUNDING
+from warpfold.kernels.cuda.resident.packed import PackedFunction, function_of, word_of
+from warpfold.kernels.cuda.resident.whole import Launch
+from warpfold.kernels.dtypes import DType
 
-STREAM_OF_THREAD = 2
-"""The handle by which each thread names a stream of its own (cudaStreamPerThread)."""
-
-WORDS = max(limbs_of(kind) + 1 for kind in SumKind)
-"""Words of 64 bits of a total, and of how many blocks have added to it."""
+_ROUNDING_THREADS = 32
 
 
-class Totals:
-    """Room for so many `totals` at a time on each stream of one GPU: the launches of a stream share it, and leave it 0.
+class ResidentTotals:
+    """The kernels of one GPU for totals of whole arrays. Each is compiled and loaded when it is first used, by any
+    thread.
 
-    `known` has the addresses by those of the streams. A launch that is captured into a graph gets room of its own,
-    because the graph may run on any stream.
+    Addresses are those of memory on the GPU, `limbs` are a CuPy array of a total (`kernels.cuda.exact.total`), and a
+    `stream` has its address as `ptr`.
     """
 
-    def __init__(self, totals: int) -> None:
-        self._words = WORDS * totals
-        self._kept: dict[tuple[int, int], Any] = {}
-        self.known: dict[int, int] = {}
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self._adding: dict[tuple[str, SumKind], tuple[Launch, PackedFunction]] = {}
+        self._rounding: dict[tuple[str, SumKind], PackedFunction] = {}
 
-    def of(self, stream: int, *, captured: bool) -> Any:
-        """The room for a stream, a CuPy array that must live until the launch is made."""
-        if captured:
-            return self._zeros(stream)
-        key = (stream, get_ident() if stream == STREAM_OF_THREAD else 0)
-        words = self._kept.get(key)
-        if words is None:
-            words = self._kept[key] = self._zeros(stream)
-            if stream != STREAM_OF_THREAD:
-                self.known[stream] = words.data.ptr
-        return words
+    def add(  # noqa: PLR0917
+        self, kind: SumKind, dtype: DType, addresses: tuple[int, ...], count: int, limbs: Any, stream: Any
+    ) -> int:
+        """Add `count` ≥ 1 elements of a float `dtype`, or the products of two arrays, whose addresses lie alike between
+        boundaries of 16 bytes. Returns how many numbers below 2**32 were added to one limb at most."""
+        arguments = (*addresses, count, word_of(limbs))
+        made = self._adding.get((dtype.name, kind))
+        if made is None:
+            shape = SHAPES[dtype.name][kind].fitted(self.gpu.shared_per_block)
+            launch = Launch.of(self.gpu, Unit(SOURCE, (kernel_name(dtype, kind, shape),)), shape, dtype.itemsize)
+            function = function_of(launch.kernel, launch.threads, launch.shared, len(arguments))
+            made = self._adding[dtype.name, kind] = launch, function
+        launch, function = made
+        grid = launch.whole(addresses[0], count)
+        function(grid, stream.ptr, *arguments)
+        return most_added(grid, count)
 
-    def _zeros(self, stream: int) -> Any:
-        import cupy
+    @staticmethod
+    def rounds(op: FinishedOp) -> bool:
+        """Whether the GPU rounds totals of this op: it does all of one array."""
+        return op.kind in KINDS
 
-        with cuda_errors("totals"), stream_at(stream):
-            return cupy.zeros(self._words, dtype=cupy.uint64)
-
-
-class _Named:
-    """A stream by its address, as CUDA's protocol of streams has it."""
-
-    def __init__(self, address: int) -> None:
-        self._address = address
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._address
-
-
-def stream_at(address: int) -> AbstractContextManager[Any]:
-    """A context in which the stream at this address, of the current device, is CuPy's current one."""
-    import cupy
-
-    stream: AbstractContextManager[Any] = cupy.cuda.Stream.null
-    if address:
-        stream = cupy.cuda.Stream.from_external(_Named(address))
-    return stream
+    def round(self, op: FinishedOp, dtype: DType, limbs: Any, count: int, out: int, stream: Any, ddof: int) -> None:  # noqa: PLR0917
+        """Round a total of `count` elements to a value of `dtype` at `out`."""
+        members = (0, count, 1, count, count)  # one row
+        arguments = (word_of(limbs), *members, 0, 1, int(op.finish), ddof, 0, out, 0)
+        function = self._rounding.get((dtype.name, op.kind))
+        if function is None:
+            name = finished_kernel(dtype, op.kind)
+            kernel = self.gpu.kernel(Unit(ROUNDING, (name,)), name)
+            room = _ROUNDING_THREADS * ROOM[op.kind]
+            function = function_of(kernel, _ROUNDING_THREADS, room, len(arguments))
+            self._rounding[dtype.name, op.kind] = function
+        function(1, stream.ptr, *arguments)

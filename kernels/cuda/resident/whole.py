@@ -8,6 +8,7 @@ follows from an op and a dtype is settled once, so that a call costs Python litt
 from dataclasses import dataclass
 from typing import Protocol
 
+from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
@@ -21,7 +22,7 @@ from warpfold.kernels.cuda.resident.shapes import (
     whole_kernel,
     whole_shape,
 )
-from warpfold.kernels.cuda.resident.totals import Totals
+from warpfold.kernels.cuda.resident.stream_totals import Totals
 from warpfold.kernels.dtypes import DType
 
 _MOST_THREADS = 2048
@@ -43,9 +44,9 @@ class Launch:
     lanes: int
 
     @classmethod
-    def of(cls, gpu: Gpu, name: str, shape: LaunchShape, itemsize: int) -> "Launch":
-        """The kernel of that C++ name."""
-        kernel, shared = gpu.kernel(unit_of(name), name), shape.threads * shape.shared
+    def of(cls, gpu: Gpu, unit: Unit, shape: LaunchShape, itemsize: int) -> "Launch":
+        """The first kernel of a unit."""
+        kernel, shared = gpu.kernel(unit, unit.kernels[0]), shape.threads * shape.shared
         resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
         return cls(kernel, resident, shape.threads, shared, shape.threads * shape.flight, VECTOR_BYTES // itemsize)
 
@@ -147,8 +148,9 @@ class ResidentReducer:
 
     def each_launch(self, dtype: DType, kind: SumKind) -> Launch:
         """The launch for each of many values of a float `dtype`."""
-        return Launch.of(self.gpu, each_kernel(dtype, kind), each_shape(dtype, kind), dtype.itemsize)
+        return Launch.of(self.gpu, unit_of(each_kernel(dtype, kind)), each_shape(dtype, kind), dtype.itemsize)
 
     def _whole_launch(self, dtype: DType, kind: SumKind) -> Launch:
         limit = self.gpu.shared_per_block
-        return Launch.of(self.gpu, whole_kernel(dtype, kind, limit), whole_shape(dtype, kind, limit), dtype.itemsize)
+        unit = unit_of(whole_kernel(dtype, kind, limit))
+        return Launch.of(self.gpu, unit, whole_shape(dtype, kind, limit), dtype.itemsize)
