@@ -10,17 +10,21 @@
 template <class T, int TERMS, int CHOICE, int THREADS>
 struct Chosen;
 
-template <int TERMS, int THREADS>
-struct Chosen<float32, TERMS, 0, THREADS> {
-    using Type = Sum<float32, TERMS, THREADS>;
+template <int THREADS>
+struct Chosen<float32, SQUARES, 0, THREADS> {
+    using Type = BandSum<float32, 0, 128, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float32, SQUARES, 1, THREADS> {
     using Type = SquareBucketSum<THREADS>;
 };
 template <int THREADS>
+struct Chosen<float32, MOMENTS, 0, THREADS> {
+    using Type = BandSum<float32, 2, 72, THREADS>;
+};
+template <int THREADS>
 struct Chosen<float32, MOMENTS, 1, THREADS> {
-    using Type = BandSum<float32, 3, 108, THREADS>;
+    using Type = BandSum<float32, 3, 120, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float32, MOMENTS, 2, THREADS> {
@@ -36,7 +40,7 @@ struct Chosen<float64, SQUARES, 1, THREADS> {
 };
 template <int THREADS>
 struct Chosen<float64, MOMENTS, 0, THREADS> {
-    using Type = BandSum<float64, 3, 80, THREADS>;
+    using Type = BandSum<float64, 3, 88, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float64, MOMENTS, 1, THREADS> {
@@ -60,8 +64,8 @@ __device__ void add_tiles(const Vectors<T>& source, BandSum<T, L, FIELDS, THREAD
 template <class T, int TERMS>
 __device__ constexpr int suited(int choice) {
     constexpr int ANY = 1 << 20;
-    if (is_same<T, float32>) return choice == 0 ? 43 : TERMS == MOMENTS ? 84 : ANY;
-    return choice > 0 ? ANY : TERMS == MOMENTS ? 60 : 88;
+    if (is_same<T, float32>) return TERMS == SQUARES ? (choice == 0 ? 100 : ANY) : choice == 0 ? 60 : choice == 1 ? 96 : ANY;
+    return choice > 0 ? ANY : TERMS == MOMENTS ? 64 : 88;
 }
 
 // How many places may have neighbours of more exponents than a choice holds.

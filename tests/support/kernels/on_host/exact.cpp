@@ -7,10 +7,15 @@
 
 constexpr int GRID = 2;
 
-// Tiles of two reads or, ahead, of five: bfloat16 then has more than the 32 elements that it adds up plainly.
+// Reads of the longer tiles: five, with which bfloat16 has more than the 32 elements that it adds up plainly, or as many as a band takes.
+template <class S>
+constexpr int LONGER = 5;
+template <class T, int L, int FIELDS, int THREADS>
+constexpr int LONGER<BandSum<T, L, FIELDS, THREADS>> = BandSum<T, L, FIELDS, THREADS>::W::MOST / Vector<T>::size;
+
 template <bool AHEAD, class S, class Source>
 void run(const Source& source, uint64* words) {
-    constexpr int FLIGHT = AHEAD ? 5 : 2;
+    constexpr int FLIGHT = AHEAD ? LONGER<S> : 2;
     gridDim.x = GRID;
     for (blockIdx.x = 0; blockIdx.x < GRID; ++blockIdx.x) {
         std::vector<int64> memory((S::BYTES * LANES + 7) / 8, 0x5EED5EED5EED5EED);
