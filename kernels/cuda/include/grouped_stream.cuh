@@ -13,7 +13,7 @@
 #pragma once
 #include "asynchronous.cuh"
 #include "grouped_fixed.cuh"
-#include "grouped_rows.cuh"
+#include "grouped_left.cuh"
 
 __device__ inline uint64 edge_of(const Spans& spans, uint64 number) {
     if (spans.offsets) return uint64(spans.offsets[number]);
@@ -74,54 +74,6 @@ struct Stream {
     static constexpr int BYTES = 2 * READS * 32 * 16 + F::PLANES * PLACES * 8;  // of shared memory for each warp
     static_assert(PLACES % 2 == 0 && TILE <= 512);
 };
-
-// Segments that another launch adds up: neighbouring ones are one entry of a list. Its first word says how many entries there are;
-// an entry is the first segment's number times 2^16, and how many segments there are. What finds no room in the list is looked for.
-constexpr uint32 LEFT_ROOM = 1 << 13, LEFT_PLACES = 16;
-constexpr uint32 WARPS_OF_ENTRY = 16;  // that share the segments of an entry
-
-// The value of a segment that is left: a NaN whose bits no result has.
-template <class T>
-__device__ T later() {
-    T value;
-    set_bits(value, sizeof(T) == 8 ? 0x7ff8'6c61'7465'7200ull : 0x7fc6'6c74ull);
-    return value;
-}
-
-__device__ inline void leave(uint64* left, uint64 first, uint32 count) {
-    const uint64 at = atomicAdd(left, uint64(1));
-    if (at < LEFT_ROOM) left[1 + at] = first << LEFT_PLACES | count;
-}
-
-// Adds up the segments that were left to later, if there are any, and empties the list. The grid has any number of blocks, of which
-// the last word of the list counts those that are done.
-template <class T, int LANES, int FLIGHT>
-__device__ void sum_left(const T* data, const Spans& spans, const Results<T>& results, uint64* left) {
-    constexpr uint32 TOGETHER = 32 / LANES;
-    const uint64 entries = *left, warps = uint64(gridDim.x) * (blockDim.x / 32);
-    const uint64 warp = uint64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    const uint32 mine = threadIdx.x % 32 / LANES;
-    if (!entries) return;
-    const bool listed = entries <= LEFT_ROOM;
-    const uint64 rounds = listed ? entries * WARPS_OF_ENTRY : (spans.count + TOGETHER - 1) / TOGETHER;
-#pragma unroll 1
-    for (uint64 round = warp; round < rounds; round += warps) {
-        const uint64 entry = listed ? left[1 + round / WARPS_OF_ENTRY] : round * TOGETHER << LEFT_PLACES | TOGETHER;
-        const uint32 count = uint32(entry) % (1u << LEFT_PLACES);
-        const uint32 step = listed ? TOGETHER * WARPS_OF_ENTRY : TOGETHER;
-#pragma unroll 1
-        for (uint32 k = listed ? round % WARPS_OF_ENTRY * TOGETHER : 0; k < count; k += step) {
-            const uint64 at = (entry >> LEFT_PLACES) + k + mine;
-            const bool is_one = k + mine < count && at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
-            __syncwarp();
-            if (!__all_sync(~0u, !is_one))
-                sum_span<T, T, LANES, false, FLIGHT, false>(data, spans, at, is_one, results, nullptr, nullptr);
-        }
-    }
-    uint64* const done = left + 1 + LEFT_ROOM;
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(done, uint64(1)) == gridDim.x - 1) *left = *done = 0;
-}
 
 // `memory`: Stream::BYTES for each warp of the block. A warp has about `share` elements and segments. ENDS edges of each lane
 // are read ahead. `left` lists the segments that are left to sum_left.
