@@ -130,11 +130,10 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
     uint64 next = first;  // the edge that is looked for: where the open segment ends
     uint64 edges[ENDS];   // from `next` on
     const auto look_ahead = [&] {
+        const int64 others = int64(last - next);
+        const int left_over = others < 32 * ENDS ? int(others) : 32 * ENDS;  // after the next edge
 #pragma unroll
-        for (int j = 0; j < ENDS; ++j) {
-            const uint64 number = next + j * 32 + lane;
-            edges[j] = number <= last ? edge_of(spans, number) : NEVER;
-        }
+        for (int j = 0; j < ENDS; ++j) edges[j] = j * 32 + lane <= left_over ? edge_of(spans, next + lane + j * 32) : NEVER;
     };
     F window;
     Gate<T> gate;
@@ -261,10 +260,11 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
         int* const places = reinterpret_cast<int*>(buffers + buffer * READS * 32);
         T* const found = reinterpret_cast<T*>(places + READS * 64);
         static_assert(ENDS == 1 || ENDS * int(sizeof(T)) <= READS * 8);
-        const auto sums_before = [&](int at, double (&sums)[PLANES]) {
-            const int row = at / EACH * S::ROW;
+        const auto sums_before = [&](uint32 at, double (&sums)[PLANES]) {
+            const uint32 row = at / EACH;
 #pragma unroll
-            for (int p = 0; p < PLANES; ++p) sums[p] = prefixes[p * S::PLACES + row + at % EACH] + prefixes[p * S::PLACES + row + EACH];
+            for (int p = 0; p < PLANES; ++p)
+                sums[p] = prefixes[p * S::PLACES + at + row] + prefixes[p * S::PLACES + row * S::ROW + EACH];
         };
         uint64 number = before;  // of the first edge in `within`
         bool any = false;
@@ -295,29 +295,34 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                         prior[p] = __shfl_up_sync(~0u, sums[ENDS - 1][p], 1);
                         if (lane == 0) prior[p] = sums_at[p];
                     }
-                    uint32 zeros = 0;
-#pragma unroll
-                    for (int j = 0; j < ENDS; ++j) {
-                        double k[PLANES];
+                    const auto sum_of = [&](int j, double (&k)[PLANES]) {  // returns whether it is 0
                         bool zero = true;
 #pragma unroll
                         for (int p = 0; p < PLANES; ++p) {
                             k[p] = sums[j][p] - (j ? sums[j - 1][p] : prior[p]);
-                            zero = zero && k[p] == 0;
+                            zero = zero & (k[p] == 0);
                         }
-                        const int length = here[j] - (j ? here[j - 1] : prior_at);
-                        zeros |= uint32(zero && length) << j;
+                        return zero;
+                    };
+                    const auto length_of = [&](int j) { return here[j] - (j ? here[j - 1] : prior_at); };
+                    const auto is_mine = [&](int j) {  // nor does the first edge end a segment that is broken, or another warp's
+                        return lane * ENDS + j < ends && !(lane == 0 && j == 0 && (begins || broken));
+                    };
+                    bool any_zero = false;
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) {
+                        double k[PLANES];
+                        any_zero |= sum_of(j, k);
                         values[j] = 0;
-                        if (!MEAN || (lane * ENDS + j < ends && !(lane == 0 && j == 0 && (begins || broken))))
-                            values[j] = window.template value<MEAN>(results, k, length);
+                        if (!MEAN || is_mine(j)) values[j] = window.template value<MEAN>(results, k, length_of(j));
                     }
-                    if (lane == 0 && (begins || broken)) zeros &= ~1u;
-                    if (zeros)  // −0 if all elements are
+                    if (any_zero)  // −0 if all elements are
 #pragma unroll
                         for (int j = 0; j < ENDS; ++j) {
-                            if (!(zeros >> j & 1) || lane * ENDS + j >= ends) continue;
+                            double k[PLANES];
+                            if (!length_of(j) || !is_mine(j) || !sum_of(j, k)) continue;
                             const uint64 end = start + here[j];
-                            uint64 at = end - (here[j] - (j ? here[j - 1] : prior_at));
+                            uint64 at = end - length_of(j);
                             while (at < end && bits_of(data[at]) == SIGN<T>) ++at;
                             set_bits(values[j], at == end ? SIGN<T> : 0);
                         }
