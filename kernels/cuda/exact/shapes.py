@@ -100,10 +100,15 @@ CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyT
     {
         "float32": MappingProxyType(
             {
-                SumKind.SQUARES: (_shape(768, 1, 4, 272, ahead=False), _shape(384, 1, 4, 512)),
+                SumKind.SQUARES: (
+                    SHAPES["float32"][SumKind.SQUARES],
+                    _shape(768, 1, 4, 272, ahead=False),
+                    _shape(384, 1, 4, 512),
+                ),
                 SumKind.MOMENTS: (
-                    _shape(768, 1, 4, 160, ahead=False),
-                    _shape(640, 1, 3, 256, ahead=False),
+                    SHAPES["float32"][SumKind.MOMENTS],
+                    _shape(640, 1, 4, 160, ahead=False),
+                    _shape(640, 1, 4, 256, ahead=False),
                     _shape(352, 1, 4, 640),
                 ),
             }

@@ -72,7 +72,7 @@ class StreamShape:
         """Bytes of shared memory of a block (`Stream::BYTES` of include/grouped_stream.cuh for each warp)."""
         each = self.reads * lanes_of(dtype)
         planes = LEVELS[dtype.name] - 1
-        return self.threads // 32 * (2 * self.reads * 512 + planes * (33 * (each + 1) + 1) * 8)
+        return self.threads // 32 * -(-(2 * self.reads * 512 + planes * (33 * (each + 1) + 1) * 8) // 128) * 128
 
 
 @dataclass(frozen=True, slots=True)

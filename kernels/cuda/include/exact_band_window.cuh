@@ -30,20 +30,17 @@ struct BandWindow {
         }
     };
 
-    uint64 sums[L];
-    int lowest;  // exponent of its elements
+    uint64 sums[L] = {};
 
-    __device__ int unit(int level) const { return lowest - BITS + SPACING * (L - 1 - level); }
-    __device__ uint64 bias(int level) const { return uint64(unit(level) + 52 + 1023) << 52 | 0x8000000000000ull; }
-    __device__ void start(int at) {
-        lowest = at;
-#pragma unroll
-        for (int level = 0; level < L; ++level) sums[level] = 0;
+    // `lowest` is the exponent of the smallest elements.
+    static __device__ int unit(int lowest, int level) { return lowest - BITS + SPACING * (L - 1 - level); }
+    static __device__ uint64 bias(int lowest, int level) {
+        return uint64(unit(lowest, level) + 52 + 1023) << 52 | 0x8000000000000ull;
     }
-    __device__ Totals begin() const {
+    static __device__ Totals begin(int lowest) {
         Totals totals;
 #pragma unroll
-        for (int level = 0; level < L; ++level) totals.level[level] = __longlong_as_double(int64(bias(level)));
+        for (int level = 0; level < L; ++level) totals.level[level] = __longlong_as_double(int64(bias(lowest, level)));
         return totals;
     }
     __device__ void end(const Totals& totals) {
@@ -56,13 +53,13 @@ struct BandWindow {
         sums[L - 1 - UP] -= uint64(count) << (BITS - UP * SPACING);
     }
     // The sums of so many tiles of a warp go to the block's total; all lanes take part.
-    __device__ void fold(const BlockTotal& to, int tiles) {
+    __device__ void fold(const BlockTotal& to, int lowest, int tiles) {
 #pragma unroll
         for (int level = 0; level < L; ++level) {
-            int64 sum = int64(sums[level] - uint64(tiles) * bias(level));
+            int64 sum = int64(sums[level] - uint64(tiles) * bias(lowest, level));
 #pragma unroll
             for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_down_sync(~0u, sum, distance);
-            if (threadIdx.x % 32 == 0 && sum) to.add(sum, unit(level) + 1074);
+            if (threadIdx.x % 32 == 0 && sum) to.add(sum, unit(lowest, level) + 1074);
             sums[level] = 0;
         }
     }

@@ -14,7 +14,7 @@ struct BlockTotal {
     __device__ void add(int128 value, int position) const {
         uint64* digit = words + Total::DIGITS + position / 32;
         value = int128(uint128(value) << position % 32);
-#pragma unroll
+#pragma unroll 1  // few registers: sums come here seldom
         for (int k = 0; k < 4; ++k, ++digit, value >>= 32) add_to(digit, k < 3 ? int64(uint32(value)) : int64(value));
     }
 

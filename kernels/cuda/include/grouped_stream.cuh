@@ -71,7 +71,8 @@ struct Stream {
     using F = FixedWindow<T>;
     // For each lane a row: the sums before each of its elements, and what lanes before it have. One more row is for the tile's end.
     static constexpr int N = Vector<T>::size, EACH = READS * N, TILE = 32 * EACH, ROW = EACH + 1, PLACES = 33 * ROW + 1;
-    static constexpr int BYTES = 2 * READS * 32 * 16 + F::PLANES * PLACES * 8;  // of shared memory for each warp
+    // Of shared memory for each warp, so many that copies of 512 bytes begin at a row of banks.
+    static constexpr int BYTES = (2 * READS * 32 * 16 + F::PLANES * PLACES * 8 + 127) / 128 * 128;
     static_assert(PLACES % 2 == 0 && TILE <= 512);
 };
 

@@ -22,9 +22,9 @@ Band = tuple[str, SumKind, int]
 
 LANES, BLOCKS = 32, 2
 BANDS: dict[Band, int] = {  # how many exponent fields it has
-    ("float32", SumKind.SQUARES, 0): 128,
-    ("float32", SumKind.MOMENTS, 0): 72,
-    ("float32", SumKind.MOMENTS, 1): 120,
+    ("float32", SumKind.SQUARES, 1): 128,
+    ("float32", SumKind.MOMENTS, 1): 72,
+    ("float32", SumKind.MOMENTS, 2): 120,
     ("float64", SumKind.SQUARES, 0): 112,
     ("float64", SumKind.MOMENTS, 0): 88,
 }
