@@ -107,7 +107,7 @@ CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyT
                 ),
                 SumKind.MOMENTS: (
                     SHAPES["float32"][SumKind.MOMENTS],
-                    _shape(640, 1, 4, 160, ahead=False),
+                    _shape(768, 1, 4, 160, ahead=False),
                     _shape(640, 1, 4, 256, ahead=False),
                     _shape(352, 1, 4, 640),
                 ),
@@ -115,7 +115,7 @@ CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyT
         ),
         "float64": MappingProxyType(
             {
-                SumKind.SQUARES: (_shape(480, 1, 6, 464, ahead=False), _shape(384, 1, 4, 532)),
+                SumKind.SQUARES: (_shape(480, 1, 8, 464, ahead=False), _shape(384, 1, 4, 532)),
                 SumKind.MOMENTS: (_shape(512, 1, 8, 368, ahead=False), _shape(256, 1, 6, 800)),
             }
         ),

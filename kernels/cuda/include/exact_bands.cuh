@@ -76,24 +76,22 @@ struct BandSum {
         typename W::Totals values = W::begin(lowest());
 #pragma unroll
         for (int part = 0; part < PARTS; ++part) {
-            Tile<T, READS> some;
             uint32 places[SIZE], farthest = 0;
 #pragma unroll
-            for (int k = 0; k < READS; ++k) some.vectors[k] = tile.vectors[part * READS + k];
-#pragma unroll
             for (int at = 0; at < SIZE; ++at) {
-                places[at] = place_of(some[at]);
+                places[at] = place_of(tile[part * SIZE + at]);
                 farthest = farthest > places[at] ? farthest : places[at];
             }
             if (__all_sync(~0u, farthest < REACH))
                 specials.flags |= VALUED ? NOT_NEGATIVE_ZERO : 0;
             else
-                take_out(some, places, values);
+                take_out<READS>(tile, part, places, values);
 #pragma unroll
             for (int at = 0; at < SIZE; ++at) {
+                const T x = tile[part * SIZE + at];
                 const uint32 bucket = (places[at] >> (SHIFT + 2)) * uint32(THREADS * sizeof(Bucket));
-                Bucket::add(*reinterpret_cast<Bucket*>(reinterpret_cast<char*>(column) + bucket), places[at] >> SHIFT & 3, some[at], fraction);
-                if constexpr (VALUED) values.add(some[at]);
+                Bucket::add(*reinterpret_cast<Bucket*>(reinterpret_cast<char*>(column) + bucket), places[at] >> SHIFT & 3, x, fraction);
+                if constexpr (VALUED) values.add(x);
                 if (at % LANES == LANES - 1) refill(part * READS + at / LANES);
             }
         }
@@ -106,41 +104,50 @@ struct BandSum {
         ++tiles;
     }
 
-    // Leaves only elements of the band in a part of a tile.
-    template <int READS, int SIZE>
-    __device__ void take_out(Tile<T, READS>& tile, uint32 (&places)[SIZE], typename W::Totals& values) {
+    // Leaves only elements of the band in a part of a tile, whose places are given.
+    template <int READS, int FLIGHT, int SIZE>
+    __device__ void take_out(Tile<T, FLIGHT>& tile, int part, uint32 (&places)[SIZE], typename W::Totals& values) {
+        Tile<T, READS> some;
+#pragma unroll
+        for (int k = 0; k < READS; ++k) some.vectors[k] = tile.vectors[part * READS + k];
         if (VALUED && !(specials.flags & NOT_NEGATIVE_ZERO)) {
-            if (!all_finite(tile)) specials.set_aside(tile);
-            specials.look(tile);
+            if (!all_finite(some)) specials.set_aside(some);
+            specials.look(some);
         }
-        uint32 taken = take_zeros_out(tile, places);  // a bit for each element that is replaced
+        uint32 taken = take_zeros_out(some, places);  // a bit for each element that is replaced
         uint32 farthest = 0;
 #pragma unroll
         for (int at = 0; at < SIZE; ++at) farthest = farthest > places[at] ? farthest : places[at];
-        if (!__all_sync(~0u, farthest < REACH)) {
-            uint32 out = outside(places);
-            misses += __popc(__ballot_sync(~0u, out != 0));
-            if (misses >= PATIENCE) {
+        if (!__all_sync(~0u, farthest < REACH)) taken = take_others_out(some, places, taken, values);
 #pragma unroll
-                for (int at = 0; at < SIZE; ++at)
-                    if (taken >> at & 1) tile.make_zero(at, false);
-                if (!all_finite(tile)) specials.set_aside(tile);
-                follow(tile, values);
-                taken = take_zeros_out(tile, places);
-                out = outside(places);
-            }
-            put_off(tile, out);
-#pragma unroll
-            for (int at = 0; at < SIZE; ++at) {
-                if (!(out >> at & 1)) continue;
-                tile.make_zero(at, false);
-                replace(tile, at, true);
-                places[at] = 0;
-            }
-            taken |= out;
-        }
+        for (int k = 0; k < READS; ++k) tile.vectors[part * READS + k] = some.vectors[k];
         Bucket::take_away(*column, __popc(taken));
         if constexpr (VALUED) window.take_away(__popc(taken));
+    }
+
+    // The same where not only zeros, which are replaced, are outside. Returns bits of what is replaced then.
+    template <int READS, int SIZE>
+    __device__ uint32 take_others_out(Tile<T, READS>& tile, uint32 (&places)[SIZE], uint32 taken, typename W::Totals& values) {
+        uint32 out = outside(places);
+        misses += __popc(__ballot_sync(~0u, out != 0));
+        if (misses >= PATIENCE) {
+#pragma unroll
+            for (int at = 0; at < SIZE; ++at)
+                if (taken >> at & 1) tile.make_zero(at, false);
+            if (!all_finite(tile)) specials.set_aside(tile);
+            follow(tile, values);
+            taken = take_zeros_out(tile, places);
+            out = outside(places);
+        }
+        put_off(tile, out);
+#pragma unroll
+        for (int at = 0; at < SIZE; ++at) {
+            if (!(out >> at & 1)) continue;
+            tile.make_zero(at, false);
+            replace(tile, at, true);
+            places[at] = 0;
+        }
+        return taken | out;
     }
 
     template <int READS, int SIZE>

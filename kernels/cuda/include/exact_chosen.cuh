@@ -2,6 +2,7 @@
 // choice is only one of speed.
 #pragma once
 #include "exact_bands.cuh"
+#include "exact_refilled.cuh"
 #include "exact_squares.cuh"
 #include "exact_sums.cuh"
 #include "exact_words.cuh"
@@ -16,7 +17,7 @@ struct Chosen<float32, TERMS, 0, THREADS> {
 };
 template <int THREADS>
 struct Chosen<float32, SQUARES, 1, THREADS> {
-    using Type = BandSum<float32, 0, 128, THREADS>;
+    using Type = BandSum<float32, 0, 128, THREADS, 4>;
 };
 template <int THREADS>
 struct Chosen<float32, SQUARES, 2, THREADS> {
@@ -44,7 +45,7 @@ struct Chosen<float64, SQUARES, 1, THREADS> {
 };
 template <int THREADS>
 struct Chosen<float64, MOMENTS, 0, THREADS> {
-    using Type = BandSum<float64, 3, 88, THREADS, 4>;
+    using Type = BandSum<float64, 3, 88, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float64, MOMENTS, 1, THREADS> {

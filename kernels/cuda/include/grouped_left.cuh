@@ -7,7 +7,7 @@
 #include "grouped_rows.cuh"
 
 constexpr uint32 LEFT_ROOM = 1 << 13, LEFT_PLACES = 16;
-constexpr uint32 WARPS_OF_ENTRY = 16;  // that share the segments of an entry
+constexpr uint32 MOST_SHARES = 16;  // warps that share the segments of an entry where there are enough
 
 // The value of a segment that is left: a NaN whose bits no result has.
 template <class T>
@@ -32,14 +32,14 @@ __device__ void sum_left(const T* data, const Spans& spans, const Results<T>& re
     const uint32 mine = threadIdx.x % 32 / LANES;
     if (!entries) return;
     const bool listed = entries <= LEFT_ROOM;
-    const uint64 rounds = listed ? entries * WARPS_OF_ENTRY : (spans.count + TOGETHER - 1) / TOGETHER;
+    const uint32 shares = !listed || entries > warps ? 1 : warps / entries < MOST_SHARES ? uint32(warps / entries) : MOST_SHARES;
+    const uint64 rounds = listed ? entries * shares : (spans.count + TOGETHER - 1) / TOGETHER;
 #pragma unroll 1
     for (uint64 round = warp; round < rounds; round += warps) {
-        const uint64 entry = listed ? left[1 + round / WARPS_OF_ENTRY] : round * TOGETHER << LEFT_PLACES | TOGETHER;
+        const uint64 entry = listed ? left[1 + uint32(round) / shares] : round * TOGETHER << LEFT_PLACES | TOGETHER;
         const uint32 count = uint32(entry) % (1u << LEFT_PLACES);
-        const uint32 step = listed ? TOGETHER * WARPS_OF_ENTRY : TOGETHER;
 #pragma unroll 1
-        for (uint32 k = listed ? round % WARPS_OF_ENTRY * TOGETHER : 0; k < count; k += step) {
+        for (uint32 k = uint32(round) % shares * TOGETHER; k < count; k += TOGETHER * shares) {
             const uint64 at = (entry >> LEFT_PLACES) + k + mine;
             const bool is_one = k + mine < count && at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
             __syncwarp();
