@@ -128,7 +128,7 @@ class Claims:
             raise unreadable([self._source], max(0, self._get(self._names.ERROR)))
 
     def seconds(self) -> tuple[float, float]:
-        """For how long all threads together read and added."""
+        """The seconds for which all threads together read, and those for which they added."""
         return self._get(self._names.READ_NS) / 1e9, self._get(self._names.ADD_NS) / 1e9
 
     def _get(self, word: int) -> int:
@@ -163,7 +163,7 @@ def _pieces_of(extents: Sequence[Extent], piece: int, itemsize: int) -> NDArray[
 
 
 def _aligned(words: int) -> NDArray[np.int64]:
-    """So many words, each at the beginning of a cache line of its own."""
+    """An array of `words` words, each at the beginning of a cache line of its own."""
     room = np.zeros((words + 1) * _LINE, np.int64)
     skipped = -room.ctypes.data % 64 // 8
     return room[skipped : skipped + words * _LINE]
@@ -215,8 +215,8 @@ def _run(claims: Claims, folds: Sequence[F], progress: Progress | None) -> None:
 @cache
 def _kept_threads(_process: int) -> ThreadPoolExecutor:
     """Threads that wait for the next array. A new thread takes 0.1 ms to start, one after another, and longer while the
-    system brings pages into memory. A process that was forked has none of its parent's threads.
+    system brings pages into memory. A forked process does not have its parent's threads.
 
     There are no more threads than reductions have needed at a time, and at most twice as many as cores; a reduction
-    that gets none begins when another has ended."""
+    that gets no thread begins when another has ended."""
     return ThreadPoolExecutor(2 * (os.cpu_count() or 1), thread_name_prefix="claim")
