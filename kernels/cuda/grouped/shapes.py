@@ -148,8 +148,8 @@ SHAPES = {
         narrow=ColumnsShape(12, 128),
         of_parts=ColumnsShape(8),
         streams=(
-            (6, StreamShape(4, 5, 8, 2, blocks=5)),
-            (24, StreamShape(4, 2, 8, 2, blocks=5, waves=2)),
+            (6, StreamShape(4, 5, 8, 2, blocks=5, waves=4)),
+            (24, StreamShape(4, 2, 8, 2, blocks=5)),
             (600, StreamShape(4, 1, 32, 4, blocks=6, waves=8)),
         ),
     ),

@@ -17,7 +17,7 @@ struct Chosen<float32, TERMS, 0, THREADS> {
 };
 template <int THREADS>
 struct Chosen<float32, SQUARES, 1, THREADS> {
-    using Type = BandSum<float32, 0, 128, THREADS, 4>;
+    using Type = BandSum<float32, 0, 128, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float32, SQUARES, 2, THREADS> {
