@@ -170,7 +170,7 @@ SHAPES = {
         of_parts=ColumnsShape(8),
         streams=(
             (6, StreamShape(4, 3, 8, 2, blocks=5)),
-            (24, StreamShape(4, 1, 8, 2, blocks=5, waves=4)),
+            (24, StreamShape(4, 1, 8, 2, blocks=4)),
             (400, StreamShape(4, 1, 32, 4, blocks=5)),
         ),
     ),
