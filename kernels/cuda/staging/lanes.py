@@ -145,9 +145,22 @@ class Lanes:
         """Whether a copy has not been counted as ended."""
         return self._get(self._native.STARTED) != self._get(self._native.DONE)
 
-    def seconds(self) -> tuple[float, float]:
-        """For how long all threads together read the current sources, and for how long the GPU copied them."""
-        return self._get(self._native.READ_NS) / 1e9, self._get(self._native.COPIED_NS) / 1e9
+    def taken_seconds(self) -> tuple[float, float]:
+        """For how long all threads together read the current sources, and for how long the GPU copied them, since the
+        last call. No thread reads and no copy is under way."""
+        words = (self._native.READ_NS, self._native.COPIED_NS)
+        read_ns, copied_ns = map(self._get, words)
+        for word in words:
+            self._set(word, 0)
+        return read_ns / 1e9, copied_ns / 1e9
+
+    def moments(self) -> NDArray[np.int64]:
+        """When the parts of the last sources were read and sent, shape (parts, 3): nanoseconds of the monotonic clock
+        at which a thread began to read the part and had read it, and at which its copy was put on the stream."""
+        if not self._held:
+            return np.empty((0, 3), np.int64)
+        table: NDArray[np.int64] = self._held[0]
+        return table[:, self._native.BEGAN : self._native.SENT + 1].copy()
 
     def stop(self) -> None:
         """Wait until no thread reads any more: a reduction that ended early asks for no more parts."""
@@ -190,6 +203,7 @@ class Lanes:
 
 
 _STEP = 8  # words a cache line
+_COLUMNS = 7  # words of a row of the table, as `native.py` has them
 
 
 def numba_types() -> tuple[Any, Any]:
@@ -253,7 +267,7 @@ def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[N
 def _cut(nbytes: int, first: NDArray[np.int64], part_bytes: int) -> NDArray[np.int64]:
     """The parts of so many bytes: they begin at `first`, and from the last of these on are `part_bytes` long."""
     starts = np.concatenate((first[:-1], np.arange(first[-1], nbytes, part_bytes)))
-    row = np.zeros((starts.size, 4), np.int64)
+    row = np.zeros((starts.size, _COLUMNS), np.int64)
     row[:, 1] = starts
     row[:-1, 2] = starts[1:] - starts[:-1]
     row[-1, 2] = nbytes - starts[-1]

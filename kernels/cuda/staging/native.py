@@ -48,7 +48,9 @@ WORDS = 16
 DESCRIPTOR, OFFSET, BYTES, READY = 0, 1, 2, 3
 """The file's descriptor, or -1 for memory; where in the file, or in memory, the part begins; its length; and 1 when it
 is in pinned memory."""
-COLUMNS = 4
+BEGAN, READ, SENT = 4, 5, 6
+"""Nanoseconds of the clock: when reading the part began, when that ended, and when its copy was put on the stream."""
+COLUMNS = 7
 
 NOT_READY = 600
 """The answer of cuEventQuery while the work before an event goes on."""
@@ -143,7 +145,10 @@ def read_parts(control: Any, scratch: Any) -> None:
         began = now_ns(scratch)
         if not _fill(control, row, load(places + part % slots * WORD)):
             return
-        add(control + READ_NS * LINE, now_ns(scratch) - began)
+        ended = now_ns(scratch)
+        add(control + READ_NS * LINE, ended - began)
+        store(row + BEGAN * WORD, began)
+        store(row + READ * WORD, ended)
         store(row + READY * WORD, 1)
 
 
@@ -249,5 +254,8 @@ def copy_parts(control: Any, driver: Any, scratch: Any, first: Any, stop: Any, t
             return answer
         store(runs + at * WORD, end)
         store(control + STARTED * LINE, started + 1)
+        sent = now_ns(scratch)
+        for number in range(part, end):
+            store(table + (number * COLUMNS + SENT) * WORD, sent)
         part, target = end, target + nbytes
     return 0
