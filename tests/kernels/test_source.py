@@ -89,6 +89,16 @@ def test_held_arrays_are_read_as_one_array_across_their_ends(dtype: str) -> None
         assert held.read(start, stop).tolist() == whole[start:stop].tolist()
 
 
+def test_held_arrays_lie_where_each_of_them_lies() -> None:
+    arrays = [np.arange(3.0), np.empty(0), np.arange(5.0)]
+    extents = extents_of(HeldArrays(DTYPES["float64"], arrays))
+    assert extents is not None
+    lying = [(extent.location.descriptor, extent.location.offset, extent.count) for extent in extents]
+    assert lying == [(-1, arrays[0].ctypes.data, 3), (-1, arrays[2].ctypes.data, 5)]
+    for unlike in (np.arange(6.0)[::2], np.arange(3.0).astype(">f8")):
+        assert extents_of(HeldArrays(DTYPES["float64"], [np.ones(1), unlike])) is None, "they are copied by NumPy"
+
+
 def linked(folder: Path, arrays: list[Source], most: int) -> ChainedSource:
     opened = [Link(f"{number}", source.count, lambda source=source: source) for number, source in enumerate(arrays)]  # type: ignore[misc]
     chain = ChainedSource(DTYPES["float64"], opened)

@@ -19,8 +19,9 @@ from warpfold.kernels.cuda.staging.parts import bytes_of
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.source import Source, extents_of, in_memory
 
-_LEAST_EXTENT_BYTES = 1 << 16
-"""What lies in shorter extents than this, on average, is put together by Python: each of them is a copy of its own."""
+_MOST_EXTENTS = 128
+"""What lies in more extents than this for each part of the ring is put together by Python: the end of an extent ends a
+copy."""
 
 
 class FileRing:
@@ -46,8 +47,8 @@ class FileRing:
         if self._shape is None or sys.platform != "linux" or bytes_of(sources) <= self._ring.part_bytes:
             return False
         lying = [extents_of(source) for source in sources]
-        pieces = sum(len(extents) for extents in lying if extents)
-        return all(lying) and pieces * _LEAST_EXTENT_BYTES <= bytes_of(sources)
+        most = bytes_of(sources) // self._ring.part_bytes * _MOST_EXTENTS
+        return all(lying) and sum(len(extents) for extents in lying if extents) <= most
 
     def begin(self, sources: Sequence[Source], piece: int, times: StageTimes) -> None:
         """Start to read `sources`, which `send` will ask for in pieces of `piece` elements, and of each piece source

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from warpfold.kernels.cuda.staging import lanes as module
 from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, PinnedPlaces, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileSource, Link
+from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileSource, HeldArrays, Link
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 
@@ -81,7 +82,9 @@ class Bench:
     shape: LaneShape
     memory: NDArray[np.uint8]
 
-    def brought(self, *sources: ArraySource | FileSource | ChainedSource, piece: int) -> list[NDArray[np.uint8]]:
+    def brought(
+        self, *sources: ArraySource | FileSource | ChainedSource | HeldArrays, piece: int
+    ) -> list[NDArray[np.uint8]]:
         """The bytes of all sources, as they arrive."""
         size = self.shape.part_bytes
         addresses = self.memory.ctypes.data + size * np.arange(self.shape.parts)
@@ -173,6 +176,34 @@ def test_many_files_arrive_as_one_array(tmp_path: Path) -> None:
             contents = [random.bytes(length) for length in lengths]
             (arrived,) = own.brought(chain(tmp_path, contents), piece=4096)
             assert arrived.tobytes() == b"".join(contents)
+
+
+def test_arrays_of_a_decoded_piece_arrive_as_one(tmp_path: Path) -> None:
+    random = np.random.default_rng()
+    with bench() as own:
+        for lengths in ([5], [0, 3, 0, 5000, 0], [1023, 1025, 4095, 1, 9999]):
+            arrays = [random.standard_normal(length) for length in lengths]
+            (arrived,) = own.brought(HeldArrays(DTYPES["float64"], arrays), piece=sum(lengths))
+            assert arrived.tobytes() == np.concatenate(arrays).tobytes()
+
+
+def test_moments_of_every_part_follow_one_another(tmp_path: Path) -> None:
+    with bench() as own:
+        assert own.lanes.moments().shape == (0, 3)
+        before = time.perf_counter_ns()
+        own.brought(in_file(tmp_path, bytes(50_000), "uint8"), piece=4096)
+        after = time.perf_counter_ns()
+        moments = own.lanes.moments()
+    assert len(moments) > 50_000 // SHAPE.part_bytes
+    for begun, read, sent in moments.tolist():
+        assert before <= begun <= read <= sent <= after
+
+
+def test_seconds_are_told_once(tmp_path: Path) -> None:
+    with bench() as own:
+        own.brought(in_file(tmp_path, bytes(50_000), "uint8"), piece=4096)
+        assert min(own.lanes.taken_seconds()) > 0
+        assert own.lanes.taken_seconds() == (0.0, 0.0)
 
 
 def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
