@@ -70,12 +70,12 @@ class PinnedPlaces:
 
 
 class Lanes:
-    """Threads that stand by for sources, and the copies to the GPU of what they read, on the CUDA `stream`.
+    """Threads that stand by for sources, and the copies to the GPU of what they read, on two CUDA `streams` in turns.
 
-    `events` are pairs of CUDA events, shape (pairs, 2): so many copies may be under way.
+    `events` are pairs of CUDA events, shape (pairs, 2), of at least three pairs: fewer copies are under way.
     """
 
-    def __init__(self, shape: LaneShape, driver: Driver, events: NDArray[np.int64], stream: int) -> None:
+    def __init__(self, shape: LaneShape, driver: Driver, events: NDArray[np.int64], streams: tuple[int, int]) -> None:
         from warpfold.kernels.cuda.staging import native  # it imports Numba
 
         self._native = native
@@ -83,7 +83,7 @@ class Lanes:
         self._words = _aligned(native.WORDS)
         self._scratch = np.zeros(2, np.int64)
         self._events, self._runs = events, np.zeros(len(events), np.int64)
-        self._driver, self._stream = driver, stream
+        self._driver, self._streams = driver, streams
         self._wake = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
@@ -124,8 +124,8 @@ class Lanes:
         return threads
 
     def copy(self, target: int) -> int:
-        """Put the copies of the next piece of a source to the GPU's memory at `target` on the stream. Returns the error
-        of CUDA, or 0. Raises InvalidInput where a file could not be read."""
+        """Put the copies of the next piece of a source to the GPU's memory at `target` on the streams. Returns the
+        error of CUDA, or 0. Raises InvalidInput where a file could not be read."""
         native, (first, stop) = self._native, next(self._coming)
         error: int = native.copy_parts(
             self._control, self._driver_words(), self._scratch.ctypes.data, first, stop, target
@@ -156,7 +156,7 @@ class Lanes:
 
     def moments(self) -> NDArray[np.int64]:
         """When the parts of the last sources were read and sent, shape (parts, 3): nanoseconds of the monotonic clock
-        at which a thread began to read the part and had read it, and at which its copy was put on the stream."""
+        at which a thread began to read the part and had read it, and at which its copy was put on a stream."""
         if not self._held:
             return np.empty((0, 3), np.int64)
         table: NDArray[np.int64] = self._held[0]
@@ -183,7 +183,7 @@ class Lanes:
         events, runs = self._events, self._runs
         return (
             *(driver.copy, driver.record, driver.query, driver.elapsed),
-            *(events.ctypes.data, len(events), runs.ctypes.data, self._stream, self._together),
+            *(events.ctypes.data, len(events), runs.ctypes.data, *self._streams, self._together),
         )
 
     def _start(self, threads: int) -> None:
@@ -211,7 +211,7 @@ def numba_types() -> tuple[Any, Any]:
     import numba
 
     compiler: Any = numba
-    return compiler.int64, compiler.types.UniTuple(compiler.int64, 9)
+    return compiler.int64, compiler.types.UniTuple(compiler.int64, 10)
 
 
 def _serve(serve: Any, words: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
