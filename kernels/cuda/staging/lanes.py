@@ -10,8 +10,8 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -235,33 +235,51 @@ def _aligned(words: int) -> NDArray[np.int64]:
     return room[skipped : skipped + words * _STEP]
 
 
-def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[NDArray[np.int64], list[int]]:
+def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     """The parts of `sources`, a row each as `native.py` reads it, and how many parts there are up to the end of each
     piece of a source: pieces of `piece` elements, and of each piece source after source."""
-    rows: list[NDArray[np.int64]] = []
-    ends: list[int] = []
-    cut: dict[int, NDArray[np.int64]] = {}  # the parts of a piece of so many bytes, from 0 on
     lying = [extents_of(source) for source in sources]
+    if len(sources) == 1 and lying[0] is not None and len(lying[0]) == 1:
+        where, itemsize = lying[0][0].location, sources[0].dtype.itemsize
+        cut, ends = _whole(sources[0].count * itemsize, piece * itemsize, shape, shape.threads())
+        table = cut.copy()
+        table[:, 0] = where.descriptor
+        table[:, 1] += where.offset
+        return table, ends
+    rows: list[NDArray[np.int64]] = []
+    cut_by_size: dict[int, NDArray[np.int64]] = {}
     for begin in range(0, max(source.count for source in sources), piece):
         for source, extents in zip(sources, lying, strict=True):
             assert extents, "lanes take bytes that lie somewhere"
             itemsize = source.dtype.itemsize
             nbytes = (min(begin + piece, source.count) - begin) * itemsize
             if not rows:
-                ramp = _ramp(shape)
-                row = _cut(nbytes, ramp[ramp < nbytes], shape.part_bytes)
+                row = _cut(nbytes, _ramp(nbytes, shape), shape.part_bytes)
             else:
-                if nbytes not in cut:
-                    cut[nbytes] = _cut(nbytes, np.zeros(1, np.int64), shape.part_bytes)
-                row = cut[nbytes].copy()
+                if nbytes not in cut_by_size:
+                    cut_by_size[nbytes] = _cut(nbytes, np.zeros(1, np.int64), shape.part_bytes)
+                row = cut_by_size[nbytes].copy()
             if len(extents) == 1:
                 row[:, 0] = extents[0].location.descriptor
                 row[:, 1] += extents[0].location.offset + begin * itemsize
             else:
                 row = _across(row, begin * itemsize, extents, itemsize)
             rows.append(row)
-            ends.append(len(row) + (ends[-1] if ends else 0))
-    return np.concatenate(rows), ends
+    return np.concatenate(rows), tuple(accumulate(map(len, rows)))
+
+
+@lru_cache(maxsize=8)
+def _whole(nbytes: int, piece: int, shape: LaneShape, _threads: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """The table of one source of so many bytes that begins at 0, in pieces of `piece` bytes. Files of one size come
+    again and again, and threads wait for the table."""
+    rows = []
+    for begin in range(0, nbytes, piece):
+        size = min(piece, nbytes - begin)
+        rows.append(_cut(size, np.zeros(1, np.int64) if rows else _ramp(size, shape), shape.part_bytes))
+        rows[-1][:, 1] += begin
+    table = np.concatenate(rows)
+    table.flags.writeable = False
+    return table, tuple(accumulate(map(len, rows)))
 
 
 def _cut(nbytes: int, first: NDArray[np.int64], part_bytes: int) -> NDArray[np.int64]:
@@ -289,9 +307,10 @@ def _across(row: NDArray[np.int64], begin: int, extents: Sequence[Extent], items
     return cut
 
 
-def _ramp(shape: LaneShape) -> NDArray[np.int64]:
-    """Where the first parts begin, a part for each thread, each longer than the one before."""
+def _ramp(nbytes: int, shape: LaneShape) -> NDArray[np.int64]:
+    """Where the first parts of so many bytes begin, a part for each thread, each longer than the one before."""
     threads = shape.threads()
     first = min(shape.first_bytes, shape.part_bytes)
     sizes = first + (shape.part_bytes - first) * np.arange(threads, dtype=np.int64) // threads
-    return np.concatenate(([0], np.cumsum(sizes)))
+    starts: NDArray[np.int64] = np.concatenate(([0], np.cumsum(sizes)))
+    return starts[starts < nbytes]
