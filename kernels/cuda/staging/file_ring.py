@@ -1,7 +1,6 @@
 """Files on their way to the GPU by lanes, which borrow the pinned memory of a ring.
 
-The copies have streams of their own: while the GPU reduces a piece, the bus carries the next one. There are two, so
-that a copy begins when the one before has not quite ended.
+The copies have a stream of their own: while the GPU reduces a piece, the bus carries the next one.
 """
 
 import sys
@@ -35,8 +34,8 @@ class FileRing:
             shape = replace(shape, part_bytes=ring.part_bytes)
         self._shape = shape
         self._lanes: Lanes | None = None
-        self._copies: tuple[Any, ...] = ()  # the streams of the copies
-        self._edges: tuple[Any, ...] = ()  # the events by which streams wait for one another
+        self._copies: Any = None  # the stream of the copies
+        self._edge: Any = None  # the event by which one stream waits for the other
         self._events: list[tuple[Any, Any]] = []
         self._times = StageTimes(gpu.stream)
         self._in_memory = False
@@ -67,27 +66,24 @@ class FileRing:
         threads = lanes.begin(sources, piece, self._places)
         times.threads = max(times.threads, threads)
         # The arrays that are filled may be memory that earlier work still uses.
-        self._order([self._gpu.stream], self._copies)
+        self._order(self._gpu.stream, self._copies)
 
     def hold_back(self, buffer: DeviceBuffer) -> None:
         """Have the next piece copied when the work that uses `buffer` is done."""
-        for stream in self._copies:
-            buffer.hold_back(stream)
+        buffer.hold_back(self._copies)
 
     def send(self, array: Any) -> None:
-        """Put the copies of the next piece, which fills the CuPy `array`, on their streams, and have the GPU's stream
+        """Put the copies of the next piece, which fills the CuPy `array`, on their stream, and have the GPU's stream
         wait for them. Raises what reading it raised."""
         assert self._lanes is not None, "begin comes before"
         _check(self._lanes.copy(array.data.ptr))
-        self._order(self._copies, [self._gpu.stream])
+        self._order(self._copies, self._gpu.stream)
 
-    def _order(self, before: Sequence[Any], behind: Sequence[Any]) -> None:
-        """Have what is put on the streams `behind` from now on wait for what is on the streams `before`."""
+    def _order(self, before: Any, behind: Any) -> None:
+        """Have what is put on the stream `behind` from now on wait for what is on the stream `before`."""
         with cuda_errors("copying to the GPU"):
-            for edge, stream in zip(self._edges, before, strict=False):
-                edge.record(stream)
-                for other in behind:
-                    other.wait_event(edge)
+            self._edge.record(before)
+            behind.wait_event(self._edge)
 
     def moments(self) -> NDArray[np.int64]:
         """When the parts of the last sources were read and sent (`Lanes.moments`)."""
@@ -106,15 +102,14 @@ class FileRing:
         if self._lanes is not None:
             self._lanes.stop()
             if self._lanes.under_way:
-                self._order(self._copies, [self._gpu.stream])
+                self._order(self._copies, self._gpu.stream)
 
     def rest(self) -> None:
         """Leave the memory to others: wait until no thread writes to it, and the GPU reads from it no more."""
         self.stop()
         if self._lanes is not None and self._lanes.under_way:
             with cuda_errors("copying to the GPU"):
-                for stream in self._copies:
-                    stream.synchronize()
+                self._copies.synchronize()
             _check(self._lanes.retire())
 
     def _ready(self) -> tuple[Lanes, LaneShape]:
@@ -123,11 +118,11 @@ class FileRing:
         assert self._shape is not None, "takes says so"
         if self._lanes is None:
             with self._gpu.preparation, cuda_errors("events of copies"):
-                self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(max(3, self._shape.parts))]
+                self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self._shape.parts)]
                 pointers = np.array([[event.ptr for event in pair] for pair in self._events], np.int64)
-                first, second = self._copies = tuple(cupy.cuda.Stream(non_blocking=True) for _ in range(2))
-                self._edges = tuple(cupy.cuda.Event(disable_timing=True) for _ in range(2))
-                self._lanes = Lanes(self._shape, cuda_driver(), pointers, (first.ptr, second.ptr))
+                self._copies = cupy.cuda.Stream(non_blocking=True)
+                self._edge = cupy.cuda.Event(disable_timing=True)
+                self._lanes = Lanes(self._shape, cuda_driver(), pointers, self._copies.ptr)
                 self._lanes.load()
         return self._lanes, self._shape
 

@@ -70,12 +70,12 @@ class PinnedPlaces:
 
 
 class Lanes:
-    """Threads that stand by for sources, and the copies to the GPU of what they read, on two CUDA `streams` in turns.
+    """Threads that stand by for sources, and the copies to the GPU of what they read, on the CUDA `stream`.
 
-    `events` are pairs of CUDA events, shape (pairs, 2), of at least three pairs: fewer copies are under way.
+    `events` are pairs of CUDA events, shape (pairs, 2): so many copies may be under way.
     """
 
-    def __init__(self, shape: LaneShape, driver: Driver, events: NDArray[np.int64], streams: tuple[int, int]) -> None:
+    def __init__(self, shape: LaneShape, driver: Driver, events: NDArray[np.int64], stream: int) -> None:
         from warpfold.kernels.cuda.staging import native  # it imports Numba
 
         self._native = native
@@ -83,12 +83,13 @@ class Lanes:
         self._words = _aligned(native.WORDS)
         self._scratch = np.zeros(2, np.int64)
         self._events, self._runs = events, np.zeros(len(events), np.int64)
-        self._driver, self._streams = driver, streams
+        self._driver, self._stream = driver, stream
         self._wake = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
         self._held: tuple[Any, ...] = ()  # what the threads use by its address
-        self._together = 1
+        self._control, self._scratch_at = int(self._words.ctypes.data), int(self._scratch.ctypes.data)
+        self._driver_words: tuple[int, ...] = ()
         self._set(native.WAKE, self._wake)
         self._end = weakref.finalize(self, _end, self._words, self._wake, self._threads)
 
@@ -110,7 +111,7 @@ class Lanes:
         threads = min(self.shape.threads(), len(table))
         self._start(threads)
         self._held = (table, places, tuple(sources))
-        self._coming, self._together = pairwise([0, *ends]), places.together
+        self._coming, self._driver_words = pairwise([0, *ends]), self._told(places.together)
         for word in (native.NEXT, native.FREED, native.STOP, native.FAILED, native.READ_NS, native.COPIED_NS):
             self._set(word, 0)
         self._set(native.STARTED, 0)
@@ -124,12 +125,10 @@ class Lanes:
         return threads
 
     def copy(self, target: int) -> int:
-        """Put the copies of the next piece of a source to the GPU's memory at `target` on the streams. Returns the
+        """Put the copies of the next piece of a source to the GPU's memory at `target` on the stream. Returns the
         error of CUDA, or 0. Raises InvalidInput where a file could not be read."""
         native, (first, stop) = self._native, next(self._coming)
-        error: int = native.copy_parts(
-            self._control, self._driver_words(), self._scratch.ctypes.data, first, stop, target
-        )
+        error: int = native.copy_parts(self._control, self._driver_words, self._scratch_at, first, stop, target)
         if self._get(native.FAILED):
             fault = unreadable(self._held[2], self._get(native.ERROR))  # while their files are open
             self.stop()
@@ -138,7 +137,7 @@ class Lanes:
 
     def retire(self) -> int:
         """Count the copies that have ended. Returns the error of CUDA, or 0."""
-        return int(self._native.retire(self._control, self._driver_words(), self._scratch.ctypes.data))
+        return int(self._native.retire(self._control, self._driver_words or self._told(1), self._scratch_at))
 
     @property
     def under_way(self) -> bool:
@@ -156,7 +155,7 @@ class Lanes:
 
     def moments(self) -> NDArray[np.int64]:
         """When the parts of the last sources were read and sent, shape (parts, 3): nanoseconds of the monotonic clock
-        at which a thread began to read the part and had read it, and at which its copy was put on a stream."""
+        at which a thread began to read the part and had read it, and at which its copy was put on the stream."""
         if not self._held:
             return np.empty((0, 3), np.int64)
         table: NDArray[np.int64] = self._held[0]
@@ -174,16 +173,12 @@ class Lanes:
         self._end()
         self._held = ()
 
-    @property
-    def _control(self) -> int:
-        return int(self._words.ctypes.data)
-
-    def _driver_words(self) -> tuple[int, ...]:
-        driver = self._driver
-        events, runs = self._events, self._runs
+    def _told(self, together: int) -> tuple[int, ...]:
+        """What `copy_parts` and `retire` need of CUDA."""
+        driver, events = self._driver, self._events
         return (
             *(driver.copy, driver.record, driver.query, driver.elapsed),
-            *(events.ctypes.data, len(events), runs.ctypes.data, *self._streams, self._together),
+            *(events.ctypes.data, len(events), self._runs.ctypes.data, self._stream, together),
         )
 
     def _start(self, threads: int) -> None:
@@ -211,7 +206,7 @@ def numba_types() -> tuple[Any, Any]:
     import numba
 
     compiler: Any = numba
-    return compiler.int64, compiler.types.UniTuple(compiler.int64, 10)
+    return compiler.int64, compiler.types.UniTuple(compiler.int64, 9)
 
 
 def _serve(serve: Any, words: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
@@ -272,7 +267,7 @@ def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[N
 def _whole(nbytes: int, piece: int, shape: LaneShape, _threads: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     """The table of one source of so many bytes that begins at 0, in pieces of `piece` bytes. Files of one size come
     again and again, and threads wait for the table."""
-    rows = []
+    rows: list[NDArray[np.int64]] = []
     for begin in range(0, nbytes, piece):
         size = min(piece, nbytes - begin)
         rows.append(_cut(size, np.zeros(1, np.int64) if rows else _ramp(size, shape), shape.part_bytes))

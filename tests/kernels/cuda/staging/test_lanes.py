@@ -22,7 +22,7 @@ from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 
 NOT_READY = 600
-STREAMS = (77, 78)
+STREAM = 77
 SHAPE = LaneShape(part_bytes=1 << 10, parts=8, first_bytes=1 << 7, most_threads=5)
 
 Word = ctypes.c_int64
@@ -55,7 +55,7 @@ class LateGpu:
         return error
 
     def _record(self, event: int, stream: int) -> int:
-        assert stream in STREAMS
+        assert stream == STREAM
         if self._last is not None:
             self.waiting[event], self._last = self._last, None
         return 0
@@ -104,7 +104,7 @@ class Bench:
 def bench(shape: LaneShape = SHAPE, error: int = 0) -> Iterator[Bench]:
     gpu = LateGpu(error)
     events = np.arange(6, dtype=np.int64).reshape(3, 2)
-    lanes = Lanes(shape, gpu.driver, events, STREAMS)
+    lanes = Lanes(shape, gpu.driver, events, STREAM)
     try:
         yield Bench(lanes, gpu, shape, np.zeros(shape.parts * shape.part_bytes, np.uint8))
     finally:
@@ -231,6 +231,37 @@ def test_parts_that_are_ready_together_are_copied_together(tmp_path: Path) -> No
         assert [nbytes for _, _, nbytes in own.gpu.copies] == [4 << 10, 4 << 10], "and none beyond a block"
 
 
+class PatientGpu(LateGpu):
+    """Ends a copy when four parts are read beside those that are under way, or all are."""
+
+    table: NDArray[np.int64]
+
+    def _query(self, event: int) -> int:
+        read, sent = (np.count_nonzero(self.table[:, column]) for column in (3, 6))
+        return NOT_READY if read < min(len(self.table), sent + 4) else super()._query(event)
+
+
+def test_parts_gather_while_copies_are_under_way(tmp_path: Path) -> None:
+    shape = LaneShape(part_bytes=1 << 10, parts=64, first_bytes=1 << 10, most_threads=2)
+    content = np.random.default_rng().bytes(64 << 10)
+    gpu, memory = PatientGpu(), np.zeros(64 << 10, np.uint8)
+    lanes = Lanes(shape, gpu.driver, np.arange(40, dtype=np.int64).reshape(20, 2), STREAM)
+    try:
+        addresses = memory.ctypes.data + 1024 * np.arange(64)
+        lanes.begin([in_file(tmp_path, content, "uint8")], 64 << 10, PinnedPlaces(addresses, 16))
+        gpu.table = lanes._held[0]
+        out = np.zeros(64 << 10, np.uint8)
+        assert lanes.copy(out.ctypes.data) == 0
+        while lanes.under_way:
+            assert lanes.retire() == 0
+    finally:
+        lanes.close()
+    assert out.tobytes() == content
+    assert len(gpu.copies) <= 2 + 64 // 4 + 64 // 16, (
+        "of 64 parts only the first two copies and ends of blocks are short"
+    )
+
+
 def test_a_file_that_is_cut_is_refused_and_the_next_is_read(tmp_path: Path) -> None:
     content = np.random.default_rng().bytes(50_000)
     source = in_file(tmp_path, content, "uint8")
@@ -297,7 +328,7 @@ def test_every_byte_is_in_one_part_within_one_piece() -> None:
 
 
 def test_lanes_that_nobody_closes_end_with_their_owner() -> None:
-    lanes = Lanes(SHAPE, LateGpu().driver, np.zeros((3, 2), np.int64), STREAMS)
+    lanes = Lanes(SHAPE, LateGpu().driver, np.zeros((1, 2), np.int64), STREAM)
     lanes.load()
     threads = list(lanes._threads)
     assert all(thread.is_alive() for thread in threads)
