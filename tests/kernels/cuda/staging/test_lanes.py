@@ -237,7 +237,7 @@ class PatientGpu(LateGpu):
     table: NDArray[np.int64]
 
     def _query(self, event: int) -> int:
-        read, sent = (np.count_nonzero(self.table[:, column]) for column in (3, 6))
+        read, sent = (int(np.count_nonzero(self.table[:, column])) for column in (3, 6))
         return NOT_READY if read < min(len(self.table), sent + 4) else super()._query(event)
 
 
