@@ -87,9 +87,9 @@ def server_config(
     Raises this process's limit of open files as far as it may.
     """
     context: Context = app.state.context
-    gate = Connections(context.settings, context.metrics.connections, raise_limit(), _IDLE_S)
+    connections = Connections(context.settings, context.metrics.connections, raise_limit(), _IDLE_S)
     proxies = ProxyHeadersMiddleware(app, forwarded_allow_ips).trusted_hosts  # type: ignore[arg-type]
-    http: Any = partial(Guarded, gate=gate, proxies=proxies)
+    http: Any = partial(Guarded, connections=connections, proxies=proxies)
     return uvicorn.Config(
         app,
         host=host,

@@ -127,7 +127,8 @@ def waiting_between(after: tuple[str, str], before: tuple[str, str], most: int, 
 
 @dataclass(frozen=True, slots=True)
 class RecordSpan:
-    """When the first and the last of the jobs on record ended: while both stay, none has ended and none was removed."""
+    """When the first and the last of the jobs on record ended. While both times stay the same, no job has ended and no
+    job was removed."""
 
     first: datetime | None
     last: datetime | None

@@ -304,7 +304,7 @@ class Settings(BaseSettings):
     def _split_urls(cls, urls: object) -> object:
         listed = tuple(url.rstrip("/") for url in urls.split()) if isinstance(urls, str) else urls
         if isinstance(listed, tuple) and (wrong := [url for url in listed if not _HTTP.fullmatch(str(url))]):
-            raise ValueError(f"must be urls of apis, as http://host:8080, and {wrong[0]!r} is none")
+            raise ValueError(f"must be URLs of apis, such as http://host:8080; {wrong[0]!r} is not such a URL")
         return listed
 
     @field_validator("data_roots", mode="before")
@@ -394,6 +394,6 @@ def load_settings() -> Settings:
 
 
 def unknown_variables() -> list[str]:
-    """A sentence for each variable of this process whose name looks like a setting and is none."""
+    """A sentence for each variable of this process whose name looks like a setting and is not a setting."""
     names = [name.upper() for name in Settings.model_fields]
     return unknown_settings(os.environ, [*names, *(f"{name}_FILE" for name in names)])

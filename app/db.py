@@ -65,7 +65,8 @@ KEPT_PLANS = " ".join(
 )
 """Options of a session whose statements are planned once a connection."""
 
-# But for filters: a plan for any value suits none, and with a million jobs a page of a rare one took half a second.
+# Filters are planned each time: no plan suits all values, and of a million jobs a page of a rare value took half a
+# second.
 PLAN_EACH = "-c plan_cache_mode=force_custom_plan -c enable_seqscan=on"
 
 
@@ -192,7 +193,7 @@ class _DeadConnection(OperationalError):
 
 
 class BlockingDatabase:
-    """The same for a process without an event loop.
+    """The database for a process without an event loop.
 
     A process whose every write can be lost with the machine and made again need not wait for the disk: `durable=False`.
     """

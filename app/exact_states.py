@@ -72,7 +72,7 @@ class MergeRequest(BaseModel):
             if odd:
                 raise InvalidInput("does not go with `tables`, which say what their states are of", min(odd))
         elif odd := self.model_fields_set & _OF_TABLES:
-            raise InvalidInput("goes with `tables` alone", min(odd))
+            raise InvalidInput("is for `tables`, which this request does not have: leave it out", min(odd))
         return self
 
     def spec(self) -> MergeSpec:
@@ -124,8 +124,8 @@ def _sum(states: Sequence[str], terms: Terms) -> ExactState:
             total = total.merge(ExactState.from_bytes(base64.b64decode(text, validate=True)))
         except StateError as error:
             raise InvalidInput(str(error), f"states.{index}") from None
-        except ValueError as error:  # of base64
-            raise InvalidInput(f"not base64: {error}", f"states.{index}") from None
+        except ValueError as error:  # the text is not base64
+            raise InvalidInput(f"is not base64: {error}", f"states.{index}") from None
     return total
 
 

@@ -16,7 +16,7 @@ _STANDARD_ERROR = 2
 _PATIENCE_MS = 100
 """How long a line waits for a slow reader. While lines are dropped, no line waits."""
 _PIECE = select.PIPE_BUF
-"""So many bytes can be written without waiting wherever any byte can."""
+"""The number of bytes that a pipe takes at once if it takes any byte."""
 
 
 class LogStream(io.TextIOBase):

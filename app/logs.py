@@ -37,7 +37,7 @@ def configure(**process: str) -> None:
     shown: Sequence[Processor] = (_line,) if on_terminal else (_ordered, structlog.processors.JSONRenderer())
     lines = LogStream(stream, lambda count: _plain(process, "lines of the log were dropped", dropped=count))
     structlog.configure(
-        processors=[_Careful([*stamped, *shown], process)],
+        processors=[_SafeProcessors([*stamped, *shown], process)],
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, lines)),
         cache_logger_on_first_use=True,
     )
@@ -69,7 +69,7 @@ class _Handler(logging.StreamHandler[LogStream]):
         self.stream.write(_plain(self._process, _UNREADABLE, logger=record.name, where=where) + "\n")
 
 
-class _Careful:
+class _SafeProcessors:
     """Runs the processors of a line. For a line that cannot be made, another line says so."""
 
     def __init__(self, processors: Sequence[Processor], process: dict[str, str]) -> None:
@@ -95,10 +95,10 @@ class _Careful:
 _UNREADABLE = "a line of the log cannot be worded"
 
 
-def _plain(process: dict[str, str], event: str, **facts: object) -> str:
+def _plain(process: dict[str, str], event: str, **fields: object) -> str:
     """A line about the log itself. Making it cannot fail."""
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return json.dumps({"timestamp": now, "level": "warning", **process, "event": event, **facts})
+    return json.dumps({"timestamp": now, "level": "warning", **process, "event": event, **fields})
 
 
 def _with_fields(process: dict[str, str]) -> Processor:

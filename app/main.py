@@ -36,7 +36,7 @@ from warpfold.app.http.requests import (
     known_parameters_for_workers,
     known_parameters_of_own_access,
 )
-from warpfold.app.inspection.looks import Looks
+from warpfold.app.inspection.inspections import Inspections
 from warpfold.app.jobs import endpoints as jobs
 from warpfold.app.metrics.metrics import Metrics, RequestTimes
 from warpfold.app.notifications import Notifications
@@ -60,7 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     metrics = Metrics()
     chart_renderer = ChartRenderer()
     large_bodies = LargeBodies()
-    looks = Looks(settings.folders())
+    inspections = Inspections(settings.folders())
     tracing = start_tracing(settings, "api")
     notifications = Notifications(settings.database_url, on_access=access.forget)
 
@@ -72,7 +72,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         yield
         chart_renderer.close()
         large_bodies.close()
-        looks.close()
+        inspections.close()
         await notifications.close()
         await database.close()
         tracing.close()
@@ -87,7 +87,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.context = Context(
-        settings, database, notifications, access, Failures(), large_bodies, looks, metrics, chart_renderer, tracing
+        settings,
+        database,
+        notifications,
+        access,
+        Failures(),
+        large_bodies,
+        inspections,
+        metrics,
+        chart_renderer,
+        tracing,
     )
     app.add_middleware(
         BodyLimit,

@@ -23,8 +23,8 @@ log = structlog.get_logger("notifications")
 
 
 class Watch:
-    """A request that waits for changes of one job, or `for_end` alone. `outcome` is what it was told of that end, by a
-    message that has its `secret`."""
+    """A request that waits for changes of one job, or with `for_end` for its end alone. `outcome` is what a message
+    with the `secret` of the request says about that end."""
 
     def __init__(self, *, for_end: bool, secret: UUID | None = None) -> None:
         self.for_end = for_end
@@ -93,7 +93,7 @@ class Notifications:
                     for channel in (JOB, OUTCOME, ENDED, ACCESS):
                         await connection.execute(f"listen {channel}")
                     backoff.reset()
-                    self._tell_all()  # of notifications that were missed before
+                    self._tell_all()  # notifications may have been missed before
                     while True:
                         async for notification in connection.notifies(timeout=0):
                             self._tell(notification.channel, notification.payload)
@@ -108,8 +108,8 @@ class Notifications:
         if channel == ACCESS:
             self._tell_all()  # a held request may no longer be allowed
         if channel == OUTCOME:
-            job_id, _, told = payload.partition(" ")
-            secret, _, outcome = told.partition(" ")
+            job_id, _, message = payload.partition(" ")
+            secret, _, outcome = message.partition(" ")
             for watch in self._watches.get(job_id, ()):
                 if watch.secret is not None and compare_digest(str(watch.secret).encode(), secret.encode()):
                     watch.outcome = outcome  # the news that the job has ended comes next

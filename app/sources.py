@@ -11,7 +11,7 @@ from warpfold.app.http.error_handlers import as_api_error
 from warpfold.app.http.errors import BadRequest, Forbidden, Invalid, TooLarge, TooMany, Unavailable, UnsupportedMedia
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
-from warpfold.app.inspection.looks import TooManyLooks
+from warpfold.app.inspection.inspections import TooManyInspections
 from warpfold.contract.sources.inspection import FileSources, Inspection
 from warpfold.kernels import errors
 
@@ -51,10 +51,10 @@ async def look(context: Context, user_id: int, request: InspectRequest) -> Inspe
     try:
         settings = context.settings
         request.source.check("source", settings.data_roots, settings.max_values, settings.listed_places)
-        return await context.looks.look(user_id, request.source, request.timeout_s)
+        return await context.inspections.inspect(user_id, request.source, request.timeout_s)
     except errors.InvalidInput as error:
         raise as_api_error(error) from None
-    except TooManyLooks as error:
+    except TooManyInspections as error:
         raise TooMany(str(error), _RETRY_AFTER_S) from None
     except errors.Unavailable as error:
         raise Unavailable(f"{error}.") from None

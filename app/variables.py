@@ -16,7 +16,7 @@ _OF_KUBERNETES = re.compile(
 
 
 def unknown_settings(variables: Iterable[str], settings: Sequence[str]) -> list[str]:
-    """A sentence for each of the `variables` whose name looks like a setting and is none of `settings`, which are
+    """A sentence for each of the `variables` whose name looks like a setting and is not among `settings`, which come
     without their prefix."""
     known = [*settings, *_OTHERS]
     unknown = []

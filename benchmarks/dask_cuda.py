@@ -29,8 +29,8 @@ def in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) ->
             spent.append(time.perf_counter() - began)
         if number:  # the first round compiles and loads
             times.append((spent[0], spent[1]))
-    one, two = (statistics.median(column) for column in zip(*times, strict=True))
-    return one, two, statistics.median(theirs / ours for ours, theirs in times)
+    ours_s, theirs_s = (statistics.median(column) for column in zip(*times, strict=True))
+    return ours_s, theirs_s, statistics.median(theirs / ours for ours, theirs in times)
 
 
 def computed(lazy: Any) -> None:

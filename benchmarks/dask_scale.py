@@ -72,7 +72,7 @@ def measured(workers: ManyWorkers, cluster: Sleeping, number: int, partitions: i
     )
 
 
-def _ignored(*given: object) -> None:
+def _ignored(*report: object) -> None:
     """Progress and states are of no account here."""
 
 

@@ -38,10 +38,10 @@ class ManyWorkers:
 def workers_of(number: int) -> Iterator[ManyWorkers]:
     """A cluster of so many workers of one thread each."""
     context = get_context("spawn")
-    told = context.Queue()
-    scheduler = context.Process(target=_scheduler, args=(told,), daemon=True)
+    addresses = context.Queue()
+    scheduler = context.Process(target=_scheduler, args=(addresses,), daemon=True)
     scheduler.start()
-    address = told.get(timeout=120)
+    address = addresses.get(timeout=120)
     hosts = [
         context.Process(target=_workers, args=(address, min(_IN_A_PROCESS, number - at)), daemon=True)
         for at in range(0, number, _IN_A_PROCESS)
@@ -59,12 +59,12 @@ def workers_of(number: int) -> Iterator[ManyWorkers]:
             process.join()
 
 
-def _scheduler(tell: Any) -> None:
+def _scheduler(addresses: Any) -> None:
     """Body of a process with a scheduler of its own."""
 
     async def serve() -> None:
         async with Scheduler(host="127.0.0.1", port=0, dashboard=False, dashboard_address="127.0.0.1:0") as scheduler:
-            tell.put(scheduler.address)
+            addresses.put(scheduler.address)
             await scheduler.finished()
 
     asyncio.run(serve())

@@ -49,7 +49,7 @@ class EngineRow:
     the same of its compensated sum where it has one, and the groups whose sums have other bits than ours."""
 
     engine: str
-    way: str
+    variant: str
     groups: int
     ns: float
     of_own: float
@@ -152,31 +152,31 @@ def measure(engine: str, groups: int, *, rows: int, rounds: int) -> list[EngineR
     rng = np.random.default_rng(groups)
     columns = {"k": rng.integers(0, max(groups, 1), rows, dtype=np.int32), "x": rng.standard_normal(rows)}
     runs = ENGINES[engine](pa.table(columns), groups)
-    sums = {way: sums_of(run()) for way, run in runs.items()}  # compiles, too
-    ours = [way for way in runs if not way.startswith("own ")]
-    for way in ours:
-        assert np.array_equal(sums[way], sums[ours[0]]), f"{engine}: {way} has other bits"
-    times: dict[str, list[float]] = {way: [] for way in runs}
+    sums = {label: sums_of(run()) for label, run in runs.items()}  # compiles, too
+    ours = [label for label in runs if not label.startswith("own ")]
+    for label in ours:
+        assert np.array_equal(sums[label], sums[ours[0]]), f"{engine}: {label} has other bits"
+    times: dict[str, list[float]] = {label: [] for label in runs}
     for _ in range(rounds):
-        for way, run in runs.items():
+        for label, run in runs.items():
             began = time.perf_counter()
             run()
-            times[way].append(time.perf_counter() - began)
+            times[label].append(time.perf_counter() - began)
 
-    def ratio(peer: str, way: str) -> float:
-        return statistics.median(theirs / mine for theirs, mine in zip(times[peer], times[way], strict=True))
+    def ratio(peer: str, label: str) -> float:
+        return statistics.median(theirs / mine for theirs, mine in zip(times[peer], times[label], strict=True))
 
     return [
         EngineRow(
             engine,
-            way,
+            label,
             groups,
             statistics.median(taken) / rows * 1e9,
-            ratio("own sum", way),
-            ratio("own fsum", way) if "own fsum" in runs else None,
-            int(np.count_nonzero(sums[way] != sums[ours[0]])),
+            ratio("own sum", label),
+            ratio("own fsum", label) if "own fsum" in runs else None,
+            int(np.count_nonzero(sums[label] != sums[ours[0]])),
         )
-        for way, taken in times.items()
+        for label, taken in times.items()
     ]
 
 
@@ -185,10 +185,10 @@ def markdown(rows: Sequence[EngineRow]) -> str:
     groups = sorted({row.groups for row in rows})
     names = [f"{count:,} groups" if count else "whole column" for count in groups]
     lines = ["| | " + " | ".join(names) + " |", "|---|" + "---:|" * len(groups)]
-    for engine, way in dict.fromkeys((row.engine, row.way) for row in rows):
-        by_groups = {row.groups: row for row in rows if (row.engine, row.way) == (engine, way)}
+    for engine, label in dict.fromkeys((row.engine, row.variant) for row in rows):
+        by_groups = {row.groups: row for row in rows if (row.engine, row.variant) == (engine, label)}
         cells = [f"{by_groups[count].of_own:.2f}" if count in by_groups else "" for count in groups]
-        lines.append(f"| {engine}: {way} | " + " | ".join(cells) + " |")
+        lines.append(f"| {engine}: {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -209,12 +209,12 @@ def main() -> None:
         for row in measure(engine, groups, rows=chosen.rows, rounds=chosen.rounds)
     ]
     table = Table(title=f"{chosen.rows:,} rows of float64, {usable_cores()} cores, load {load:.1f}")
-    for name in ("engine", "groups", "way", "ns a row", "× own sum", "× fsum", "other bits"):
-        table.add_column(name, justify="left" if name in ("engine", "way") else "right")
+    for name in ("engine", "groups", "variant", "ns a row", "× own sum", "× fsum", "other bits"):
+        table.add_column(name, justify="left" if name in ("engine", "variant") else "right")
     for row in rows:
         compensated = "" if row.of_compensated is None else f"{row.of_compensated:.2f}"
         speeds = f"{row.ns:.1f}", f"{row.of_own:.2f}", compensated
-        table.add_row(row.engine, f"{row.groups:,}", row.way, *speeds, f"{row.wrong:,}")
+        table.add_row(row.engine, f"{row.groups:,}", row.variant, *speeds, f"{row.wrong:,}")
     Console(width=120).print(table)
     if chosen.markdown:
         print(markdown(rows))

@@ -162,18 +162,18 @@ class GroupsBench:
 
     def right(self, sums: KeyedSums, *, whole: bool = True) -> bool:
         """Whether some groups have the values of their elements."""
-        found, values = sums.groups(), sums.values()
-        size = int(found.keys.size)
+        groups, values = sums.groups(), sums.values()
+        size = int(groups.keys.size)
         for number in np.linspace(0, size - 1, CHECKED).astype(int).tolist():
-            members = self.values[self.keys == self.keys.dtype.type(int(found.keys[number]))]
+            members = self.values[self.keys == self.keys.dtype.type(int(groups.keys[number]))]
             exact = ExactAccumulator(self.gpu, self.dtype, Terms.VALUES)
             exact.add(members)
             wanted = float(value_of(OPS["sum"], exact.state(), self.dtype.name))
-            if float(values[number].get()).hex() != wanted.hex() or int(found.counts[number]) != int(members.size):
-                print("wrong:", number, float(values[number].get()).hex(), wanted.hex(), int(found.counts[number]),
+            if float(values[number].get()).hex() != wanted.hex() or int(groups.counts[number]) != int(members.size):
+                print("wrong:", number, float(values[number].get()).hex(), wanted.hex(), int(groups.counts[number]),
                       int(members.size), flush=True)  # fmt: skip
                 return False
-        return not whole or int(found.counts.sum(dtype=np.int64)) == self.count
+        return not whole or int(groups.counts.sum(dtype=np.int64)) == self.count
 
     def rows(
         self, groups: int, variants: Mapping[str, KeyedShapes], peers: Mapping[str, Callable[[], object]], *,

@@ -59,9 +59,9 @@ def cub_peer(bench: KeyedArrays, groups: int, *, in_order: bool) -> Callable[[],
 
     library = ctypes.CDLL(str(build_peer(bench.gpu.arch)))
     keys, values = cupy.empty_like(bench.keys), cupy.empty_like(bench.values)
-    names, out, found = cupy.empty_like(bench.keys), cupy.empty_like(bench.values), cupy.zeros(1, dtype=np.int64)
+    names, out, group_count = cupy.empty_like(bench.keys), cupy.empty_like(bench.values), cupy.zeros(1, dtype=np.int64)
     source = (bench.keys, bench.values) if in_order else (keys, values)
-    pointers = [ctypes.c_void_p(array.data.ptr) for array in (source[0], names, source[1], out, found)]
+    pointers = [ctypes.c_void_p(array.data.ptr) for array in (source[0], names, source[1], out, group_count)]
     stream = ctypes.c_void_p(bench.gpu.stream.ptr)
     count = ctypes.c_int64(bench.count)
     of_sort = [ctypes.c_void_p(array.data.ptr) for array in (bench.keys, keys, bench.values, values)]
@@ -72,7 +72,7 @@ def cub_peer(bench: KeyedArrays, groups: int, *, in_order: bool) -> Callable[[],
         wanted = ctypes.c_size_t()
         assert call(None, ctypes.byref(wanted), *args) == 0
         spaces.append((cupy.empty(max(1, wanted.value), dtype=np.uint8), wanted))
-    kept = (keys, values, names, out, found)
+    kept = (keys, values, names, out, group_count)
 
     def run() -> None:
         assert kept

@@ -48,7 +48,7 @@ _WALK, _WAITING = "The walk of a job", "The way of a job that waits"
 """Sections of docs/architecture.md."""
 _ENTRIES = ("__init__", "__main__")
 VAGUE = frozenset(("found", "given", "one", "said", "there", "told", "way"))
-"""Names of variables that say nothing of what the variable holds."""
+"""Names that say nothing of what a variable holds or of what a function returns."""
 _NEW = re.compile(r"^\| ([^|`]+) \| (.+) \|$", re.MULTILINE)
 _FILE = re.compile(r"`([\w/]*(?:\w\.(?:py|cuh)|/))`")
 _CLASS = re.compile(r"`([A-Z]\w+)`")
@@ -249,14 +249,15 @@ class House:
         return {name: len(set(_FILE.findall(place))) for name, place in rows if name != "a new …"}
 
     def vague_variables(self) -> list[str]:
-        """The places, tests and scripts included, where a variable gets one of the names in `VAGUE`."""
+        """The places, tests and scripts included, where a variable, an attribute or a function gets one of the names in
+        `VAGUE`, with or without underscores before it."""
         folders = (*FOLDERS, "benchmarks", "tests")
         paths = (path for folder in folders for path in sorted((self.root / folder).rglob("*.py")))
         places = []
         for path in paths:
             for node in ast.walk(self._tree(path)):
-                name = node.arg if isinstance(node, ast.arg) else getattr(node, "id", None)
-                if name in VAGUE and not isinstance(getattr(node, "ctx", None), ast.Load):
+                name = _name_given_by(node)
+                if name is not None and name.lstrip("_") in VAGUE:
                     places.append(f"{path.relative_to(self.root)}: {name}")
         return sorted(set(places))
 
@@ -291,6 +292,16 @@ class House:
             vague_variables=self.vague_variables(),
             walk_measured=walk,
         )
+
+
+def _name_given_by(node: ast.AST) -> str | None:
+    """The name that a node of the syntax gives to a variable, an attribute, a function or a class."""
+    match node:
+        case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+    return None
 
 
 def table(figures: Figures) -> str:

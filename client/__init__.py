@@ -14,15 +14,10 @@ from warpfold.client.errors import (
 )
 from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.client.groupby import GroupBy
-from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
-from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
-from warpfold.client.models import (
+from warpfold.client.job_results import (
     AccuracyResult,
     BenchmarkResult,
     ClusterResult,
-    Dataset,
-    Job,
-    Merged,
     OtherResult,
     ProfileResult,
     ReduceArrayResult,
@@ -31,6 +26,9 @@ from warpfold.client.models import (
     ScalingResult,
     ThreeNumbersResult,
 )
+from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
+from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
+from warpfold.client.models import Dataset, Job, Merged
 from warpfold.client.results import Measurement, Results
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.ops import Terms

@@ -18,15 +18,16 @@ from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
+from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
-from warpfold.client.patience import Patience
+from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
+from warpfold.client.retries import Retries
 from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import transports
 from warpfold.contract.jobs import JobSpec
@@ -363,34 +364,34 @@ class Client(MergesTables):
             both: T = send_both(self._send, call, call.beside)
             return both
         time.sleep(call.after_s)
-        patience = Patience(self._patience_s)
+        retries = Retries(self._patience_s)
         while True:
             request = call.request(self._http)
-            stood_at = 0 if call.landing is None else call.landing.position
+            stood_at = 0 if call.receiver is None else call.receiver.position
             try:
-                response = self._http.send(request, stream=call.landing is not None)
-                if call.landing is not None:
-                    self._land(response, call.landing)
+                response = self._http.send(request, stream=call.receiver is not None)
+                if call.receiver is not None:
+                    self._receive(response, call.receiver)
             except httpx.TransportError as error:
-                if call.landing is not None and call.landing.position > stood_at:
-                    patience = Patience(self._patience_s)
+                if call.receiver is not None and call.receiver.position > stood_at:
+                    retries = Retries(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
-                time.sleep(patience.after_error(error, self.url))
+                time.sleep(retries.after_error(error, self.url))
                 continue
-            pause = patience.after(response)
+            pause = retries.after(response)
             if pause is None:
                 return call.answer(response)
             time.sleep(pause)
 
     @staticmethod
-    def _land(response: httpx.Response, landing: Receiver) -> None:
+    def _receive(response: httpx.Response, receiver: Receiver) -> None:
         try:
             if not response.is_success:
                 response.read()
                 return
-            landing.begin(response)
+            receiver.begin(response)
             for piece in response.iter_bytes():
-                landing.take(piece)
+                receiver.take(piece)
         finally:
             response.close()

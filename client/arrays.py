@@ -102,14 +102,14 @@ def parts_of(data: object, dtype: str | None = None, *, nulls: Nulls = "nan") ->
     try:
         if columns is None:
             column, left_out = _present(data, nulls)
-            return [Part(_found(column, to), nulls=left_out)]
+            return [Part(_array_of(column, to), nulls=left_out)]
         if not columns:
             raise TypeError(f"this {type(data).__name__} has no columns")
         parts = []
         for name, whole in columns:
             with _in_column(name):
                 column, left_out = _present(whole, nulls)
-                parts.append(Part(_found(column, to), f"column {name!r}", left_out))
+                parts.append(Part(_array_of(column, to), f"column {name!r}", left_out))
         return _in_turn(parts) if any(part.nulls for part in parts) else _together(parts)
     except InvalidInput as error:
         raise TypeError(str(error)) from None
@@ -169,7 +169,7 @@ def _together(parts: Sequence[Part]) -> list[Part]:
     ]
 
 
-def _found(data: object, to: DType | None) -> Array:
+def _array_of(data: object, to: DType | None) -> Array:
     """One array of `data`, of the dtype `to` if there is one."""
     if isinstance(data, list | tuple):
         return _of_list(data, to)
@@ -294,7 +294,7 @@ def _of_arrays(items: Sequence[object], kinds: Iterable[type], to: DType | None)
     other = next((kind for kind in kinds if not _offers(kind)), None)
     if other is not None:
         raise TypeError(f"elements of type {other.__name__} cannot be reduced")
-    parts = [_found(item, to) for item in items]
+    parts = [_array_of(item, to) for item in items]
     if len({part.shape for part in parts}) > 1:
         raise TypeError("arrays of different shapes do not make one array")
     dtype = common_dtype(parts)

@@ -18,7 +18,8 @@ from warpfold.client.errors import Unreachable, WarpfoldError
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.group_table import GroupTable
 from warpfold.client.groups import array_from
-from warpfold.client.models import Job, ReduceArrayResult, Result
+from warpfold.client.job_results import ReduceArrayResult, Result
+from warpfold.client.models import Job
 from warpfold.contract.artefact import Artefact, ArtefactPart
 from warpfold.kernels.ops import INTEGER
 
@@ -26,7 +27,7 @@ Format = Literal["npy", "arrow", "parquet", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-class Landing:
+class Download:
     """The file that a download is written to, and the digest of the bytes written."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -59,7 +60,7 @@ class Landing:
     def check(self, sha256: str) -> None:
         """Raise Unreachable unless the downloaded bytes are exactly the stored ones."""
         if self._digest.hexdigest() != sha256:
-            raise Unreachable("the stored result came with other bytes than it was stored with; download it again")
+            raise Unreachable("the downloaded bytes are not those of the stored result; download the result again")
 
 
 def described(result: Result | None) -> Artefact | None:
@@ -72,7 +73,9 @@ def format_of(path: Path, how: Format | None) -> Format | None:
     suffix = path.suffix.lower().removeprefix(".")
     known = next((known for known in FORMATS if known == suffix), None)
     if how is None and suffix and known is None:
-        raise ValueError(f"the name of the file ends in none of {', '.join(FORMATS)}: say the format")
+        raise ValueError(
+            f"the name of the file must end in one of {', '.join(FORMATS)}, or the call must give the format"
+        )
     return how or known
 
 
@@ -81,15 +84,15 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
     WarpfoldError where nothing is stored, and OSError."""
     artefact = described(jobs.result_of(job))
     if artefact is None:
-        raise WarpfoldError(f"nothing is stored apart of the result of job {job.id}: the result has all of it")
+        raise WarpfoldError(f"job {job.id} has stored no file: its result has all of its values")
     chosen = format_of(path, how)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w+b") as file:
-            landing = Landing(file)
-            yield from _download(artefact.href, {"format": chosen}, landing)
+            download = Download(file)
+            yield from _download(artefact.href, {"format": chosen}, download)
             if chosen in (None, artefact.parts[0].format):
-                landing.check(artefact.parts[0].sha256)
+                download.check(artefact.parts[0].sha256)
         mask = os.umask(0)
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)  # with the mode that a new file would have
@@ -128,25 +131,25 @@ def groups_of(result: GroupTable) -> Steps[Any]:
     from pyarrow import ipc
 
     with tempfile.TemporaryFile() as file:
-        landing = Landing(file)
-        yield from _download(artefact.href, {"part": artefact.parts[0].name}, landing)
-        landing.check(artefact.parts[0].sha256)
+        download = Download(file)
+        yield from _download(artefact.href, {"part": artefact.parts[0].name}, download)
+        download.check(artefact.parts[0].sha256)
         file.seek(0)
         return ipc.open_file(file).read_all()
 
 
 def _part(artefact: Artefact, part: ArtefactPart) -> Steps[NDArray[Any]]:
     with tempfile.TemporaryFile() as file:
-        landing = Landing(file)
-        yield from _download(artefact.href, {"part": part.name}, landing)
-        landing.check(part.sha256)
+        download = Download(file)
+        yield from _download(artefact.href, {"part": part.name}, download)
+        download.check(part.sha256)
         file.seek(0)
         array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         return array
 
 
-def _download(href: str, parameters: Mapping[str, str | None], landing: Landing) -> Steps[None]:
-    return send(Call("GET", href, lambda answer: None, parameters, landing=landing))
+def _download(href: str, parameters: Mapping[str, str | None], download: Download) -> Steps[None]:
+    return send(Call("GET", href, lambda answer: None, parameters, receiver=download))
 
 
 def delete(job_id: str) -> Steps[None]:

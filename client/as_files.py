@@ -127,7 +127,7 @@ def _table_of(column: Any, kind: str) -> Any:
     try:
         if hasattr(column, "to_pylist"):
             return pyarrow.table({name: column})
-        if callable(getattr(column, "null_count", None)):  # of Polars
+        if callable(getattr(column, "null_count", None)):  # a column of Polars
             return pyarrow.table(column.to_frame()).rename_columns([name])
         return pyarrow.table({name: pyarrow.array(column, from_pandas=True)})
     except (pyarrow.ArrowException, TypeError, ValueError) as error:

@@ -19,15 +19,16 @@ from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
+from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob
 from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged, ReduceResult, Result
-from warpfold.client.patience import Patience
+from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
+from warpfold.client.retries import Retries
 from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import async_transports
 from warpfold.contract.jobs import JobSpec
@@ -151,8 +152,8 @@ class AsyncClient(MergesTables):
         rehash: bool = False,
         **options: Unpack[Options],
     ) -> AsyncIterator[ReduceResult | JobFailed]:
-        """As `Client.map`: the results of any number of arrays, in their order. A caller that stops early cancels the
-        jobs in hand."""
+        """Reduce any number of arrays as `Client.map` does, and give their results in their order. A caller that stops
+        early cancels the jobs in hand."""
         left, in_hand = iter(arrays), deque[batches.Batch]()
         try:
             while True:
@@ -202,8 +203,8 @@ class AsyncClient(MergesTables):
         show_progress: bool | None = None,
         **options: Unpack[Options],
     ) -> ReduceResult | NDArray[Any]:
-        """As `Client.reduce`: an array to its correctly rounded sum or another value or, with `axis` or `segments`, to
-        a NumPy array of values."""
+        """Reduce as `Client.reduce` does: an array to its correctly rounded sum or another value or, with `axis` or
+        `segments`, to a NumPy array of values."""
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return await self._do(
@@ -233,7 +234,7 @@ class AsyncClient(MergesTables):
         return await self._do(reductions.merge(states, op, dtype))
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
-        """As `Client.upload`: have the service keep an array or a file, for `dataset` sources."""
+        """Have the service keep an array or a file for `dataset` sources, as `Client.upload` does."""
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
@@ -343,35 +344,35 @@ class AsyncClient(MergesTables):
             both: T = await send_both_async(self._send, call, call.beside)
             return both
         await asyncio.sleep(call.after_s)
-        patience = Patience(self._patience_s)
+        retries = Retries(self._patience_s)
         while True:
             request = call.request(self._http)
-            stood_at = 0 if call.landing is None else call.landing.position
+            stood_at = 0 if call.receiver is None else call.receiver.position
             try:
-                response = await self._http.send(request, stream=call.landing is not None)
-                if call.landing is not None:
-                    await self._land(response, call.landing)
+                response = await self._http.send(request, stream=call.receiver is not None)
+                if call.receiver is not None:
+                    await self._receive(response, call.receiver)
             except httpx.TransportError as error:
-                if call.landing is not None and call.landing.position > stood_at:
-                    patience = Patience(self._patience_s)
+                if call.receiver is not None and call.receiver.position > stood_at:
+                    retries = Retries(self._patience_s)
                 if call.once:
                     raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
-                await asyncio.sleep(patience.after_error(error, self.url))
+                await asyncio.sleep(retries.after_error(error, self.url))
                 continue
-            pause = patience.after(response)
+            pause = retries.after(response)
             if pause is None:
                 return call.answer(response)
             await asyncio.sleep(pause)
 
     @staticmethod
-    async def _land(response: httpx.Response, landing: Receiver) -> None:
+    async def _receive(response: httpx.Response, receiver: Receiver) -> None:
         try:
             if not response.is_success:
                 await response.aread()
                 return
-            landing.begin(response)
+            receiver.begin(response)
             async for piece in response.aiter_bytes():
-                landing.take(piece)
+                receiver.take(piece)
         finally:
             await response.aclose()
 

@@ -14,7 +14,7 @@ from warpfold.client import html, reductions
 from warpfold.client.answer import Answer
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Steps, pages, send
-from warpfold.client.models import ReduceResult, Result
+from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.reductions import Options
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.json_value import JsonValue
@@ -80,7 +80,7 @@ class Batch(Answer):
 
     def _repr_html_(self) -> str:
         done = self.progress
-        return html.facts(
+        return html.properties(
             f"batch of {self.count:,} jobs",
             [
                 ("id", self.id),

@@ -26,7 +26,7 @@ _LOOK_EVERY_S = 0.01
 @dataclass(eq=False)
 class Beside:
     """A second call, which is sent once it is due, or never. Any thread may decide that. `outcome` is the answer to the
-    call; a call that failed has none. `undo` makes the call that takes the outcome back where the first call is
+    call; a call that failed has no outcome. `undo` makes the call that takes the outcome back where the first call is
     refused."""
 
     call: Call[Any]
@@ -117,7 +117,7 @@ def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside)
 
 
 async def send_both_async(send: Callable[[Call[Any]], Awaitable[Any]], call: Call[Any], beside: Beside) -> Any:
-    """As `send_both`, for asyncio."""
+    """Do what `send_both` does, for asyncio."""
 
     async def work() -> None:
         while not beside.decided:  # noqa: ASYNC110 (another thread decides)

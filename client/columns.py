@@ -62,7 +62,7 @@ def _of_pandas(column: Any) -> object:
     if kind in "iub" and column.isna().any():
         raise nulls_in(dtype)
     if str(dtype) == "category" or str(dtype).startswith("dictionary"):
-        raise TypeError("categories are no numbers; convert them to the dtype of their values by `.astype`")
+        raise TypeError("categories are not numbers: convert them to the dtype of their values by `.astype`")
     array = column.to_numpy()
     if kind == "f" and array.dtype.kind == "O":  # raised by pandas 2 for a null
         array = column.to_numpy(dtype=np.float64, na_value=np.nan)

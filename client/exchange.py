@@ -36,7 +36,7 @@ _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 def certificates(url: str) -> ssl.SSLContext | bool:
     """The argument `verify` of httpx for the service at `url`. To load the machine's certificates takes longer than a
-    request, and an address without TLS needs none of them."""
+    request, and an address without TLS needs no certificates."""
     return True if httpx.URL(url).scheme == "https" else _NO_TLS
 
 
@@ -76,9 +76,8 @@ class Call(Generic[T]):
 
     Statuses that are `expected` are read, all others of 300 and more are Refused. The request is sent after `after_s`
     seconds, and its answer may take `read_s` seconds. A request that breaks off is repeated, unless it must be sent
-    only `once`: then Interrupted is raised within the conversation. With a `landing` the body of the answer goes there,
-    and a download that broke off goes on where it stood. `beside` is a call to be sent meanwhile, a
-    `client.beside.Beside`.
+    only `once`: then Interrupted is raised within the conversation. A `receiver` gets the body of the answer, and a
+    download that broke off goes on where it stood. `beside` is a call to be sent meanwhile, a `client.beside.Beside`.
     """
 
     method: str
@@ -88,7 +87,7 @@ class Call(Generic[T]):
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     content: Content | None = None
-    landing: Receiver | None = None
+    receiver: Receiver | None = None
     expected: tuple[int, ...] = ()
     once: bool = False
     after_s: float = 0.0
@@ -130,8 +129,8 @@ class Call(Generic[T]):
                 "Content-Length": str(self.content.length),
                 **self.headers,
             }
-        landed = {} if self.landing is None else self.landing.headers()
-        return {**({} if self.body is None else {"Content-Type": "application/json"}), **self.headers, **landed}
+        ranges = {} if self.receiver is None else self.receiver.headers()
+        return {**({} if self.body is None else {"Content-Type": "application/json"}), **self.headers, **ranges}
 
     def json(self) -> bytes | None:
         """The body as JSON of RFC 8259. Raises ValueError for a value that JSON cannot represent, such as a NaN or a

@@ -60,7 +60,7 @@ class GroupTable(Answer):
         these do not hold them, strings. Raises ImportError without pyarrow, which the extra `frames` brings, and
         ValueError where the groups are stored."""
         if self.sizes is None:
-            raise ValueError("the groups are stored apart: Client.groups fetches them")
+            raise ValueError("the groups are stored in files: Client.groups downloads them")
         try:
             import pyarrow
         except ImportError as error:
@@ -89,7 +89,7 @@ class GroupTable(Answer):
 
 
 class GroupbyResult(GroupTable):
-    """The groups of a group-by; `dropped` rows had no key, and are in none."""
+    """The groups of a group-by; `dropped` rows had no key, and are in no group."""
 
     dropped: int
 

@@ -157,7 +157,7 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
         else:
             table = pyarrow.table(data)
     except (pyarrow.ArrowException, TypeError, ValueError) as error:
-        raise TypeError(f"this {type(data).__name__} is no table of columns: {error}") from None
+        raise TypeError(f"this {type(data).__name__} is not a table of columns: {error}") from None
     missing = [name for name in columns or () if name not in table.column_names]
     if missing:
         raise KeyError(f"there is no column {missing[0]!r}; there are {', '.join(map(repr, table.column_names))}")
@@ -195,7 +195,7 @@ def source_of(data: object, columns: Sequence[str], options: Mapping[str, Any]) 
         named = yield from reductions.source(data)
         return {**named, **of_files}
     if of_files:
-        raise TypeError(f"{', '.join(of_files)} are options of a file, and a frame is none")
+        raise TypeError(f"{', '.join(of_files)} are options of a file, and a frame is not a file")
     from pyarrow import ipc
 
     table = table_of(data, columns)

@@ -23,8 +23,8 @@ Segments = int | Sequence[int] | Mapping[str, Any]
 
 
 def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> dict[str, Any]:
-    """The fields of a spec that say which elements make which value; none if all of them make one. Raises TypeError
-    for an axis that is no integer and for offsets that are none."""
+    """The fields of a spec that say which elements make which value; no fields if all elements make one value. Raises
+    TypeError for an axis or offsets that are not integers."""
     fields: dict[str, Any] = {}
     if axis is not None:
         fields["axis"] = (
@@ -83,7 +83,7 @@ def meant_from(
     """Values in C order of `shape` as an array: decimals as Python's, instants and durations as NumPy's, of their unit
     and in UTC where there is a zone, and all others as `array_from` has them. Raises ValueError without values."""
     if values is None:
-        raise ValueError("the values are stored; Client.array downloads them")
+        raise ValueError("the values are stored in files: Client.array downloads them")
     if decimals is not None:
         return _decimals_from(decimals, shape)
     unit = next((time.unit for time in times or () if time is not None), None)

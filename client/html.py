@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 
-def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
+def properties(title: str, rows: Iterable[tuple[str, object]]) -> str:
     """A table of names and values; rows whose value is None are left out."""
     shown = [(name, value) for name, value in rows if value is not None]
     body = "".join(

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Parameters, Steps, pages, send
-from warpfold.client.models import Job, JobCount, ReduceArrayResult, ReduceResult, Result
+from warpfold.client.job_results import ReduceArrayResult, ReduceResult, Result
+from warpfold.client.models import Job, JobCount
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import SHOW_SECRETS
 

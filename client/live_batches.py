@@ -6,19 +6,19 @@ from pydantic import PrivateAttr
 
 from warpfold.client import batches
 from warpfold.client.exchange import Steps
-from warpfold.client.models import Result
+from warpfold.client.job_results import Result
 from warpfold.client.progress import batch_bar
 
 T = TypeVar("T")
 
 
-class Talking(Protocol):
+class Conversing(Protocol):
     """An object that runs conversations with a service, as `Client` does."""
 
     def _do(self, steps: Steps[T]) -> T: ...
 
 
-class AsyncTalking(Protocol):
+class AsyncConversing(Protocol):
     """The same for asyncio: `AsyncClient`."""
 
     async def _do(self, steps: Steps[T]) -> T: ...
@@ -27,10 +27,10 @@ class AsyncTalking(Protocol):
 class LiveBatch(batches.Batch):
     """A batch that knows whom to ask: `refresh`, `wait` and `cancel` bring this very object up to date."""
 
-    _client: Talking = PrivateAttr()
+    _client: Conversing = PrivateAttr()
 
     @classmethod
-    def of(cls, batch: batches.Batch, client: Talking) -> "LiveBatch":
+    def of(cls, batch: batches.Batch, client: Conversing) -> "LiveBatch":
         """A snapshot that can be asked again."""
         live = cls.model_construct(**dict(batch))
         live._client = client
@@ -69,10 +69,10 @@ class LiveBatch(batches.Batch):
 class AsyncLiveBatch(batches.Batch):
     """A batch that knows whom to ask: `refresh`, `wait` and `cancel` bring this very object up to date."""
 
-    _client: AsyncTalking = PrivateAttr()
+    _client: AsyncConversing = PrivateAttr()
 
     @classmethod
-    def of(cls, batch: batches.Batch, client: AsyncTalking) -> "AsyncLiveBatch":
+    def of(cls, batch: batches.Batch, client: AsyncConversing) -> "AsyncLiveBatch":
         """A snapshot that can be asked again."""
         live = cls.model_construct(**dict(batch))
         live._client = client

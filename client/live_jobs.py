@@ -8,7 +8,8 @@ from pydantic import PrivateAttr
 
 from warpfold.client import jobs
 from warpfold.client.artefacts import Format
-from warpfold.client.models import Job, Result
+from warpfold.client.job_results import Result
+from warpfold.client.models import Job
 from warpfold.client.progress import bar
 
 if TYPE_CHECKING:

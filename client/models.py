@@ -1,20 +1,14 @@
-"""The answers of the service. Fields that are not named here are attributes, too, and part of `model_dump()`."""
+"""Jobs, datasets and merged states of the service. Fields that are not named here are attributes, too."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from numpy.typing import NDArray
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import Field
 
 from warpfold.client import html
-from warpfold.client.answer import Answer, Timings
-from warpfold.client.group_table import GroupbyResult, MergeResult
-from warpfold.client.groups import meant_from
-from warpfold.contract.artefact import Artefact
-from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
-from warpfold.contract.time_view import TimeView
+from warpfold.client.answer import Answer
+from warpfold.client.job_results import ReduceResult, Result
+from warpfold.contract.json_value import JsonValue
 
 
 class Progress(Answer):
@@ -23,243 +17,6 @@ class Progress(Answer):
     done: int
     total: int
     unit: str
-
-
-class Input(Answer):
-    """The files and objects that a reduction read. They have a SHA-256 if the request asked for it."""
-
-    count: int
-    bytes_read: int
-    objects: list[dict[str, Any]] = Field(default_factory=list)
-    files: list[dict[str, Any]] = Field(default_factory=list)
-    fingerprint: str | None = None
-
-
-class Placement(Answer):
-    """Where the service sent a job with the backend auto, why, the bytes that it counted, and seconds predicted."""
-
-    backend: str
-    slot: str
-    reason: str
-    bytes: int | None = None
-    predicted: dict[str, float] = Field(default_factory=dict)
-
-
-class ReduceResult(Answer):
-    """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`.
-    `decimal` is the exact value of a column of decimals in full, and `time` has that of instants and durations in
-    words. A value is None where a null propagates."""
-
-    value: JsonValue | JsonComplex | None
-    hex: str | ComplexHex | None
-    dtype: str
-    count: int
-    op: str
-    strategy: str
-    correctly_rounded: bool
-    backend: str
-    device: dict[str, Any]
-    timings: Timings
-    provenance: dict[str, Any] = Field(default_factory=dict)
-    state: str | None
-    decimal: str | None = None
-    time: TimeView | None = None
-    nulls: int = 0
-    input: Input | None = None
-    placement: Placement | None = None
-
-    def __repr__(self) -> str:
-        return f"<ReduceResult {self.op} of {self.count:,} elements as {self.dtype}: {self.value!r}, {self.strategy}>"
-
-    def _repr_html_(self) -> str:
-        rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"
-        return html.facts(
-            f"{self.op} of {self.count:,} elements",
-            [
-                ("value", repr(self.value)),
-                ("decimal", self.decimal),
-                ("time", None if self.time is None else self.time.iso),
-                ("hex", None if self.hex is None else str(self.hex)),
-                ("dtype", self.dtype),
-                ("strategy", f"{self.strategy}, {rounded}"),
-                ("device", self.device.get("name")),
-                ("prepare", f"{self.timings.prepare_ms:.3f} ms" if self.timings.prepare_ms else None),
-                ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
-            ],
-        )
-
-
-class ReduceArrayResult(Answer):
-    """The values of a reduction along axes or by segments, in C order of `shape`, with their `counts`; None where there
-    is none. Very many are stored instead (`artefact`): `Client.array` downloads them. Decimals and times have words."""
-
-    shape: tuple[int, ...]
-    values: tuple[JsonValue | None, ...] | None
-    hex: tuple[str | None, ...] | None
-    dtype: str
-    count: int
-    counts: tuple[int, ...] | None
-    decimal: tuple[str | None, ...] | None = None
-    time: tuple[TimeView | None, ...] | None = None
-    artefact: Artefact | None = None
-    op: str
-    strategy: str
-    kernel: str
-    correctly_rounded: bool
-    backend: str
-    device: dict[str, Any]
-    timings: Timings
-    provenance: dict[str, Any] = Field(default_factory=dict)
-    nulls: int = 0
-    input: Input | None = None
-    placement: Placement | None = None
-
-    def to_numpy(self) -> NDArray[Any]:
-        """The values, masked where one is missing; decimals, and integers that 64 bits hold not, are Python's."""
-        return meant_from(self.values, self.shape, self.dtype, self.decimal, self.time)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        array = self.to_numpy()
-        return array if dtype is None else array.astype(dtype)
-
-    def __repr__(self) -> str:
-        return f"<ReduceArrayResult {self.op} of {self.count:,} elements as {self.dtype}, shape {self.shape}>"
-
-    def _repr_html_(self) -> str:
-        return html.facts(
-            f"{self.op} of {self.count:,} elements",
-            [
-                ("shape", " × ".join(map(str, self.shape)) or "one value"),
-                ("dtype", self.dtype),
-                ("strategy", f"{self.strategy}, {self.kernel}"),
-                ("device", self.device.get("name")),
-                ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
-            ],
-        )
-
-
-class BenchmarkResult(Answer):
-    """How many cases a benchmark measured; its points are `Client.results(job_id=…)`. Ceilings in 10⁹ bytes/s."""
-
-    cases: int
-    measured: int
-    skipped: int
-    failed: int
-    suspect: int
-    ceiling_gbps: float | None
-    peak_gbps: float | None
-
-
-class ClusterResult(Answer):
-    """The answer of a puzzle: float32 numbers, as text and as hex floats too. `model`: no cluster computed it."""
-
-    puzzle: str
-    values: tuple[float | str, ...]
-    texts: tuple[str, ...]
-    hex: tuple[str, ...]
-    model: bool
-    why_model: str | None
-    same_bits_as_model: bool
-
-
-class ScalingResult(Answer):
-    """How a sum scales over GPUs: arrays in `points`, bare all-reduces in `messages`, each with the fields that
-    `docs/scaling.md` lists. `note` says what stood in for GPUs, if anything did."""
-
-    dtype: str
-    note: str | None
-    available: int
-    points: tuple[dict[str, Any], ...]
-    messages: tuple[dict[str, Any], ...]
-    measured: int
-    skipped: int
-    failed: int
-    suspect: int
-
-
-class ProfileResult(Answer):
-    """The resources that kernels take of a GPU of `arch`. `note` names figures that need a GPU."""
-
-    arch: str
-    note: str | None
-    points: tuple[dict[str, Any], ...]
-    measured: int
-    skipped: int
-    failed: int
-
-
-class AccuracyResult(Answer):
-    """How far methods are from the truth, by points (docs/accuracy.md). `exceeded` counts errors beyond their bound."""
-
-    points: tuple[dict[str, Any], ...]
-    measured: int
-    skipped: int
-    failed: int
-    exceeded: int
-
-
-class ThreeNumbersResult(Answer):
-    """Three numbers added in all `orders`, each with its `expression`, `value` and errors, and their true sum."""
-
-    dtype: str
-    a: JsonValue
-    b: JsonValue
-    c: JsonValue
-    exact: JsonValue
-    exact_hex: str
-    orders: tuple[dict[str, Any], ...]
-    distinct_values: int
-
-
-class OtherResult(Answer):
-    """The result of another kind of job."""
-
-
-def _kind(value: Any) -> str:
-    """The class of the result `value`: the class all of whose required fields `value` has."""
-    if isinstance(value, BaseModel):
-        return type(value).__name__
-    if isinstance(value, dict):
-        for name, needed in _NEEDED.items():
-            if needed <= value.keys():
-                return name
-    return OtherResult.__name__
-
-
-_NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        result.__name__: frozenset(name for name, field in result.model_fields.items() if field.is_required())
-        for result in (
-            ReduceResult,
-            ReduceArrayResult,
-            BenchmarkResult,
-            ClusterResult,
-            ScalingResult,
-            ProfileResult,
-            AccuracyResult,
-            ThreeNumbersResult,
-            GroupbyResult,
-            MergeResult,
-        )
-    }
-)
-
-
-Result = Annotated[
-    Annotated[ReduceResult, Tag("ReduceResult")]
-    | Annotated[ReduceArrayResult, Tag("ReduceArrayResult")]
-    | Annotated[BenchmarkResult, Tag("BenchmarkResult")]
-    | Annotated[ClusterResult, Tag("ClusterResult")]
-    | Annotated[ScalingResult, Tag("ScalingResult")]
-    | Annotated[ProfileResult, Tag("ProfileResult")]
-    | Annotated[AccuracyResult, Tag("AccuracyResult")]
-    | Annotated[ThreeNumbersResult, Tag("ThreeNumbersResult")]
-    | Annotated[GroupbyResult, Tag("GroupbyResult")]
-    | Annotated[MergeResult, Tag("MergeResult")]
-    | Annotated[OtherResult, Tag("OtherResult")],
-    Discriminator(_kind),
-]
-"""By the job's kind."""
 
 
 class Hold(Answer):
@@ -357,7 +114,7 @@ class Job(Answer):
         shown = f"{done.done:,} of {done.total:,} {done.unit}" if done.total and self.status == "running" else None
         value = repr(self.result.value) if isinstance(self.result, ReduceResult) else None
         why = f"{self.reason}: {self.error}" if self.reason else None
-        return html.facts(
+        return html.properties(
             f"{self.kind} job",
             [
                 ("id", self.id),

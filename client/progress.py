@@ -29,7 +29,7 @@ def bar(wanted: bool | None) -> Iterator[Follow | None]:
 
 @contextmanager
 def batch_bar(wanted: bool | None) -> Iterator[Callable[[Batch], None] | None]:
-    """As `bar`, for the states of a batch."""
+    """Show the states of a batch as `bar` shows those of a job."""
     with _line(wanted) as show:
 
         def follow(batch: Batch) -> None:

@@ -16,8 +16,9 @@ from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.groups import Axis, Segments, fields_of
+from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
-from warpfold.client.models import Job, Merged, ReduceArrayResult, ReduceResult
+from warpfold.client.models import Job, Merged
 from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.contract.json_value import hex_of
@@ -281,7 +282,7 @@ def spec(
     early: EarlyJob | None = None,
 ) -> Steps[dict[str, Any]]:
     """The spec of a reduction, whose arrays are uploaded unless they are small; the `early` job of it may be handed in
-    meanwhile. Raises TypeError where an option is a file's, and `data` or `other` is none."""
+    meanwhile. Raises TypeError where an option is for files, and `data` or `other` is not a file."""
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}

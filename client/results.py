@@ -119,13 +119,13 @@ def _arrow_type(pyarrow: Any, annotation: Any) -> Any:
 
 def find(wanted: Filter, limit: int) -> Steps[Results]:
     """Up to `limit` measurements, newest first."""
-    rows = yield from pages("/v1/results", Measurement, _given(wanted), limit=limit, page=_PAGE)
+    rows = yield from pages("/v1/results", Measurement, _without_none(wanted), limit=limit, page=_PAGE)
     return Results(tuple(rows))
 
 
 def export(wanted: Filter, limit: int, how: Literal["csv", "parquet"]) -> Steps[bytes]:
     """Up to `limit` measurements as a file of that format; the service makes no larger ones than 10,000."""
-    query = {**_given(wanted), "limit": limit, "format": how}
+    query = {**_without_none(wanted), "limit": limit, "format": how}
     return send(Call("GET", "/v1/results", lambda answer: answer.content, query))
 
 
@@ -162,5 +162,5 @@ def picture(address: str) -> Steps[bytes]:
     return send(Call("GET", address, lambda answer: answer.content))
 
 
-def _given(wanted: Filter) -> dict[str, Any]:
+def _without_none(wanted: Filter) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if value is not None}

@@ -18,7 +18,7 @@ _STEP_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileStamp:
     """A file as it was at a moment, just before it was read."""
 
     path: Path
@@ -29,7 +29,7 @@ class Seen:
     at_ns: int
 
     @classmethod
-    def now(cls, path: Path) -> "Seen":
+    def now(cls, path: Path) -> "FileStamp":
         """The file as it is. Raises OSError."""
         status, full = path.stat(), path.resolve()
         return cls(full, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, time.time_ns())
@@ -37,7 +37,7 @@ class Seen:
     def is_still(self) -> bool:
         """Whether the file has not changed since, as far as its times tell."""
         try:
-            now = Seen.now(self.path)
+            now = FileStamp.now(self.path)
         except OSError:
             return False
         return self.identity == now.identity
@@ -76,13 +76,13 @@ class SentFiles:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def recall(self, seen: Seen) -> Sent | None:
+    def recall(self, seen: FileStamp) -> Sent | None:
         """The entry of a file that has not changed since."""
         kept = self._read().files.get(str(seen.path))
         same = kept is not None and (kept.size, kept.mtime_ns, kept.ctime_ns, kept.inode) == seen.identity
         return kept if same and seen.is_settled else None
 
-    def keep(self, seen: Seen, *, digest: str | None = None, upload: str | None = None) -> None:
+    def keep(self, seen: FileStamp, *, digest: str | None = None, upload: str | None = None) -> None:
         """Remember the entry of a file, if the file is still the same. The thousand latest entries are kept."""
         if not seen.is_settled or not seen.is_still():
             return

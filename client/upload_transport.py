@@ -85,7 +85,7 @@ class AsyncUploadTransport(httpx.AsyncBaseTransport):
             with suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(settle, response, error)
 
-        # The thread is none of the loop's own, because those are few, and an upload may take hours.
+        # The loop's own threads are not used, because they are few, and an upload may take hours.
         threading.Thread(target=run, name="upload", daemon=True).start()
         try:
             return await answered

@@ -20,7 +20,7 @@ from warpfold.client.catalogue import whoami
 from warpfold.client.errors import WarpfoldError
 from warpfold.client.exchange import Call, Content, Interrupted, Parameters, Steps
 from warpfold.client.models import Dataset, Job
-from warpfold.client.sent_files import Seen, SentFiles
+from warpfold.client.sent_files import FileStamp, SentFiles
 from warpfold.client.settings import sent_files_path
 from warpfold.contract.backoff import Backoff
 from warpfold.kernels.npy import head_of, is_npy
@@ -129,8 +129,8 @@ class FileContent:
         return self.path.name[-128:]
 
     @cached_property
-    def _seen(self) -> Seen:
-        return Seen.now(self.path)
+    def _seen(self) -> FileStamp:
+        return FileStamp.now(self.path)
 
     @property
     def length(self) -> int:

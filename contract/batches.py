@@ -195,7 +195,7 @@ class BatchSpec(BatchOptions):
     sweep: Sweep | None = Field(None, description="One spec and lists of values, in place of `specs`.")
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _has_specs_or_sweep(self) -> Self:
         check_one(self.specs, self.sweep)
         return self
 

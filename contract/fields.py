@@ -65,7 +65,7 @@ def in_words(choices: Iterable[str]) -> str:
 
 
 class _FirstFault(FailFast):
-    __hash__ = object.__hash__  # Pydantic's has none, and so fits into no `| None`
+    __hash__ = object.__hash__  # Pydantic's class has no hash, and so fits into no `| None`
 
 
 OpName = Annotated[str, AfterValidator(_one_of(OPS, "op")), Field(json_schema_extra={"enum": list(OPS)})]

@@ -32,8 +32,9 @@ class DatasetCache:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Resolved folders: those of `path` sources, and that of uploaded arrays; the places beyond this machine; where
-    results are stored, None where they cannot be; and the cache of uploaded arrays, None where none is fetched."""
+    """Resolved folders: those of `path` sources, and that of uploaded arrays; the places beyond this machine; the
+    folder of stored results, None where results cannot be stored; and the cache of uploaded arrays, None where no
+    arrays are fetched."""
 
     roots: tuple[Path, ...]
     datasets: Path

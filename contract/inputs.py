@@ -69,19 +69,19 @@ class InputView(Frozen):
 
     @classmethod
     def of(cls, read: Sequence[Remote], inputs: Inputs, *, fingerprint: bool) -> "InputView | None":
-        """None where nothing was read. Waits for the hashes of files, and makes those of objects. Raises InvalidInput
-        where one is another than it was, and Unavailable."""
+        """The view of these inputs; None where nothing was read. Waits for the hashes of files, and makes those of
+        objects. Raises InvalidInput where a file or an object has changed, and Unavailable."""
         if not read and not inputs.count:
             return None
-        files = inputs.facts()
+        files = inputs.metadata()
         # Hashed first, because an object counts the bytes that are read for that.
         hashes = [hash_of_object(remote) if fingerprint else None for remote in read]
-        objects = [replace(remote.facts(), sha256=sha256) for remote, sha256 in zip(read, hashes, strict=True)]
+        objects = [replace(remote.metadata(), sha256=sha256) for remote, sha256 in zip(read, hashes, strict=True)]
         whole = len(files) == inputs.count
         return cls(
             count=inputs.count + len(read),
-            bytes_read=sum(facts.bytes_read for facts in objects),
-            objects=tuple(ObjectView(**asdict(facts)) for facts in objects[:MOST_OBJECTS]),
+            bytes_read=sum(metadata.bytes_read for metadata in objects),
+            objects=tuple(ObjectView(**asdict(metadata)) for metadata in objects[:MOST_OBJECTS]),
             files=tuple(
                 FileView(
                     name=file.name,

@@ -70,7 +70,7 @@ def _complex(value: object) -> complex:
             real, imaginary = _read(re), _read(im)
             if isinstance(real, float | int) and isinstance(imaginary, float | int):
                 return complex(real, imaginary)
-    raise ValueError("is no complex number, an object with re and im")
+    raise ValueError("is not a complex number, which is an object with re and im")
 
 
 _PART: JsonDict = {"anyOf": [{"type": "number"}, {"type": "string", "enum": list(_NON_FINITE)}]}

@@ -42,7 +42,7 @@ class RatesView(Frozen):
 
     @classmethod
     def stored(cls, rates: object) -> Self | None:
-        """The rates of a worker's row; None where there are none, and of those that another version reported."""
+        """The rates of a worker's row; None where the row has no rates, or has those of another version."""
         try:
             return None if rates is None else cls.model_validate(rates)
         except ValidationError:

@@ -56,10 +56,10 @@ def table(
             _print(out, line)
 
 
-def facts(rows: Iterable[tuple[str, object]]) -> None:
+def properties(rows: Iterable[tuple[str, object]]) -> None:
     """Print names with their values, one a line; values of None are left out."""
     lines = [(Text(name, style="bold"), text_of(value)) for name, value in rows if value is not None]
-    _facts(console(), lines, max((_width(name) for name, _ in lines), default=0), _room())
+    _properties(console(), lines, max((_width(name) for name, _ in lines), default=0), _room())
 
 
 def text_of(value: object) -> Text:
@@ -79,7 +79,7 @@ def text_of(value: object) -> Text:
 
 
 def _room() -> int | None:
-    """How many columns the terminal has; None where it is none."""
+    """How many columns the terminal has; None where the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -88,10 +88,10 @@ def _blocks(out: Console, head: Sequence[Text], rows: Iterable[Sequence[Text]], 
     for number, row in enumerate(rows):
         if number:
             _print(out, Text(""))
-        _facts(out, [(name, cell) for name, cell in zip(head, row, strict=True) if cell.plain], indent, room)
+        _properties(out, [(name, cell) for name, cell in zip(head, row, strict=True) if cell.plain], indent, room)
 
 
-def _facts(out: Console, rows: Iterable[tuple[Text, Text]], indent: int, room: int | None) -> None:
+def _properties(out: Console, rows: Iterable[tuple[Text, Text]], indent: int, room: int | None) -> None:
     before = indent + _APART
     for name, value in rows:
         lines = value.split("\n", allow_blank=True)

@@ -24,7 +24,7 @@ class TimeView(Frozen):
 
     @classmethod
     def of(cls, value: TimeValue | None) -> Self | None:
-        """The view of a value; None of none."""
+        """The view of a value; None without a value."""
         if value is None:
             return None
         return cls(iso=value.iso, unit=value.unit, timezone=value.timezone, exact=value.exact)

@@ -45,7 +45,7 @@ def compact_count(n: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """At least three digits, thousands apart: 4654.3 → "4,654", 2.5 → "2.50", 0.00001 → "1e-05"."""
+    """A number with at least three digits, thousands apart: 4654.3 → "4,654", 2.5 → "2.50", 0.00001 → "1e-05"."""
     if value is None:
         return ABSENT
     if value == 0 or not math.isfinite(value):

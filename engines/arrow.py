@@ -96,7 +96,7 @@ def _joined(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _opened(batches: Batches, columns: Sequence[str]) -> tuple[Any, Iterator[Any]]:
-    """The schema, and the record batches, of which none is made yet where the engine makes them one by one."""
+    """The schema, and the record batches. An engine that makes them one by one has not made a batch yet."""
     if hasattr(batches, "collect_batches"):  # a LazyFrame of Polars
         names = batches.collect_schema().names()
         lazy = batches.select([name for name in columns if name in names])

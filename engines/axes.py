@@ -14,7 +14,7 @@ ZERO_OF_NONE = ("sum", "sum_squares", "norm1", "norm2")
 def float_dtype(name: str) -> DType:
     """The row of a float dtype by its name. Raises TypeError for others."""
     if name not in SHAPES:
-        raise TypeError(f"sums are of {', '.join(SHAPES)}, not of {name}: a sum of integers is exact in any library")
+        raise TypeError(f"exact sums take {', '.join(SHAPES)}, not {name}; of integers the sum of any library is exact")
     return DTYPES[name]
 
 
@@ -25,10 +25,10 @@ def normal_axes(axis: Axes, rank: int) -> frozenset[int]:
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     for number in axes:
         if not -rank <= number < rank:
-            raise ValueError(f"axis {number} does not exist: the array has {rank}")
+            raise ValueError(f"axis {number} does not exist: the array has {rank} axes")
     reduced = frozenset(number % rank for number in axes)
     if len(reduced) != len(axes):
-        raise ValueError(f"axis {list(axes)} names one twice")
+        raise ValueError(f"axis {list(axes)} names an axis twice")
     return reduced
 
 
@@ -41,7 +41,9 @@ def result_shape(shape: Sequence[int], axes: frozenset[int], *, keepdims: bool) 
 def check_out(shape: tuple[int, ...], dtype: str, out_shape: tuple[int, ...], out_dtype: str) -> None:
     """Raise ValueError unless `out` takes values of this shape and dtype."""
     if out_shape != shape or out_dtype != dtype:
-        raise ValueError(f"out is of shape {out_shape} and {out_dtype}; the values are of shape {shape} and {dtype}")
+        raise ValueError(
+            f"out has the shape {out_shape} and the dtype {out_dtype}; the values have the shape {shape} and {dtype}"
+        )
 
 
 def check_pair(shape: tuple[int, ...], dtype: str, other_shape: tuple[int, ...], other_dtype: str) -> None:

@@ -43,7 +43,7 @@ _TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"norm1": ("magnitudes",), "norm2": ("squares",), "sum_squares": ("squares",), "var": ("values", "squares"),
      "std": ("values", "squares")}
 )  # fmt: skip
-"""What the states of an op add up; of the others the values."""
+"""The terms that the states of an op add up; states of other ops add up values."""
 
 
 def register(context: SessionContext) -> SessionContext:
@@ -142,7 +142,7 @@ class _Adding(datafusion.Accumulator):
                 self._merge(place, ExactState.from_bytes(state.as_py()))
 
     def _merge(self, place: int, state: ExactState) -> None:
-        """A state of no terms merges with states of other terms, too: it is what a group begins with."""
+        """Merge a state. A state without terms, with which a group begins, merges with states of either kind."""
         merged = self._merged[place]
         if merged.count and state.count:
             self._merged[place] = merged.merge(state)

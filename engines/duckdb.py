@@ -111,12 +111,12 @@ def _add(connection: Any, name: str, make: Callable[..., Any], takes: list[str],
     def whole(column: Any) -> Any:
         return column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
 
-    def one(column: Any) -> Any:  # DuckDB counts the parameters
+    def unary(column: Any) -> Any:  # DuckDB counts the parameters
         return make(whole(column))
 
-    def two(column: Any, other: Any) -> Any:
+    def binary(column: Any, other: Any) -> Any:
         return make(whole(column), whole(other))
 
     if not connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [name]).fetchone():
-        function = one if len(takes) == 1 else two
+        function = unary if len(takes) == 1 else binary
         connection.create_function(name, function, takes, gives, type="arrow", null_handling="special")

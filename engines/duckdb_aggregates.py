@@ -98,8 +98,8 @@ def _library() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Aggregate:
-    """An aggregate of SQL: what its rows add up (Adds of kernels.cpu.windows.callbacks), of which elements (Elements
-    there), and how its value is finished. `states` says that its rows are states."""
+    """An aggregate of SQL: the terms that its rows add up (Adds of kernels.cpu.windows.callbacks), their elements
+    (Elements of the same module), and how its value is finished. `states` says that its rows are states."""
 
     name: str
     adds: str
@@ -330,7 +330,7 @@ class _Callbacks:
         self._write(terms, self._sums(self._shape(terms), states, count), result, np.arange(count) + offset)
 
     def _encode_any(self, states: int, result: int, count: int, offset: int) -> None:
-        """As `_encode`, of merged states of either kind; those of none are of values."""
+        """Do what `_encode` does for merged states of either kind; states without terms are states of values."""
         limbs, counts, flags = self._sums(self._scattered.PRODUCTS, states, count)
         values, products = (flags & kind != 0 for kind in (self._scattered.OF_VALUES, self._scattered.OF_PRODUCTS))
         if (values & products).any():

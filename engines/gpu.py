@@ -86,4 +86,4 @@ def _library_of(kind: Any) -> Library:
         from warpfold.engines import jax as of_jax
 
         return of_jax
-    raise TypeError(f"arrays are of CuPy, PyTorch or JAX, on a GPU; this is a {kind.__module__}.{kind.__qualname__}")
+    raise TypeError(f"give an array of CuPy, PyTorch or JAX on a GPU, not a {kind.__module__}.{kind.__qualname__}")

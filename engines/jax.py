@@ -82,7 +82,7 @@ def reduce(op: str, x: Any, axis: Axes, keepdims: bool, out: Any = None, ddof: i
 
 def _check_out(out: Any) -> None:
     if out is not None:
-        raise ValueError("out cannot be given: arrays of JAX do not change")
+        raise ValueError("leave `out` out: it cannot be given, because arrays of JAX do not change")
 
 
 def _lies_on_gpu(x: Any) -> bool:

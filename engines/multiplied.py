@@ -24,7 +24,8 @@ def multiply_groups(left: Cells, right: Cells, numbers: NDArray[Any], groups: in
     """Σ left · right of each of `groups` groups, rounded once, and the states of these sums.
 
     Row i belongs to group numbers[i], from 0 on; a row whose number is negative, or of which either element is missing,
-    belongs to none. Of no rows the sum is 0. Raises InvalidInput where one column holds floats and the other does not.
+    belongs to no group. The sum of no rows is 0. Raises InvalidInput where one column holds floats and the other does
+    not.
     """
     x, y = dtype_of(left.elements.dtype), dtype_of(right.elements.dtype)
     if x.is_float != y.is_float:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece, pieces_of
 from warpfold.kernels.cpu.states import MergedStates
-from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
@@ -89,7 +89,7 @@ def reduce_groups(
     """The values of `groups` groups; with `states` also their exact states.
 
     Row i of `cells`, shape (rows,), belongs to group numbers[i], from 0 on; a row whose number is negative belongs to
-    none. A sum of no elements is 0, every other value of no elements is missing.
+    no group. A sum of no elements is 0, every other value of no elements is missing.
     """
     row, dtype = adding_op(op), dtype_of(cells.elements.dtype)
     places = {name: LevelOrigin() for name in ops_by_fold(iter([row]))}
@@ -100,7 +100,8 @@ def reduce_groups(
 def reduce_lists(
     cells: Cells, offsets: NDArray[Any], op: str, *, ddof: int = 0, min_count: int = 0, states: bool = False
 ) -> GroupColumn:
-    """As `reduce_groups` for lists that lie one behind another: list i has the rows offsets[i] … offsets[i + 1] − 1."""
+    """Do what `reduce_groups` does for lists that lie one behind another: list i has the rows offsets[i] …
+    offsets[i + 1] − 1."""
     start, stop = int(offsets[0]), int(offsets[-1])
     missing = None if cells.missing is None else cells.missing[start:stop]
     numbers = np.repeat(np.arange(offsets.size - 1, dtype=np.int32), np.diff(offsets))
@@ -117,7 +118,7 @@ def state_of(cells: Cells, terms: Terms = Terms.VALUES) -> ExactState:
 
 
 def reduce_all(cells: Cells, op: str, *, ddof: int = 0, min_count: int = 0) -> float | int | None:
-    """The value of all elements; None where fewer than `min_count` elements, or too few for the op, give none."""
+    """The value of all elements; None where there are fewer than `min_count` elements, or too few for the op."""
     row, dtype = adding_op(op), dtype_of(cells.elements.dtype)
     elements = _present(cells)
     if elements.size < max(min_count, 0 if row.empty is not None else 1, ddof + 1 if row.ddof else 0):
@@ -131,7 +132,8 @@ def reduce_all(cells: Cells, op: str, *, ddof: int = 0, min_count: int = 0) -> f
 
 def merge_groups(states: Any, numbers: NDArray[Any], groups: int) -> StateColumn:
     """The merged states of `groups` groups. State i, of an array of pyarrow of bytes, belongs to group numbers[i], from
-    0 on; a null, and a state whose number is negative, belongs to none. A group of none has the state of no terms.
+    0 on; a null, and a state whose number is negative, belongs to no group. A group without states has the state of no
+    terms.
 
     Raises InvalidInput where bytes are no state, or states of values meet states of products.
     """

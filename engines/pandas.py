@@ -95,7 +95,7 @@ def _multiplied(x: Data, y: Any) -> tuple[GroupColumn, Data]:
         numbers: Index = np.zeros(len(x), np.int64)
         return multiply_groups(_cells(x, skipna=True), _cells(y, skipna=True), numbers, 1), x
     if not isinstance(x, pd.api.typing.DataFrameGroupBy) or isinstance(y, str) or len(y) != 2:
-        raise TypeError("a dot product is of two Series, or of groups of a DataFrame and the names of two columns")
+        raise TypeError("give two Series to a dot product, or groups of a DataFrame and the names of two columns")
     left, right = (_cells(x.obj[name], skipna=True) for name in y)
     sizes = x.size()
     counts = (sizes["size"] if isinstance(sizes, pd.DataFrame) else sizes).to_numpy()
@@ -204,7 +204,7 @@ def _shaped(x: Data, of_column: Callable[[Any], Any], of_groups: Callable[[Any, 
     if isinstance(x, pd.DataFrame):
         return pd.Series({name: of_column(column) for name, column in x.items()})
     if not isinstance(x, pd.api.typing.SeriesGroupBy | pd.api.typing.DataFrameGroupBy):
-        raise TypeError(f"a Series, a DataFrame or groups of these are reduced, not {type(x).__name__}")
+        raise TypeError(f"give a Series, a DataFrame or groups of these, not a {type(x).__name__}")
     sizes = x.size()
     if isinstance(x, pd.api.typing.SeriesGroupBy):
         columns = x.obj.to_frame() if x.obj.name is not None else x.obj.to_frame(0)

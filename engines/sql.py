@@ -43,10 +43,10 @@ AGGREGATES: Mapping[str, SqlAggregate] = MappingProxyType(
         "squares": SqlAggregate("sum_squares", states=True),
     }
 )
-"""Of one column, by the name behind `warpfold_`."""
+"""The aggregates of one column, by the name behind `warpfold_`."""
 
 PAIRS: Mapping[str, bool] = MappingProxyType({"dot": False, "products": True})
-"""Of two columns, whose products are added up; whether it gives the states."""
+"""The aggregates of two columns, whose products are added up, and whether each gives the states."""
 
 
 def of_lists(name: str, lists: Any) -> Any:
@@ -116,4 +116,4 @@ STATE_FUNCTIONS: Mapping[str, OfStates] = MappingProxyType(
         "stddev_samp": _spread(root=True, ddof=1),
     }
 )
-"""By the name behind `warpfold_state_`."""
+"""The functions of states, by the name behind `warpfold_state_`."""

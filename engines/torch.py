@@ -114,7 +114,7 @@ def _name(x: Any) -> str:
 
 def _name_on(dtype: Any, device: Any) -> str:
     if device.type != "cuda":
-        raise TypeError(f"tensors are on a GPU; this one is on {device}")
+        raise TypeError(f"give a tensor on a GPU; this tensor is on {device}")
     return _NAMES.get(dtype) or str(dtype).removeprefix("torch.")
 
 
@@ -149,7 +149,7 @@ def _whole(op: str, dtype: Any, device: Any) -> _Whole:
 
 
 class _Plan:
-    """The facts that follow from the shape of a tensor and from the axes that are reduced."""
+    """The properties that follow from the shape of a tensor and from the axes that are reduced."""
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], axis: Axes, keepdim: bool) -> None:
         self.axes = normal_axes(axis, len(shape))

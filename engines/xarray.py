@@ -48,7 +48,7 @@ class ExactAccessor:
             if isinstance(data, da.Array):
                 return call(data, axis, **options)
             if type(data) is not np.ndarray:  # the array may have units, a mask or a GPU, which NumPy would drop
-                raise TypeError(f"arrays are of NumPy or Dask, not {type(data).__module__}.{type(data).__name__}")
+                raise TypeError(f"give an array of NumPy or Dask, not a {type(data).__module__}.{type(data).__name__}")
             whole = da.from_array(data, chunks=data.shape, name=False)
             return call(whole, axis, **options).compute(scheduler="synchronous")
 

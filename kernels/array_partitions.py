@@ -101,7 +101,7 @@ def _in_blocks(  # noqa: PLR0917
     for block in blocks(sources, part.shape, part.grouping, most, strips=on_cpu):
         before = done
 
-        def told(now: int, of: int, before: int = before) -> None:
+        def report(now: int, of: int, before: int = before) -> None:
             if progress is not None:
                 progress(before + now, total)
 
@@ -113,7 +113,7 @@ def _in_blocks(  # noqa: PLR0917
                 op,
                 nan_policy=nan_policy,
                 ddof=ddof,
-                progress=told,
+                progress=report,
                 other=block.sources[1] if len(block.sources) > 1 else None,
                 states=keep,
             )

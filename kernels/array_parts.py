@@ -32,7 +32,7 @@ class Box:
         return prod(self.whole)
 
     def numbers(self) -> Index:
-        """The numbers, in C order of the whole, of what is in the box."""
+        """The indices of the elements in the box, in C order of the whole array."""
         if not self.whole:
             return np.zeros(1, np.int64)
         ranges = [np.arange(start, start + length) for start, length in zip(self.origin, self.lengths, strict=True)]

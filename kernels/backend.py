@@ -91,9 +91,9 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class GroupedReduction:
-    """The values of a reduction, in C order of `shape`; None where the op has no value for the elements of one.
+    """The values of a reduction, in C order of `shape`. A value is None where the op has no value for its elements.
 
-    More than LISTED values may come as arrays of float64, where none is missing, and their counts as arrays of int64;
+    More than LISTED values may come as arrays of float64, if no value is missing, and their counts as arrays of int64;
     `listed` has them as a tuple in any case. `counts` says how many elements entered each. `kernel` names the compiled
     loops that the shape chose. `states` has the exact states of all values where they were asked for: of the sums, or
     of the sums and the sums of squares that a variance has. `decimals` are
@@ -184,5 +184,5 @@ class GroupsBackend(Protocol):
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`, and with
         `states` give their exact states; the other arguments are those of `Backend.reduce`. Raises a KernelError, which
-        names "states" where there are none."""
+        names "states" where the values have no states."""
         ...

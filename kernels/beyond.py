@@ -44,9 +44,9 @@ class _Side:
 
 @dataclass(slots=True)
 class Beyond:
-    """What int64 leaves out of the integers that were read so far, whose longest have so many `words` of 64 bits.
-    Several threads may add to it. With `sought` the elements only say of each integer whether it is that one, and with
-    `word` they are the word of each with that number, the lowest being 0."""
+    """The integers beyond int64 that were read so far, the longest of which has `words` words of 64 bits. Several
+    threads may add to them. With `sought` the elements only say of each integer whether it equals that integer, and
+    with `word` they are the word of each integer with that number, the lowest being 0."""
 
     sought: int | None = None
     word: int | None = None

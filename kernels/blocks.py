@@ -97,7 +97,7 @@ def _as_columns(
 
 
 def _of_columns(arrays: Sequence[NDArray[Any]], width: int, most: int) -> Iterator[Block]:
-    """Blocks of strips of `width` columns, and of what is left of them."""
+    """Blocks of strips of `width` columns, the last of which may be narrower."""
     matrices, rows, columns = arrays[0].shape
     step = max(width, most // width * width)
     whole = columns // width * width

@@ -23,10 +23,10 @@ _reset = _types.ExternalFunction("signal", _types.uint64(_types.int32, _types.ui
 
 @_compiler.cfunc(_types.void(_types.int32, _types.CPointer(_types.int64), _types.uint64), cache=True)
 def handle(number, info, context):  # type: ignore[no-untyped-def]
-    """Put a page of zeros where there is none; after any other cause of the signal, let it end the process."""
-    facts = _carray(info, 3)  # number and error; code; address
-    if facts[1] & 0xFFFFFFFF == 2:  # BUS_ADRERR: there is nothing at this address
+    """Put a page of zeros where the file has no page; after any other cause of the signal, let it end the process."""
+    numbers = _carray(info, 3)  # number and error; code; address
+    if numbers[1] & 0xFFFFFFFF == 2:  # BUS_ADRERR: there is nothing at this address
         # PROT_READ; MAP_PRIVATE, MAP_FIXED and MAP_ANONYMOUS
-        _mmap(np.uint64(facts[2] & -PAGESIZE), np.uint64(PAGESIZE), 1, 0x32, -1, 0)
+        _mmap(np.uint64(numbers[2] & -PAGESIZE), np.uint64(PAGESIZE), 1, 0x32, -1, 0)
     else:
         _reset(_SIGBUS, np.uint64(0))  # the signal comes again

@@ -67,12 +67,17 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
+_MANY_ON_GPU = frozenset(("sum", "moments", "extremum", "place", "nonzero"))
+"""The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
+
+
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor takes two
     sources, nor adds squares of uint64. A dtype of None is not known yet."""
-    multiplies = op.fold == "product" and (dtype is None or dtype.kind is not Kind.BOOL)
+    counts = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
+    lacks = op.fold not in _MANY_ON_GPU and not counts
     squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None and dtype.name == "uint64"
-    return ("cpu",) if multiplies or squares or op.sources > 1 else ("cpu", "cuda")
+    return ("cpu",) if lacks or squares or op.sources > 1 else ("cpu", "cuda")
 
 
 def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
@@ -99,7 +104,7 @@ def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     integers of 64 bits. A dtype of None is not known yet."""
     squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None
     wide = squares and dtype is not None and not dtype.is_float and dtype.itemsize == 8
-    return ("cpu",) if wide or op.fold == "product" or op.sources > 1 else ("cpu", "cuda")
+    return ("cpu",) if wide or op.fold not in _MANY_ON_GPU or op.sources > 1 else ("cpu", "cuda")
 
 
 def refused_by_key(op: Op, dtype: DType | None) -> str:

@@ -124,7 +124,7 @@ class ComplexNumbers(Meaning):
 
 
 def _strided(make: Callable[[], Iterator[NDArray[Any]]], start: int, first: int, step: int) -> Iterator[NDArray[Any]]:
-    """Of parts from the index `start` on, those whose index is `first` + a multiple of `step`."""
+    """The parts from the index `start` on whose index is `first` + a multiple of `step`."""
     for piece in make():
         yield np.ascontiguousarray(piece[(first - start) % step :: step])
         start += piece.size
@@ -160,12 +160,15 @@ def complex_numbers(dtype: str, flat: Elements, shape: tuple[int, ...]) -> Seque
 def reduce_complex(op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run) -> Reduction:
     """Reduce complex numbers; of two sources one may be of floats. Raises as a backend, and InvalidInput naming "op"
     where they have no such value, or "nan_policy" where NaNs are to be left out: a number may have one in one part."""
-    given = [part for part in (source, other) if part is not None]
-    numbers = [number for part in given if (number := _numbers(part)) is not None]
+    sources = [part for part in (source, other) if part is not None]
+    numbers = [number for part in sources if (number := _numbers(part)) is not None]
     for number in numbers:
         number.check(op)
     if nan_policy is NanPolicy.OMIT:
-        raise InvalidInput("of complex numbers no NaN is left out so far, which may be in one part alone", "nan_policy")
+        raise InvalidInput(
+            "no NaN of complex numbers is left out so far, because one part alone may be NaN; give another policy",
+            "nan_policy",
+        )
     try:
         if op.sources > 1 and other is not None:
             results, values = _dot(source, other, run)
@@ -180,7 +183,7 @@ def reduce_complex(op: Op, source: Elements, other: Elements | None, nan_policy:
         if error.field == "nan_policy":  # its index is that of a part
             raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
         raise
-    for part in given:
+    for part in sources:
         if isinstance(part, SequentialSource) and _numbers(part) is not None:
             part.tally.add(elements=part.count or 0)
     whole = replace(

@@ -122,7 +122,8 @@ def _out_of_range(piece: Array, dtype: DType) -> NDArray[np.bool_]:
 
 
 def _rounded(piece: Array, dtype: DType) -> NDArray[np.bool_]:
-    """Which integers have more bits, from the first to the last that is set, than the float dtype keeps."""
+    """A mask of the integers that have more bits, from the first to the last that is set, than the float dtype
+    keeps."""
     bits = piece.astype(np.uint64)
     magnitude = np.where(piece < 0, ~bits + np.uint64(1), bits)
     last = magnitude & (~magnitude + np.uint64(1))

@@ -13,7 +13,7 @@ def usable_cores() -> int:
     `cores_at_most`."""
     try:
         cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # not every system has this call
         cores = os.cpu_count() or 1
     most = _MOST.get()
     return cores if most is None else min(cores, most)

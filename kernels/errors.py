@@ -23,7 +23,7 @@ class InvalidInput(KernelError, ValueError):
 
 
 class NoElements(InvalidInput):
-    """An op that has no value for no elements was given none, or had to leave all of them out."""
+    """An op that has no value for no elements got no elements, or had to leave all of them out."""
 
 
 class Unavailable(KernelError):

@@ -1,4 +1,4 @@
-"""The files that a reduction reads: how they were, whether they stayed so, and the SHA-256 of what they hold.
+"""The files that a reduction reads: their metadata, whether they changed meanwhile, and the SHA-256 of their bytes.
 
 A file is hashed by a thread of its own while it is reduced, by reading it once more: SHA-256 takes a core a second for
 one or two gigabytes, and a reduction reads fifty with all cores (docs/decisions/0036-fingerprints-of-inputs.md).
@@ -22,8 +22,8 @@ _PIECE = 1 << 20
 @dataclass(frozen=True, slots=True)
 class LocalFile:
     """A file of this machine. `begin` opens it, and raises InvalidInput or OSError. `sha256` is known of a file that is
-    named after what it holds. A file that was still written when it was opened gets such a name afterwards: `becomes`
-    tells it, and raises InvalidInput."""
+    named after its bytes. A file that was still written when it was opened gets such a name afterwards: `becomes`
+    returns it, and raises InvalidInput."""
 
     name: str
     begin: Callable[[], BinaryIO]
@@ -37,9 +37,9 @@ class LocalFile:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileMetadata:
     """A file as it was reduced: its size in bytes, the time of its modification in seconds since 1970, and the SHA-256
-    of its bytes. A folder has none of these, and no hash is there unless it was asked for."""
+    of its bytes. A folder has no size, time or hash, and a file has a hash only if it was asked for."""
 
     name: str
     size: int | None
@@ -72,25 +72,25 @@ class Inputs:
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
 
-    def facts(self) -> Sequence[FileFacts]:
+    def metadata(self) -> Sequence[FileMetadata]:
         """The files in order, when they were reduced; waits for their hashes. Raises InvalidInput where one of them is
         another than it was."""
-        facts = []
+        metadata = []
         for (file, stamp), hashing in zip(self._looked, self._hashes, strict=True):
             known = file.sha256 if file.becomes is None else file.becomes()
             sha256 = known if hashing is None else hashing.result()
             now = _stamp(file)
             if not file.is_hashed and stamp is not None and now not in (stamp, None):
                 raise _changed(file)
-            facts.append(
-                FileFacts(
+            metadata.append(
+                FileMetadata(
                     file.name if file.becomes is None or known is None else known,
                     None if stamp is None else stamp[2],
                     None if stamp is None or file.is_hashed else stamp[3] / 1e9,
                     sha256,
                 )
             )
-        return facts
+        return metadata
 
 
 def hash_of_object(read: object) -> str | None:

@@ -15,7 +15,7 @@ SECONDS_PER: Mapping[str, int] = MappingProxyType({"W": 604_800, "D": 86_400, "h
 """How many seconds a unit has."""
 
 UNITS = (*SECONDS_PER, *PER_SECOND)
-"""The units by NumPy's names. Months and years are none: they differ in length."""
+"""The units by NumPy's names. Months and years are left out, because they differ in length."""
 
 _LAST = 1 << 62
 """Beyond it seconds are not handed to NumPy."""

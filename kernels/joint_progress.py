@@ -18,9 +18,9 @@ class JointProgress:
 
     def beside(self, share: Hashable) -> Progress | None:
         """The function that the device which reduces `share` calls with its own progress."""
-        return None if self._progress is None else partial(self._told, share)
+        return None if self._progress is None else partial(self._report, share)
 
-    def _told(self, share: Hashable, done: int, of: int) -> None:
+    def _report(self, share: Hashable, done: int, of: int) -> None:
         assert self._progress is not None
         with self._lock:
             self._running[share] = done

@@ -27,7 +27,7 @@ MOST_GROUPS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """An op of one of the columns; `name` is what the column of its values is called."""
+    """An op of one of the columns; `name` is the name of the column of its values."""
 
     op: Op
     column: int
@@ -57,7 +57,8 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Elements of a column, shape (rows,), contiguous, native byte order. Where `missing` is set there is none."""
+    """Elements of a column, shape (rows,), contiguous, native byte order. Where `missing` is set, the element is
+    missing."""
 
     elements: NDArray[Any]
     missing: NDArray[np.bool_] | None = None
@@ -136,9 +137,9 @@ PART_ROWS = 1 << 17
 @dataclass(frozen=True, slots=True)
 class GroupColumn:
     """The values of an aggregation, one for each group: floats as float64, integers as int64, uint64 or Python
-    integers. Where `missing` is set there is none. `counts` says how many elements entered each. `dtype` is the name
-    of a dtype, or "integer". `states` are the exact states of the sums where they were asked for, and for a variance
-    those of the sums of squares, too. `words` are decimals in full, or instants and durations in ISO 8601."""
+    integers. Where `missing` is set, the value is missing. `counts` says how many elements entered each. `dtype` is the
+    name of a dtype, or "integer". `states` are the exact states of the sums where they were asked for, and for a
+    variance those of the sums of squares, too. `words` are decimals in full, or instants and durations in ISO 8601."""
 
     name: str
     op: str
@@ -196,8 +197,8 @@ class GroupColumn:
 @dataclass(frozen=True, slots=True)
 class GroupTable:
     """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
-    `dropped` those with a null key, which are in none. `described` is what the columns of states are, where there are
-    any, and `kernel` names what a GPU chose."""
+    `dropped` those with a null key, which are in no group. `described` describes the columns of states, if the table
+    has such columns, and `kernel` names the kernel that a GPU chose."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
@@ -271,7 +272,7 @@ def needed_count(asked: Aggregation, min_count: int) -> int:
 
 
 def column_of(asked: Aggregation, dtype: DType, values: NDArray[Any], counts: Index, min_count: int) -> GroupColumn:
-    """The column of `values` of groups of so many elements of `dtype`; whatever stands for a group of none is
+    """The column of `values` of groups of `counts` elements of `dtype`. The value of a group without elements is
     replaced."""
     op = asked.op
     if op.empty is not None and not counts.all():

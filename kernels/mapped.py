@@ -37,7 +37,7 @@ def forget(array: NDArray[Any]) -> None:
 
 
 def _advise(array: NDArray[Any], advice: int) -> int:
-    """The answer of madvise for all pages that hold a part of `array`; 0 where the system has none."""
+    """The answer of madvise for all pages that hold a part of `array`; 0 where the system has no madvise."""
     madvise = _madvise()
     if madvise is None or not array.nbytes:
         return 0
@@ -67,8 +67,8 @@ class _Sigaction(ctypes.Structure):
 
 @cache
 def survive_cuts() -> None:
-    """Have this process read zeros where a mapped file has ended. For a process that is ours alone: it takes the place
-    of whatever handled SIGBUS. Other causes of that signal end the process as before. The first call on a machine
+    """Have this process read zeros where a mapped file has ended. Only a process of our own may call this, because it
+    replaces the handler of SIGBUS. Other causes of that signal end the process as before. The first call on a machine
     compiles, which takes tenths of a second."""
     if sys.platform != "linux":
         return

@@ -40,7 +40,7 @@ class Meaning(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """The kind of such elements in a word, as a look into a file tells it."""
+        """The kind of such elements in a word, as an inspection of a file shows it."""
 
     @abstractmethod
     def takes(self, op: Op) -> bool:
@@ -66,7 +66,8 @@ class Meaning(ABC):
 
 
 def integer_op(op: Op) -> str:
-    """The op that integers are reduced by, for `op` of what they stand for: a mean is rounded once, after its sum."""
+    """The op by which integers are reduced for `op` of the values that they stand for. A mean is rounded once, after
+    its sum."""
     return "sum" if op.finish is Finish.MEAN else op.name
 
 

@@ -59,10 +59,10 @@ def itemsize_of(source: Elements) -> int:
 
 
 def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run) -> Reduction:
-    """Reduce what the elements of one source or two stand for; `run` reduces elements that are values on a backend.
+    """Reduce the values that the elements of one source or two stand for; `run` reduces plain values on a backend.
 
-    The state would be that of the integers, so there is none. Raises InvalidInput naming "op" where `op` has no value
-    of such elements.
+    The result has no state, because the state would be that of the integers. Raises InvalidInput naming "op" where `op`
+    has no value of such elements.
     """
     for part in (source, other):
         if part is not None and isinstance(meaning_of(part), ComplexNumbers):
@@ -102,13 +102,13 @@ def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
     for where it is."""
     extreme = op_named("min" if op.extreme is Extreme.LEAST else "max")
     beyond = Beyond()
-    found = read_again(integers, beyond, lambda source: run(source, extreme.name))
-    sought = Beyond(beyond.whole(extreme, int(found.value), found.count))
+    reduced = read_again(integers, beyond, lambda source: run(source, extreme.name))
+    sought = Beyond(beyond.whole(extreme, int(reduced.value), reduced.count))
     return int(read_again(integers, sought, lambda source: run(source, "argmax")).value)
 
 
 def read_again(integers: SequentialSource, beyond: Beyond, read: Callable[[SequentialSource], T]) -> T:
-    """What `read` makes of elements that were read before, which the source counts once."""
+    """The result of `read` for elements that were read before; the source counts them only once."""
     tally = integers.tally
     tally.beyond, tally.elements, nulls = beyond, 0, tally.nulls
     made = read(integers)

@@ -56,17 +56,17 @@ class StatesTable:
         ]
         for what, here, wanted in parts:
             if here != wanted:
-                raise InvalidInput(f"has {what} {_said(here)}, and {first.field} {_said(wanted)}", self.field)
+                raise InvalidInput(f"has {what} {_shown(here)}, and {first.field} {_shown(wanted)}", self.field)
         for name, kind, other in zip(mine.keys, self.key_types, first.key_types, strict=True):
             if not (kind.equals(other) or (is_text(kind) and is_text(other))):
                 raise InvalidInput(f"has the key {name!r} as {kind}, and {first.field} as {other}", self.field)
         for own, others in zip(mine.values, theirs.values, strict=True):
-            facts: list[tuple[str, object, object]] = [
+            compared: list[tuple[str, object, object]] = [
                 ("op", own.op, others.op),
                 ("dtype", ", ".join(own.dtypes), ", ".join(others.dtypes)),
                 ("ddof", own.ddof, others.ddof),
             ]
-            for what, here, wanted in facts:
+            for what, here, wanted in compared:
                 if here != wanted:
                     raise InvalidInput(
                         f"has {own.name!r} with the {what} {here}, and {first.field} {wanted}", self.field
@@ -80,7 +80,7 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner))
 
 
-def _said(part: Any) -> str:
+def _shown(part: Any) -> str:
     return "none" if part is None else f"({', '.join(map(str, part))})"[:200]
 
 

@@ -87,8 +87,8 @@ def nulls_of_values(
 
 
 def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64]) -> GroupedReduction:
-    """The reduction whose values are null where they have nulls among their elements. NaNs that were left out are in no
-    count, and nulls in none either."""
+    """The reduction, with null for each value that has nulls among its elements. Counts leave out these nulls, and the
+    NaNs that were omitted."""
     values = tuple(None if null else value for value, null in zip(reduction.listed(), nulls.tolist(), strict=True))
     return replace(
         reduction,
@@ -142,8 +142,8 @@ def counted_beside(plan: GroupPlan) -> int:
 
 def null_where_counted(columns: Sequence[GroupColumn], plan: GroupPlan) -> tuple[GroupColumn, ...]:
     """The columns of the plan, which counts of nulls follow, with nulls where any were counted."""
-    given = len(plan.aggregations)
-    nulls = {column: columns[given + place].values for place, column in enumerate(_columns_read(plan))}
+    asked_for = len(plan.aggregations)
+    nulls = {column: columns[asked_for + place].values for place, column in enumerate(_columns_read(plan))}
     named = zip(plan.aggregations, columns, strict=False)
     return tuple(_null_where(column, nulls[asked.column] > 0) for asked, column in named)
 

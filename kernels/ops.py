@@ -44,7 +44,7 @@ class Finish(StrEnum):
 
 
 class Extreme(StrEnum):
-    """Which element an op looks for."""
+    """The element that an op looks for."""
 
     LEAST = "least"
     MOST = "most"

@@ -33,8 +33,8 @@ class NullRefused(InvalidInput):
 
 
 def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]:
-    """The elements of all sections in order; threads decode the next ones meanwhile, in bounded memory. A null that a
-    section of unknown start refuses is told with its index in the whole."""
+    """The elements of all sections in order; threads decode the next ones meanwhile, in bounded memory. The error of a
+    null in a section of unknown start names its index among all elements."""
     threads = usable_cores()
 
     def decoded(section: Section) -> list[NDArray[Any]]:
@@ -85,7 +85,7 @@ def sections_between(source: SequentialSource, first: int, stop: int) -> Sequent
     count = sum(counts) if len(counts) == len(own) else None
     return replace(
         source,
-        make=lambda: in_turn(iter(own), source.tally),  # and so the whole stays, with its open file
+        make=lambda: in_turn(iter(own), source.tally),  # the source stays alive, with its open file
         count=count,
         likely=source.likely if count is None else count,
         shape=None,

@@ -17,7 +17,7 @@ from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.meaning import Meaning
-from warpfold.kernels.places.place import ObjectFacts
+from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.source import ArraySource, HeldArrays, Source
 
 T = TypeVar("T")
@@ -26,17 +26,17 @@ T = TypeVar("T")
 class Remote(Protocol):
     """The objects that a source reads beyond this machine."""
 
-    def facts(self) -> ObjectFacts:
+    def metadata(self) -> ObjectMetadata:
         """The objects that were read so far."""
         ...
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a sequential source has given so far, how many nulls it has left out, of which objects of places it reads,
-    and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number. Several
-    threads may add to it. Integers beyond int64 are refused, unless the reader sets `beyond`, which then has what their
-    elements leave out."""
+    """How many elements a sequential source has given so far, how many nulls it has left out, which objects of places
+    it reads, and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number.
+    Several threads may add to it. Integers beyond int64 are refused, unless the reader sets `beyond`, which then
+    collects the integers that the elements leave out."""
 
     elements: int = 0
     nulls: int = 0
@@ -92,8 +92,7 @@ class SequentialSource:
     nulls: Callable[[], "SequentialSource"] | None = None
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
-        """The same elements, of which each run is read within a context of its own, which may tell faults in other
-        words."""
+        """The same elements. Each run is read within a context of its own, which may give its faults other words."""
         begin, nulls = self.sections, self.nulls
 
         def around(make: Callable[[], Iterator[NDArray[Any]]]) -> Iterator[NDArray[Any]]:
@@ -185,7 +184,7 @@ def counted(source: Elements) -> int:
 
 
 def decoded_ahead_s(sources: Sequence[Elements]) -> float:
-    """For how long threads of the sources decoded ahead."""
+    """The seconds for which threads of the sources decoded ahead."""
     return sum(source.tally.ahead_s for source in sources if isinstance(source, SequentialSource))
 
 

@@ -2,13 +2,11 @@
 
 import os
 import weakref
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from threading import Lock
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -150,7 +148,7 @@ class HeldArrays:
         return self._ends[-1] if self._ends else 0
 
     def whole(self) -> NDArray[Any]:
-        """All elements, shape (count,); what is one array already is not copied."""
+        """All elements, shape (count,); a single array is not copied."""
         return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
 
     def extents(self) -> "Sequence[Extent] | None":
@@ -210,100 +208,21 @@ class FileSource:
         self.file.read_into(self.offset + start * self.dtype.itemsize, out)
 
 
-class ChainedSource:
-    """The elements of sources of one dtype, one source after another. A source is opened when it is read, and few of
-    them are open at a time, so that there may be more files than a process may hold open.
+class Chain(ABC):
+    """Sources that are read one after another, each opened when it is read (`kernels.chained`)."""
 
-    Elements are copied, not mapped: a file that is cut while it is read is an error, not the end of the process."""
-
-    MOST_OPEN = 64
-
-    def __init__(self, dtype: DType, links: Sequence["Link"]) -> None:
-        self.dtype = dtype
-        self._links = links
-        self._ends = list(accumulate(link.count for link in links))
-        self._open: OrderedDict[int, Source] = OrderedDict()
-        self._lock = Lock()
-
-    @property
-    def count(self) -> int:
-        return self._ends[-1] if self._ends else 0
-
-    @property
-    def ends(self) -> Sequence[int]:
-        """The index behind the last element of each link."""
-        return self._ends
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        out = np.empty(stop - start, self.dtype.numpy)
-        self.read_into(start, out.view(np.uint8))
-        return out
-
-    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
-        itemsize, at, stop = self.dtype.itemsize, start, start + out.size // self.dtype.itemsize
-        while at < stop:
-            number = bisect_right(self._ends, at)
-            end = min(stop, self._ends[number])
-            begin = self._ends[number] - self._links[number].count
-            part = out[(at - start) * itemsize : (end - start) * itemsize]
-            with self._named(number):
-                self._source(number).read_into(at - begin, part)
-            at = end
-
-    def extents(self) -> "Sequence[Extent] | None":
+    @abstractmethod
+    def extents(self) -> Sequence[Extent] | None:
         """Where the elements of all links lie, if the links are few enough to stay open, and their elements lie in
         files. Raises InvalidInput where a link cannot be opened."""
-        if len(self._links) > self.MOST_OPEN:
-            return None
-        found: list[Extent] = []
-        for number, link in enumerate(self._links):
-            if link.count:
-                with self._named(number):
-                    where = bytes_at(self._source(number))
-                if where is None or where.descriptor < 0:
-                    return None
-                found.append(Extent(where, link.count))
-        return found
 
-    @contextmanager
-    def _named(self, number: int) -> Iterator[None]:
-        """Errors of reading within the block name the link."""
-        try:
-            yield
-        except InvalidInput as error:
-            raise InvalidInput(f"{self._links[number].name}: {error}", error.field) from None
-
-    def _source(self, number: int) -> Source:
-        with self._lock:
-            source = self._open.pop(number, None)
-        if source is None:  # two threads may open it at once, which costs time and nothing else
-            source = self._links[number].open()
-        with self._lock:
-            self._open[number] = source
-            closed = [self._open.popitem(last=False) for _ in range(len(self._open) - self.MOST_OPEN)]
-        for at, before in closed:
-            if not unchanged(before):
-                raise InvalidInput(f"{self._links[at].name} changed while it was read")
-        return source
-
+    @abstractmethod
     def is_unchanged(self) -> bool:
-        """Whether the files that are open are as they were; of others that is known."""
-        with self._lock:
-            return all(map(unchanged, self._open.values()))
+        """Whether the files that are open are as they were when they were opened."""
 
+    @abstractmethod
     def changed(self) -> str | None:
-        """The name of a link that is open and not as it was."""
-        with self._lock:
-            return next((self._links[at].name for at, source in self._open.items() if not unchanged(source)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One source of a chain: what errors call it, how many elements it has, and how it is opened."""
-
-    name: str
-    count: int
-    open: Callable[[], Source]
+        """The name of a link that is open and whose file has changed; None if all are unchanged."""
 
 
 @dataclass(frozen=True)
@@ -351,7 +270,7 @@ def bytes_at(source: object) -> Location | None:
 def extents_of(source: object) -> Sequence[Extent] | None:
     """Where the elements of a source lie as kernels read them, extent after extent; None where they do not. Raises
     InvalidInput where a link of a chain cannot be opened."""
-    if isinstance(source, ChainedSource | HeldArrays):
+    if isinstance(source, Chain | HeldArrays):
         return source.extents()
     where = bytes_at(source)
     return None if where is None or not isinstance(source, ArraySource | FileSource) else [Extent(where, source.count)]
@@ -360,7 +279,7 @@ def extents_of(source: object) -> Sequence[Extent] | None:
 def unreadable(sources: Sequence[object], error: int) -> InvalidInput:
     """The error of reading files of `sources`, with the system's number for it, 0 where a file ended too early. It
     names the link of a chain that changed."""
-    changed = (source.changed() for source in sources if isinstance(source, ChainedSource))
+    changed = (source.changed() for source in sources if isinstance(source, Chain))
     name = next((f"{name}: " for name in changed if name is not None), "")
     if error:
         return InvalidInput(f"{name}the file cannot be read: {os.strerror(error).lower()}")
@@ -382,7 +301,7 @@ def unchanged(source: object) -> bool:
     match source:
         case ArraySource(file=FileBytes() as file) | FileSource(file=file):
             return file.is_unchanged()
-        case ChainedSource():
+        case Chain():
             return source.is_unchanged()
         case PartSource(whole, _, _):
             return unchanged(whole)

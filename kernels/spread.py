@@ -147,7 +147,7 @@ def _block(  # noqa: PLR0917
 
 
 def _states(member: Member, source: Elements, value: Reduction, nan_policy: NanPolicy) -> tuple[StateColumn, ...]:
-    """The exact states of a value of all elements of `source`. That of a variance has none, so its sums are made
+    """The exact states of a value of all elements of `source`. A variance comes without states, so its sums are made
     anew."""
     op = op_named(value.op)
     terms = terms_of(op)

@@ -1,8 +1,9 @@
 """Tables of exact states: a row for each value or group with its keys and its states, so that shards can be added
 later.
 
-A table says in the metadata of its Arrow schema which columns are keys, which are states, and of what. A reader looks
-there alone, so that a table may have any other columns, too. `docs/exact-state.md` describes the format.
+A table says in the metadata of its Arrow schema which columns are keys, which are states, and which values these are
+states of. A reader looks there alone, so that a table may have any other columns, too. `docs/exact-state.md` describes
+the format.
 """
 
 import json
@@ -23,7 +24,7 @@ METADATA = b"warpfold.states"
 _MOST_BYTES = 1 << 20
 _MOST_COLUMNS = 256
 _KINDS = ("state", "squares")
-_DESCRIBES_NONE = "is no table of states: its schema describes none"
+_DESCRIBES_NONE = "is not a table of states: its schema describes no states"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,15 @@ class TableOfStates:
 
     @classmethod
     def of_array(cls, shape: Sequence[int], op: Op, dtypes: Sequence[DType], ddof: int) -> Self:
-        """That of the values of `op` that make an array of `shape`."""
+        """The description of the values of `op` that make an array of `shape`."""
         names = tuple(dtype.name for dtype in dtypes)
         values = StatesOf("value", op.name, names, result_dtype(op, *dtypes), ddof, _KINDS[: len(terms_of(op))])
         return cls(tuple(f"axis_{axis}" for axis in range(len(shape))), (values,), tuple(shape))
 
     @classmethod
     def of_groups(cls, keys: Sequence[str], values: Sequence[StatesOf], dropped: int) -> Self:
-        """That of groups with these keys; the columns of the states, and that of the sizes, get names that no other
-        column has."""
+        """The description of groups with these keys. The columns of the states, and that of the sizes, get names that
+        no other column has."""
         taken = [*keys, *(each.name for each in values)]
         named = []
         for each in values:
@@ -84,11 +85,11 @@ class TableOfStates:
 
     @classmethod
     def of_schema(cls, schema: Any) -> Self:
-        """What a schema of pyarrow says of its columns. Raises InvalidInput where it is that of no table of states, or
-        of another version."""
+        """The description in a schema of pyarrow. Raises InvalidInput where the schema is not that of a table of
+        states, or has another version."""
         text = (schema.metadata or {}).get(METADATA)
         if text is None or len(text) > _MOST_BYTES:
-            raise InvalidInput("is no table of states: its schema says nothing about states", "tables")
+            raise InvalidInput("is not a table of states: its schema says nothing about states", "tables")
         try:
             document = json.loads(text)
             version = document.pop("version")
@@ -129,7 +130,7 @@ class TableOfStates:
             op = OPS[each.op]
             first = DTYPES[each.dtypes[0]] if each.dtypes else None
             if not op.adds or len(each.states) != len(terms_of(op)) or len(each.dtypes) != op.sources:
-                raise InvalidInput(f"describes {each.name!r} as {each.op}, and has not its states", "tables")
+                raise InvalidInput(f"describes {each.name!r} as {each.op}, and lacks the states of that op", "tables")
             if first is None or each.result != result_dtype(op, *(DTYPES[dtype] for dtype in each.dtypes)):
                 raise InvalidInput(f"describes {each.name!r} as {each.result}, which {op.name} does not give", "tables")
         named = [*self.keys, *(name for each in self.values for name in each.states)]
@@ -151,7 +152,7 @@ def terms_of(op: Op) -> tuple[Terms, ...]:
 
 def _whole(number: Any) -> int:
     if type(number) is not int or number < 0:
-        raise ValueError(f"{number!r} is no count")
+        raise ValueError(f"{number!r} is not a count")
     return number
 
 

@@ -89,7 +89,7 @@ def integers_of(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
 
 
 def _rounded(op: Op, integer: int, count: int) -> tuple[int, str | None]:
-    """A whole number of units, and the true value where that is none."""
+    """A whole number of units, and the true value where that is not a whole number."""
     if op.finish is not Finish.MEAN:
         return integer, None
     true = Fraction(integer, count)

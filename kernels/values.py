@@ -114,7 +114,7 @@ def _read(text: str, field: str) -> int | float:
         return float(plain)
     try:
         number = float.fromhex(plain) if "x" in plain else float(plain)
-    except OverflowError:  # of a hex float
+    except OverflowError:  # a hex float is too large
         number = math.inf
     except ValueError:
         raise InvalidInput(f'{text!r} is not a number, a hex float, "nan", "inf" or "-inf"', field) from None

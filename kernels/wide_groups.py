@@ -25,7 +25,7 @@ class _Column:
 
 def values_of_groups(source: KeyedSource, table: GroupTable, asked: Sequence[Aggregation]) -> list[NDArray[Any]]:
     """The values of aggregations of columns that have integers beyond int64, one for each group of `table`: Python
-    integers, of a mean its sum, and 0 where there is none. Raises OutOfMemory where the columns do not fit."""
+    integers, for a mean the sum, and 0 for a missing value. Raises OutOfMemory where the columns do not fit."""
     columns, groups = _read(source, table, sorted({each.column for each in asked}))
     values = []
     for each in asked:
@@ -45,7 +45,7 @@ def values_of_groups(source: KeyedSource, table: GroupTable, asked: Sequence[Agg
 
 
 def _read(source: KeyedSource, table: GroupTable, columns: Sequence[int]) -> tuple[dict[int, _Column], Index]:
-    """The columns, and the number of the group of each row; −1 for a row that is in none."""
+    """The columns, and the number of the group of each row; −1 for a row that is in no group."""
     words = max(beyond.words for column in columns if (beyond := source.tallies[column].beyond) is not None)
     made: dict[int, list[NDArray[Any]]] = {column: [] for column in columns}
     missing: dict[int, list[NDArray[np.bool_]]] = {column: [] for column in columns}
@@ -83,9 +83,11 @@ def _numbers(groups: Sequence[Any], rows: Sequence[Any]) -> Index:
         known, keys = _plain(of_groups), _plain(column)
         distinct = known.unique()
         places = compute.index_in(known, value_set=distinct).to_numpy(zero_copy_only=False)
-        found = compute.index_in(keys.cast(known.type), value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
+        indices = (
+            compute.index_in(keys.cast(known.type), value_set=distinct).fill_null(-1).to_numpy(zero_copy_only=False)
+        )
         combined = codes * len(distinct) + places
-        sought = np.where((of_rows < 0) | (found < 0), -1, of_rows * len(distinct) + found)
+        sought = np.where((of_rows < 0) | (indices < 0), -1, of_rows * len(distinct) + indices)
         kept, codes = np.unique(combined, return_inverse=True)  # fewer than groups, so that products stay small
         at = np.minimum(np.searchsorted(kept, sought), max(0, kept.size - 1))
         of_rows = np.where((sought >= 0) & (kept[at] == sought), at, -1) if kept.size else np.full(length, -1)

@@ -18,7 +18,8 @@ _LOWEST = np.int64(-(1 << 63))
 
 
 def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
-    """The same for runs of which some may have no integers: the value of no integers, None where there is none."""
+    """The values of `reduce_runs`, where some runs may have no integers. Such a run gets the op's value of no integers,
+    or None where the op has no such value."""
     held: NDArray[np.bool_] = np.diff(bounds) > 0
     empty = op.empty if op.terms is Terms.VALUES and op.finish is not Finish.MEAN else None
     values: list[int | None] = [None if empty is None else int(empty)] * held.size
@@ -37,10 +38,10 @@ def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int]:
         words = _magnitudes(words)
     if op.terms is Terms.VALUES:
         return _sums(words, bounds)
-    reduced, found = _extremes(words, bounds, least=op.extreme is Extreme.LEAST)
+    reduced, is_extreme = _extremes(words, bounds, least=op.extreme is Extreme.LEAST)
     if not op.places:
         return reduced
-    places = np.where(found, np.arange(found.size), found.size)
+    places = np.where(is_extreme, np.arange(is_extreme.size), is_extreme.size)
     return [int(place) for place in np.minimum.reduceat(places, bounds[:-1]) - bounds[:-1]]
 
 
@@ -61,16 +62,16 @@ def _extremes(words: Words, bounds: Index, *, least: bool) -> tuple[list[int], N
     """The extreme of each run, and whether each integer equals that of its run."""
     pick: Callable[..., Words] = np.minimum.reduceat if least else np.maximum.reduceat
     lengths = np.diff(bounds)
-    found, totals = np.ones(words.shape[1], np.bool_), [0] * lengths.size
+    is_extreme, totals = np.ones(words.shape[1], np.bool_), [0] * lengths.size
     unpicked = np.iinfo(np.int64).max if least else np.iinfo(np.int64).min
     for place in reversed(range(len(words))):
         highest = place == len(words) - 1
         word = words[place] if highest else words[place] ^ _LOWEST  # in the order of unsigned words
-        best = pick(np.where(found, word, unpicked), bounds[:-1])
-        found &= word == np.repeat(best, lengths)
+        best = pick(np.where(is_extreme, word, unpicked), bounds[:-1])
+        is_extreme &= word == np.repeat(best, lengths)
         for run, value in enumerate(best.tolist()):
             totals[run] += (value if highest else value + (1 << 63)) << (64 * place)
-    return totals, found
+    return totals, is_extreme
 
 
 def _magnitudes(words: Words) -> Words:

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    # The imports are here, because the spawned child runs this module, too, and needs none of them.
+    # The imports are here, because the spawned child runs this module, too, and does not need them.
     import argparse
     from functools import partial
 

@@ -107,7 +107,7 @@ class ArtefactWriter:
         states: Sequence[StateColumn] = (),
     ) -> None:
         """Add the next values, how many elements entered each, and their states. A value is None where the op has
-        none."""
+        no value."""
         missing = None
         if isinstance(values, np.ndarray):
             present: Sequence[Value] | NDArray[Any] = values

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.app.tracing.tracing import Span, Tracing
-from warpfold.worker.messages import Begun, Measured
-from warpfold.worker.talk import Ending, Hung
+from warpfold.worker.lease_exchange import Ending, Hung
+from warpfold.worker.messages import Measured, PointBegun
 
 
 @contextmanager
@@ -31,7 +31,7 @@ class AttemptSpan:
         """Note that the attempt holds the device now. The time before was the wait for the device."""
         self._since = datetime.now(UTC)
 
-    def heard(self, news: Begun | Measured) -> None:
+    def heard(self, news: PointBegun | Measured) -> None:
         """Note that a point of a benchmark begins, or is done."""
         now = datetime.now(UTC)
         if isinstance(news, Measured):
@@ -54,8 +54,8 @@ def record_attempt(
     """Record an attempt of a group, once its end is stored; `span` is when the child began the job, and when its answer
     came."""
     began, ended = span
-    facts: dict[str, str | int] = {"job": str(lease.job_id), "attempt": lease.attempt, "worker": worker}
-    run = tracing.past("run", began, ended, parent=lease.traceparent, **facts, **_how(ending))
+    attributes: dict[str, str | int] = {"job": str(lease.job_id), "attempt": lease.attempt, "worker": worker}
+    run = tracing.past("run", began, ended, parent=lease.traceparent, **attributes, **_how(ending))
     if run is not None:
         _record_stages(tracing, run, began, ending)
 

@@ -154,7 +154,7 @@ def _take_over(database: BlockingDatabase, settings: Settings, info: WorkerInfo,
             if pid is not None and _is_worker(pid, info.slot):
                 raise SlotTaken(f"worker {info.id} already runs as process {pid}, with another data directory")
             for job_id in database.run(leases.take_back_from, info.id, settings.max_losses):
-                log.warning("taken back from my forerunner", job=str(job_id))
+                log.warning("taken back from an earlier process of this worker", job=str(job_id))
             return
         except DATABASE_LOST as error:
             if not pause.failing:

@@ -223,9 +223,9 @@ def child_main(
             served = True
         except PipeClosed:
             return
-        with bound_contextvars(**lease.facts):
+        with bound_contextvars(**lease.log_fields):
             with pulse.beating():
-                answer = _answer(work, lease, _Teller(connection))
+                answer = _answer(work, lease, _ProgressSender(connection))
             connection.send(answer)
 
 
@@ -266,7 +266,7 @@ class _Pulse:
                     self._connection.send(Pulse())
 
 
-def _answer(work: Work, lease: Lease, tell: "_Teller") -> Answer:
+def _answer(work: Work, lease: Lease, tell: "_ProgressSender") -> Answer:
     from warpfold.worker.failures import failure_of
 
     try:
@@ -299,7 +299,7 @@ def prepare_kernels(slot: str) -> None:
     import_libraries(slot)
 
 
-class _Teller:
+class _ProgressSender:
     """Sends news to the parent, of progress at most every 100 ms."""
 
     def __init__(self, connection: ChildEnd) -> None:

@@ -11,7 +11,7 @@ import psutil
 
 from warpfold.worker.child import ParentEnd, PipeClosed, child_main, pipe
 from warpfold.worker.messages import Broken, Open, Opener, Prepared, Rated, Ready, Spare
-from warpfold.worker.stop import GaveUp, Stop, StopRequested
+from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
 
 _LOOK_EVERY_S = 0.1
 
@@ -125,7 +125,7 @@ class Child:
         gets the order to open it.
 
         Raises BrokenSlot when the device cannot be opened within `within_s` seconds, StopRequested when asked to stop
-        meanwhile, and GaveUp when `give_up`, which is called every 100 ms, returns True.
+        meanwhile, and WaitAbandoned when `give_up`, which is called every 100 ms, returns True.
         """
         if self._waits_for_word:
             self._say_open()
@@ -139,7 +139,7 @@ class Child:
             elif readable:
                 raise self._ended()
             elif give_up():
-                raise GaveUp
+                raise WaitAbandoned
             if self._device is None and time.monotonic() >= give_up_at:
                 raise BrokenSlot(f"the device did not open within {within_s:g} s")
         return self._device

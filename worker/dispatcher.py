@@ -21,7 +21,7 @@ from warpfold.app import logs
 from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import DATABASE_LOST, FREED, BlockingDatabase
 from warpfold.app.jobs import presets, queue, turns
-from warpfold.app.jobs.board import ANY_NUMBER, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Depth, OpenSlot
 from warpfold.app.jobs.queue import HandOver
 from warpfold.app.metrics.counters import DroppedLines
 from warpfold.app.quotas import holds

@@ -23,9 +23,9 @@ from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Loss, Reason
 from warpfold.worker.failures import incident
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, Ending, Halt, Hung
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -64,17 +64,17 @@ def store(place: Place, lease: Lease, ending: Ending, measured: Sequence[Measure
         case Failure(reason, error):
             patiently(place, leases.fail, lease, reason, error, measured)
             log.info("failed", reason=reason.value, error=error)
-        case Halt.TIMEOUT:
+        case EndCause.TIMEOUT:
             sentence = f"It ran longer than its time-out of {lease.timeout_s:g} s."
             patiently(place, leases.fail, lease, Reason.TIMEOUT, sentence, measured)
             log.info("timed out")
-        case Halt.CANCELLED:
+        case EndCause.CANCELLED:
             patiently(place, leases.cancelled, lease, measured)
             log.info("cancelled")
-        case Halt.STOPPING:
+        case EndCause.STOPPING:
             patiently(place, leases.put_back, lease, "its worker was stopped", measured)
             log.info("put back")
-        case Halt.ABANDONED:
+        case EndCause.ABANDONED:
             log.warning("abandoned: the lease is gone")
         case Died(exit_code) if exit_code == -signal.SIGBUS:
             # The operating system sends this signal to a process whose memory-mapped file became shorter.
@@ -134,7 +134,7 @@ def patiently(place: Place, work: Callable[Concatenate[Connection, P], T], *args
 def patiently_in_steps(
     place: Place, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """As `patiently`, for work on the bare driver, where each statement is a transaction of its own."""
+    """Do what `patiently` does, for work on the bare driver, where each statement is a transaction of its own."""
     return _until_taken(place, partial(place.database.quickly_and_patiently, _PATIENCE_S, work, *args, **kwargs))
 
 

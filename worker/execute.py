@@ -55,8 +55,8 @@ class Kernels:
         rates_dir: Path | None = None,
         cluster: ClusterOptions | None = None,
     ) -> None:
-        """`rates_dir` is the folder in which the rates of the slot are kept; None measures none. `cluster` is for the
-        slot `dask`."""
+        """Open the backend of `slot`. `rates_dir` is the folder in which the rates of the slot are kept; with None no
+        rates are measured. `cluster` is for the slot `dask`."""
         self._backend = _opened(slot, cpu_cache_bytes, cluster)
         self._runs = runs()
         self._folders = folders
@@ -70,7 +70,7 @@ class Kernels:
 
     @property
     def rates(self) -> Mapping[str, object] | None:
-        return self._rates.told
+        return self._rates.reported
 
     def measuring(self) -> Iterator[None]:
         return self._rates.measuring(self._backend)

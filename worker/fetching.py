@@ -52,7 +52,7 @@ def at_hand(folders: Folders, dataset_ids: Collection[str], report: Report) -> I
 @contextmanager
 def _kept(cache: DatasetCache, dataset_id: str, report: Report) -> Iterator[None]:
     datasets = CachedDatasets(cache)
-    patience = _Patience(dataset_id)
+    stall = _Stall(dataset_id)
     while True:
         with datasets.reading(dataset_id) as is_cached:
             if is_cached:
@@ -61,18 +61,18 @@ def _kept(cache: DatasetCache, dataset_id: str, report: Report) -> Iterator[None
         try:
             with datasets.partial(dataset_id) as partial:
                 if partial is not None:
-                    _Download(cache, datasets, partial, report, patience).run()
+                    _Download(cache, datasets, partial, report, stall).run()
                     continue
             done, total = datasets.progress(dataset_id)
             if total:
                 report(done, total, UNIT)
         except OSError as error:
-            patience.lost(f"this machine cannot keep it: {os.strerror(error.errno or 0).lower()}")
+            stall.lost(f"this machine cannot keep it: {os.strerror(error.errno or 0).lower()}")
         else:
             time.sleep(_LOOK_AGAIN_S)
 
 
-class _Patience:
+class _Stall:
     """How long a dataset has made no progress, and why."""
 
     def __init__(self, dataset_id: str) -> None:
@@ -110,13 +110,13 @@ class _Download:
     """The download of one dataset, or of the rest of it, by the process that has locked its partial file."""
 
     def __init__(
-        self, cache: DatasetCache, datasets: CachedDatasets, partial: Partial, report: Report, patience: _Patience
+        self, cache: DatasetCache, datasets: CachedDatasets, partial: Partial, report: Report, stall: _Stall
     ) -> None:
         self._cache = cache
         self._datasets = datasets
         self._partial = partial
         self._report = report
-        self._patience = patience
+        self._stall = stall
         self._damaged = 0
 
     def run(self) -> None:
@@ -136,7 +136,7 @@ class _Download:
                     if isinstance(why, _Missing):
                         missing.append(why)
                     else:
-                        self._patience.lost(why)
+                        self._stall.lost(why)
                 if len(missing) == len(self._cache.urls):
                     raise self._not_to_be_had(missing)
 
@@ -195,7 +195,7 @@ class _Download:
                 for piece in answer.iter_raw():
                     self._partial.append(piece)
                     digest.advance(self._partial.size)
-                    self._patience.progress()
+                    self._stall.progress()
                     self._report(self._partial.size, total, UNIT)
             if self._partial.size != total or digest.hexdigest() != self._partial.dataset_id:
                 raise _Damaged

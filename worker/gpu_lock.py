@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from warpfold.contract.needs import GANG
-from warpfold.worker.stop import GaveUp
+from warpfold.worker.stop import WaitAbandoned
 
 _LOOK_EVERY_S = 0.02
 _FOREVER_S = 1e9  # `give_up` ends the wait
@@ -55,7 +55,7 @@ class GpuTurn:
     def hold(self, give_up: Callable[[], bool]) -> Iterator[None]:
         """Wait until no other slot uses any of the GPUs, and hold them all.
 
-        `give_up` is called every 20 ms while waiting; when it returns True, GaveUp is raised.
+        `give_up` is called every 20 ms while waiting; when it returns True, WaitAbandoned is raised.
         """
         with ExitStack() as held:
             try:
@@ -65,7 +65,7 @@ class GpuTurn:
                     for gpu in self._gpus:
                         held.enter_context(gpu.acquire(poll_interval=_LOOK_EVERY_S, cancel_check=give_up))
             except Timeout:
-                raise GaveUp from None
+                raise WaitAbandoned from None
             yield
 
 

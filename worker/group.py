@@ -27,9 +27,9 @@ from warpfold.app.jobs.groups import ClaimedGroup
 from warpfold.worker.attempt_span import record_attempt
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.endings import Place, patiently, patiently_in_steps, store
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung, LeaseExchange
 from warpfold.worker.messages import News, Progress, Pulse
-from warpfold.worker.stop import GaveUp, StopRequested
-from warpfold.worker.talk import Died, Ending, Halt, Hung, Talk
+from warpfold.worker.stop import StopRequested, WaitAbandoned
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -54,7 +54,7 @@ _TURN_S = 1.0
 """After this time the group claims nothing more, because other slots may wait for the GPU."""
 
 
-class Behind(Protocol):
+class WaitingMessages(Protocol):
     """The messages that wait behind a job in its slot's queue. Both methods may raise redis.RedisError."""
 
     def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
@@ -66,7 +66,7 @@ class Behind(Protocol):
         ...
 
 
-class NothingBehind:
+class EmptyQueue:
     """An empty queue."""
 
     def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
@@ -101,7 +101,7 @@ _Answered = tuple[_Member, Answer]
 class Group:
     """The jobs that a slot has claimed and not ended. One object serves one group, and one thread calls it."""
 
-    def __init__(self, place: Place, behind: Behind) -> None:
+    def __init__(self, place: Place, behind: WaitingMessages) -> None:
         self._place = place
         self._behind = behind
         self._waiting: deque[_Member] = deque()  # claimed, in their order, not sent to the child yet
@@ -126,12 +126,12 @@ class Group:
         try:
             while self._waiting or self._sent or self._claiming is not None:
                 self._place.slot.ready(self._starting)
-                with self._place.slot.talk() as talk:
-                    self._talk(talk)
+                with self._place.slot.exchange() as exchange:
+                    self._exchange(exchange)
                 self._waiting.extendleft(reversed([member for member in self._sent if not member.over]))
                 self._sent.clear()
             self._store_all()
-        except (GaveUp, StopRequested):
+        except (WaitAbandoned, StopRequested):
             self._put_back()
         except BrokenSlot:
             self._put_back()
@@ -140,12 +140,12 @@ class Group:
             if self._desk is not None:
                 self._desk.shutdown()
 
-    def _talk(self, talk: Talk) -> None:
+    def _exchange(self, exchange: LeaseExchange) -> None:
         """Go on until the child has nothing left to do, or cannot be used any more."""
         while True:
             self._take_in_claimed()
             self._claim_more()
-            self._tell(talk)
+            self._send(exchange)
             self._look_behind_first()
             if not self._sent and not self._waiting and self._claiming is None:
                 return
@@ -156,63 +156,63 @@ class Group:
                 if self._claiming is not None:
                     wait([self._claiming], timeout=_NAP_S)
                 continue
-            if not self._hear(talk):
+            if not self._receive(exchange):
                 return
 
-    def _tell(self, talk: Talk) -> None:
+    def _send(self, exchange: LeaseExchange) -> None:
         while self._waiting and len(self._sent) < _AHEAD:
             member = self._waiting.popleft()
             if not self._sent:
                 self._show(member)
             self._sent.append(member)
-            talk.send(member.lease)
+            exchange.send(member.lease)
 
     def _show(self, member: _Member) -> None:
         member.begin()
         self._place.show(member.lease.job_id)
 
-    def _hear(self, talk: Talk) -> bool:
+    def _receive(self, exchange: LeaseExchange) -> bool:
         """Listen to the child for a while; returns False if the child cannot be used any more."""
         now = time.monotonic()
         deadline = self._sent[0].began + self._sent[0].lease.timeout_s
         if now >= deadline:
-            return self._halted(Halt.TIMEOUT)
+            return self._halted(EndCause.TIMEOUT)
         several = len(self._sent) > 1
         if several:
             time.sleep(_NAP_S)
         busy = several or self._ended or self._claiming is not None or self._storing is not None
         until = min(deadline, self._next_beat, now + _STORE_AFTER_S if busy else deadline)
-        heard = talk.hear(max(0.0, until - time.monotonic()))
-        while heard is not None:
-            if not self._take_in(heard):
+        received = exchange.receive(max(0.0, until - time.monotonic()))
+        while received is not None:
+            if not self._take_in(received):
                 return False
             if not self._sent:
                 return True
-            heard = talk.hear(0.0)
+            received = exchange.receive(0.0)
         return True
 
-    def _take_in(self, heard: News | Pulse | Ending) -> bool:
+    def _take_in(self, received: News | Pulse | Ending) -> bool:
         """Take down a message of the child; returns False if the child cannot be used any more."""
-        match heard:
+        match received:
             case Success() | Failure():
                 member = self._sent.popleft()
                 self._answered += 1
                 self._progress = None
                 if not member.over:
                     member.end()
-                    self._ended.append((member, heard))
+                    self._ended.append((member, received))
                 if self._sent:
                     self._show(self._sent[0])
-                return not (isinstance(heard, Failure) and heard.replace)
+                return not (isinstance(received, Failure) and received.replace)
             case Progress():
-                self._progress = heard
-            case Halt.STOPPING:
+                self._progress = received
+            case EndCause.STOPPING:
                 raise StopRequested
-            case Halt() | Died() | Hung():
-                return self._halted(heard)
+            case EndCause() | Died() | Hung():
+                return self._halted(received)
         return True
 
-    def _halted(self, ending: Halt | Died | Hung) -> bool:
+    def _halted(self, ending: EndCause | Died | Hung) -> bool:
         """Note that the running job ended like this, and that its child is lost. The other jobs wait for the next
         child."""
         head = self._sent.popleft()
@@ -255,7 +255,7 @@ class Group:
             renewal = renewals.get(member.lease.job_id)
             if renewal is None or (renewal.held and not renewal.cancel_requested):
                 continue
-            ending = Halt.CANCELLED if renewal.held else Halt.ABANDONED
+            ending = EndCause.CANCELLED if renewal.held else EndCause.ABANDONED
             if member is head:
                 return self._halted(ending)
             member.over = True
@@ -350,11 +350,11 @@ class Group:
         for member, answer in ended:
             lease = member.lease
             if lease.job_id not in kept:
-                log.info("result dropped: the lease is gone", **lease.facts)
+                log.info("result dropped: the lease is gone", **lease.log_fields)
             elif isinstance(answer, Success):
-                log.info("succeeded", **lease.facts)
+                log.info("succeeded", **lease.log_fields)
             else:
-                log.info("failed", reason=answer.reason.value, error=answer.error, **lease.facts)
+                log.info("failed", reason=answer.reason.value, error=answer.error, **lease.log_fields)
             span = (member.began_at, member.ended_at)
             record_attempt(self._place.tracing, lease, self._place.worker, answer, span)
 

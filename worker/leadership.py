@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from warpfold.app.db import LETS_GO, NOTICES_LOSS, QUEUE, conninfo
-from warpfold.worker.silence import Clock, Silence
+from warpfold.worker.silence import Clock, SilenceDetector
 from warpfold.worker.stop import Stop
 
 _LOOK = """
@@ -68,7 +68,7 @@ class Leadership:
         self._clock = clock
         self._epoch: int | None = None
         self._renew_at = 0.0
-        self._silence = Silence[int](lasts_s / 5, clock)
+        self._silence = SilenceDetector[int](lasts_s / 5, clock)
         self._connection = psycopg.connect(
             conninfo(url),
             autocommit=True,

@@ -52,7 +52,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PointBegun:
     """The child begins to measure a point. `point` is the row to keep if the child dies of it."""
 
     point: Measurement
@@ -75,7 +75,7 @@ class Pulse:
     """The child lives, and has no other news of the running job."""
 
 
-News = Progress | Begun | Measured | Timed
+News = Progress | PointBegun | Measured | Timed
 
 Tell = Callable[[News], None]
 """Sends news of the running job to the parent. Most news of progress is dropped, so that sending it is cheap."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.states import Reason
-from warpfold.worker.messages import Begun, Measured
-from warpfold.worker.talk import Died, Ending, Hung
+from warpfold.worker.lease_exchange import Died, Ending, Hung
+from warpfold.worker.messages import Measured, PointBegun
 
 
 class Points:
@@ -22,10 +22,10 @@ class Points:
         """The points so far, in order. They are kept if the attempt does not come to its end."""
         return tuple(self._done)
 
-    def take(self, news: Begun | Measured) -> None:
+    def take(self, news: PointBegun | Measured) -> None:
         """Note that a point was begun or is done."""
         match news:
-            case Begun(point):
+            case PointBegun(point):
                 self._begun = point
             case Measured(point):
                 self._done.append(point)

@@ -46,15 +46,15 @@ class SlotRates:
     """The rates of one slot. They are kept in `folder` from one start to the next. With None nothing is measured."""
 
     def __init__(self, folder: Path | None, device: DeviceView, version: str) -> None:
-        facts = device.model_dump(mode="json")
-        key = hashlib.sha256(json.dumps([facts, version], sort_keys=True).encode()).hexdigest()
+        fields = device.model_dump(mode="json")
+        key = hashlib.sha256(json.dumps([fields, version], sort_keys=True).encode()).hexdigest()
         self._folder = folder
         self._name = f"{device.backend}-{key[:16]}"
         self._steps: Iterator[Rates | None] | None = None
         self._failed = False
         self._latest: RatesView | None = None
-        self._told: RatesView | None = None
-        self.told: Mapping[str, object] | None = None
+        self._last_reported: RatesView | None = None
+        self.reported: Mapping[str, object] | None = None
         """The rates that are reported to the service. Each change makes a new object. None before the first
         measurement."""
         self._tell(self._kept())
@@ -84,7 +84,7 @@ class SlotRates:
 
     def learn(self, spec: TaskSpec, result: Mapping[str, Any]) -> None:
         """Adjust the rates by the time of a job that succeeded."""
-        if self._latest is None or self._told is None or not isinstance(spec, ReduceSpec):
+        if self._latest is None or self._last_reported is None or not isinstance(spec, ReduceSpec):
             return
         if any(source.upload_id is not None for _, source in spec.sources()):
             return  # such a job waited for its sender, so its time is no rate
@@ -96,14 +96,14 @@ class SlotRates:
         if speed < _SLOWEST * known:
             return
         self._latest = self._latest.model_copy(update={name: known + _WEIGHT * (speed - known)})
-        before: float = getattr(self._told, name)
+        before: float = getattr(self._last_reported, name)
         if abs(getattr(self._latest, name) - before) > _NEWS * before:
             self._keep(self._latest)
             self._tell(self._latest)
 
     def _tell(self, rates: RatesView | None) -> None:
-        self._latest = self._told = rates
-        self.told = None if rates is None else rates.model_dump(mode="json")
+        self._latest = self._last_reported = rates
+        self.reported = None if rates is None else rates.model_dump(mode="json")
 
     def _kept(self) -> RatesView | None:
         if self._folder is None:

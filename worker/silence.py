@@ -18,7 +18,7 @@ class _Sign:
     interrupted: bool = False
 
 
-class Silence(Generic[K]):
+class SilenceDetector(Generic[K]):
     """Watches the values that other processes show, each under a key. A process whose value does not change is silent.
     Neither their clocks nor the server's count: only the time between the looks of this object counts, and at most
     `longest_s` of it a look. If the server stalls for a minute, or the watcher is stopped for one, changes cannot be

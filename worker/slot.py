@@ -13,9 +13,9 @@ from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
-from warpfold.worker.messages import Begun, Measured, News, Opener, Progress, Pulse, Rated, Spare, Timed
+from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, Hung, LeaseExchange
+from warpfold.worker.messages import Measured, News, Opener, PointBegun, Progress, Pulse, Rated, Spare, Timed
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, Ending, Halt, Hung, Quiet, Talk
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 Beat = Callable[[Progress | None], Verdict]
-Keep = Callable[[Begun | Measured], None]
+Keep = Callable[[PointBegun | Measured], None]
 
 
 _SPARE_AGAIN_S = 1.0
@@ -40,7 +40,7 @@ def _never() -> bool:
     return False
 
 
-def _keep_nothing(news: Begun | Measured) -> None:
+def _keep_nothing(news: PointBegun | Measured) -> None:
     pass
 
 
@@ -98,8 +98,8 @@ class Slot:
     def ready(self, give_up: Callable[[], bool] = _never) -> Mapping[str, object]:
         """Make sure that a child has an open device, and start one if need be; returns how it describes the device.
 
-        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, GaveUp is raised. Raises
-        BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
+        A start may take minutes. `give_up` is called every 100 ms of it; when it returns True, WaitAbandoned is raised.
+        Raises BrokenSlot when the device cannot be opened, StopRequested when asked to stop meanwhile.
         """
         if self._child is not None and self._child.is_dead():
             log.warning("child died while idle", exit_code=self._child.exit_code())
@@ -164,16 +164,18 @@ class Slot:
         return ending
 
     @contextmanager
-    def talk(self) -> Iterator[Talk]:
-        """Have the child run several attempts, one after another; more may be sent while it runs one. After a talk that
-        left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
+    def exchange(self) -> Iterator[LeaseExchange]:
+        """Have the child run several attempts, one after another; more may be sent while it runs one. After an exchange
+        that left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
         assert self._child is not None, "ready() comes first"
-        talk = Talk(self._child, self._listen, Quiet(self._child, self._silent_s), self._silent_s, self._ahead)
+        exchange = LeaseExchange(
+            self._child, self._listen, ChildSilence(self._child, self._silent_s), self._silent_s, self._ahead
+        )
         self._ahead = None
         try:
-            yield talk
+            yield exchange
         finally:
-            if not talk.over:
+            if not exchange.over:
                 self._end_child()
 
     def close(self) -> None:
@@ -195,11 +197,11 @@ class Slot:
     def _watch(self, lease: Lease, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
         child = self._child
         assert child is not None, "ready() comes first"
-        assert self._ahead is None, "what runs ahead is small, and comes to a talk"
+        assert self._ahead is None, "what runs ahead is small, and comes to an exchange"
         deadline = time.monotonic() + timeout_s
         next_beat = time.monotonic() + beat_s
         progress: Progress | None = None
-        quiet = Quiet(child, self._silent_s)
+        quiet = ChildSilence(child, self._silent_s)
         try:
             child.pipe.send(lease)
         except OSError:
@@ -208,24 +210,24 @@ class Slot:
             if now >= next_beat:
                 verdict = beat(progress)
                 if verdict is not Verdict.GO_ON:
-                    return Halt.CANCELLED if verdict is Verdict.CANCEL else Halt.ABANDONED
+                    return EndCause.CANCELLED if verdict is Verdict.CANCEL else EndCause.ABANDONED
                 progress, next_beat = None, time.monotonic() + beat_s
             listening_s = max(0.0, min(deadline, next_beat) - now)
-            heard = self._listen(child, listening_s)
+            received = self._listen(child, listening_s)
             # This process may have been stopped meanwhile while the child ran on. So no more than the planned time
             # counts.
-            quiet.note(heard is not None, min(listening_s, time.monotonic() - now))
-            if isinstance(heard, Progress):
-                progress = heard
-            elif isinstance(heard, Begun | Measured):
-                keep(heard)
-            elif isinstance(heard, Timed):
+            quiet.note(received is not None, min(listening_s, time.monotonic() - now))
+            if isinstance(received, Progress):
+                progress = received
+            elif isinstance(received, PointBegun | Measured):
+                keep(received)
+            elif isinstance(received, Timed):
                 self._spare_the_processor()
-            elif heard is not None and not isinstance(heard, Pulse):
-                return heard
+            elif received is not None and not isinstance(received, Pulse):
+                return received
             elif quiet.too_long:
                 return Hung(self._silent_s)
-        return Halt.TIMEOUT
+        return EndCause.TIMEOUT
 
     def _spawned(self, spare: Spare | None = None) -> Child:
         pulse_s = self._silent_s / 10
@@ -304,4 +306,4 @@ class Slot:
                 return message
         if ended and not pipe_ready:
             return Died(child.exit_code())
-        return Halt.STOPPING if stop in readable else None
+        return EndCause.STOPPING if stop in readable else None

@@ -10,7 +10,7 @@ class StopRequested(Exception):
     """The process was asked to stop."""
 
 
-class GaveUp(Exception):
+class WaitAbandoned(Exception):
     """The caller gave up its wait for an event."""
 
 

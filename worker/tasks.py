@@ -13,19 +13,21 @@ from warpfold.app.jobs import leases
 from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
 from warpfold.worker.endings import Place, store
-from warpfold.worker.group import Behind, Group, NothingBehind
-from warpfold.worker.messages import Begun, Measured, Progress
+from warpfold.worker.group import EmptyQueue, Group, WaitingMessages
+from warpfold.worker.lease_exchange import EndCause, Ending
+from warpfold.worker.messages import Measured, PointBegun, Progress
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Verdict
-from warpfold.worker.stop import GaveUp, StopRequested
-from warpfold.worker.talk import Ending, Halt
+from warpfold.worker.stop import StopRequested, WaitAbandoned
 
 log: FilteringBoundLogger = structlog.get_logger()
 
-_NOTHING = NothingBehind()
+_NOTHING = EmptyQueue()
 
 
-def run_job(place: Place, job_id: UUID, attempt: int, behind: Behind = _NOTHING, ahead: Lease | None = None) -> None:
+def run_job(
+    place: Place, job_id: UUID, attempt: int, behind: WaitingMessages = _NOTHING, ahead: Lease | None = None
+) -> None:
     """Run one attempt of a job from claim to end; for a small job, run the small jobs `behind` it, too. Does nothing if
     the attempt cannot be claimed. The child runs the attempt `ahead` of its claim where it may.
 
@@ -60,19 +62,19 @@ def _claimed(place: Place, job_id: UUID, attempt: int, ahead: Lease | None) -> L
     return lease
 
 
-def _run_group(place: Place, lease: Lease, behind: Behind) -> None:
+def _run_group(place: Place, lease: Lease, behind: WaitingMessages) -> None:
     pulse = _Pulse(place, lease)
     try:
         with place.turn.hold(pulse.give_up):
             Group(place, behind).run(lease)
-    except GaveUp:
+    except WaitAbandoned:
         store(place, lease, pulse.halted)
 
 
 def _run_alone(place: Place, lease: Lease) -> None:
     points = Points()
     place.show(lease.job_id)
-    with bound_contextvars(**lease.facts), attempt_span(place.tracing, lease, place.worker) as span:
+    with bound_contextvars(**lease.log_fields), attempt_span(place.tracing, lease, place.worker) as span:
         ending = _run(place, lease, points, span)
         store(place, lease, ending, points.done)
         span.ended(ending)
@@ -82,7 +84,7 @@ def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Endin
     beat_s = place.settings.heartbeat_s
     pulse = _Pulse(place, lease)
 
-    def keep(news: Begun | Measured) -> None:
+    def keep(news: PointBegun | Measured) -> None:
         span.heard(news)
         points.take(news)
 
@@ -101,10 +103,10 @@ def _run(place: Place, lease: Lease, points: Points, span: AttemptSpan) -> Endin
                 log.warning("child lost in the middle of a benchmark", points=len(rest.done))
                 lease = rest
                 place.slot.ready(pulse.give_up)
-    except GaveUp:
+    except WaitAbandoned:
         return pulse.halted
     except StopRequested:
-        return Halt.STOPPING
+        return EndCause.STOPPING
 
 
 @dataclass
@@ -113,7 +115,7 @@ class _Pulse:
 
     place: Place
     lease: Lease
-    halted: Halt = Halt.ABANDONED
+    halted: EndCause = EndCause.ABANDONED
     _next: float = field(default_factory=time.monotonic)
 
     def beat(self, progress: Progress | None) -> Verdict:
@@ -133,11 +135,11 @@ class _Pulse:
         """Whether to give up the wait for a GPU. The wait may be long, so this renews the lease meanwhile."""
         self.place.turned()
         if self.place.stop.requested:
-            self.halted = Halt.STOPPING
+            self.halted = EndCause.STOPPING
             return True
         if time.monotonic() < self._next:
             return False
         verdict = self.beat(None)
         self._next = time.monotonic() + self.place.settings.heartbeat_s
-        self.halted = Halt.CANCELLED if verdict is Verdict.CANCEL else Halt.ABANDONED
+        self.halted = EndCause.CANCELLED if verdict is Verdict.CANCEL else EndCause.ABANDONED
         return verdict is not Verdict.GO_ON

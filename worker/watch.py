@@ -18,7 +18,7 @@ from warpfold.app.jobs.leases import Running
 from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.needs import KINDS
 from warpfold.contract.states import Loss
-from warpfold.worker.silence import Clock, Silence
+from warpfold.worker.silence import Clock, SilenceDetector
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -36,9 +36,9 @@ class Watch:
         self._database = database
         # Workers report themselves five times in the time of a lease.
         longest_s = max(settings.lease_s / 5, 2 * settings.dispatch_interval_s)
-        self._workers = Silence[_Attempt](longest_s, clock)
-        self._messages = Silence[_Delivery](longest_s, clock)
-        self._kinds = Silence[str](longest_s, clock)
+        self._workers = SilenceDetector[_Attempt](longest_s, clock)
+        self._messages = SilenceDetector[_Delivery](longest_s, clock)
+        self._kinds = SilenceDetector[str](longest_s, clock)
 
     def see_running(self) -> Sequence[Running]:
         """Look which running attempts have been renewed. This changes nothing in Postgres."""

@@ -20,7 +20,7 @@ class OverQuota(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredArtefact:
     """A stored result: its name and its owner."""
 
     name: ArtefactName
@@ -51,16 +51,16 @@ def keep(connection: Connection, store: ArtefactStore, name: ArtefactName, nbyte
     store.place(name)
 
 
-def get(connection: Connection, job_id: UUID) -> Kept | None:
-    """The stored result of a job; None if the job stored none, or if it was removed."""
+def get(connection: Connection, job_id: UUID) -> StoredArtefact | None:
+    """The stored result of a job; None if the job stored no result, or if the result was removed."""
     row = connection.execute(
         select(artefacts.c.attempt, artefacts.c.owner_id).where(artefacts.c.job_id == job_id)
     ).one_or_none()
-    return None if row is None else Kept(ArtefactName(job_id, row.attempt), row.owner_id)
+    return None if row is None else StoredArtefact(ArtefactName(job_id, row.attempt), row.owner_id)
 
 
 def release(connection: Connection, job_id: UUID) -> bool:
-    """Remove the row of a job's stored result. False if there was none."""
+    """Remove the row of a job's stored result. False if there was no row."""
     return bool(connection.execute(delete(artefacts).where(artefacts.c.job_id == job_id)).rowcount)
 
 

@@ -1,7 +1,7 @@
-"""A batch is accepted: all of its jobs are stored in one transaction, with their events and their key, or none is.
+"""A batch is accepted: all of its jobs, or none of them, are stored in one transaction, with their events and the key.
 
 A few hundred jobs are one statement: their rows come as JSON, which Postgres takes apart. The order of the statements
-is that of one job's acceptance: the owner's turn, the key, the quota, the jobs, what they need.
+is that of one job's acceptance: the owner's turn, the key, the quota, the jobs, their datasets and webhooks.
 """
 
 from collections.abc import Sequence
@@ -200,4 +200,4 @@ def _register_own(connection: Connection, new: NewBatch) -> None:
 
 
 def _unsigned(field: str) -> Invalid:
-    return Invalid.of(field, "give one, or make one of your own with POST /v1/webhooks/secret")
+    return Invalid.of(field, "give a secret, or make a secret of your own with POST /v1/webhooks/secret")

@@ -56,7 +56,7 @@ _MOST_JOBS_COUNTED = 1000
 _FEW = 256
 """Where so few jobs of batches fit, the batches are found by way of them."""
 _TURNED = timedelta(seconds=30)
-"""By how much the order of the batches and that of their times may differ."""
+"""The most by which the order of the batches and the order of their times may differ."""
 
 
 _BROUGHT = select(batches.c.id, batches.c.first_seq).where(
@@ -76,8 +76,8 @@ class FoldedTally:
 
 @dataclass(frozen=True, slots=True)
 class FoldedPage:
-    """A page of rows. `following` is what the next page comes before; None on the last page. A first page that was
-    counted knows how many rows all pages have; on the others `tally` is None."""
+    """A page of rows. The next page has the rows before `following`, which is None on the last page. A first page that
+    was counted knows how many rows all pages have; on other pages `tally` is None."""
 
     rows: Sequence[Job | Batch]
     following: int | None
@@ -184,7 +184,7 @@ def _of_few(lookups: PageLookups, chosen: Filter) -> dict[int, UUID] | None:
 def _newest_that_fit(
     lookups: PageLookups, chosen: Filter, limit: int, before: int, *, names_only: bool
 ) -> tuple[dict[int, UUID], int | None]:
-    """The same as `_batches`, one batch after the other. With `names_only` only the names of batches are looked at."""
+    """Do what `_batches` does for one batch after the other. With `names_only` only names of batches are looked at."""
     newest = _newest(chosen)
     questions = _questions(lookups, chosen, newest, before, names_only=names_only)
     if questions is None:
@@ -245,7 +245,7 @@ def _questions(
     if not chosen.text:
         return _Questions(fits_rest, None, (), probes)
     words = [word.lower() for word in words_of(chosen.text)]
-    if search is None:  # but the name of a batch may have the word
+    if search is None:  # the name of a batch may still have the word
         return _Questions(false(), fits_rest, words, probes)
     fits, more = _has_job(lookups, of_a_job, search, newest, before)
     return _Questions(fits, fits_rest, words, probes + more)

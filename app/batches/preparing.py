@@ -57,7 +57,7 @@ class _Unchecked(BatchOptions):
     sweep: Sweep | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _has_specs_or_sweep(self) -> Self:
         check_one(self.specs, self.sweep)
         if self.specs is not None and not 0 < len(self.specs) <= MAX_JOBS:
             raise InvalidInput(f"there are {len(self.specs)} specs; a batch has 1 to {MAX_JOBS}", "specs")
@@ -65,7 +65,7 @@ class _Unchecked(BatchOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class GivenSpecs:
+class UncheckedSpecs:
     """Unchecked specs from number `first` on, as the JSON text of a list."""
 
     first: int
@@ -109,7 +109,7 @@ class SweptSpecs:
         )
 
 
-Piece = GivenSpecs | SweptSpecs
+Piece = UncheckedSpecs | SweptSpecs
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Portion:
 
     `rows` is a JSON list of objects with the columns of the jobs and of their children, in their order, and `ids` the
     JSON of the ids of the jobs with commas between. `places` is how many will wait in the queue, and `high` how many of
-    them ask for the priority `high`. `tagged` tells whether any of them has a tag or a name to be found by. `datasets`
+    them ask for the priority `high`. `tagged` says whether any of them has a tag or a name to be found by. `datasets`
     are the uploaded arrays that they need, by the field that names each.
     """
 
@@ -152,7 +152,7 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The owner of the jobs, and what the jobs carry of their request."""
+    """The owner of the jobs, and the ids of their request that the jobs carry."""
 
     owner: Principal
     request_id: str | None
@@ -190,7 +190,7 @@ def opened(body: bytes, settings: Settings) -> Opened:
     if unchecked.sweep is not None:
         return Opened(options, unchecked.sweep.count, list(_swept(unchecked.sweep, settings.max_batch_bytes)))
     assert unchecked.specs is not None
-    return Opened(options, len(unchecked.specs), list(_given(unchecked.specs)))
+    return Opened(options, len(unchecked.specs), list(_in_portions(unchecked.specs)))
 
 
 def _check_fields(text: bytes, what: str) -> None:
@@ -199,14 +199,14 @@ def _check_fields(text: bytes, what: str) -> None:
         raise TooLarge(f"{what} may have at most {MOST_FIELDS} fields.")
 
 
-def _given(specs: Sequence[Any]) -> Iterator[GivenSpecs]:
+def _in_portions(specs: Sequence[Any]) -> Iterator[UncheckedSpecs]:
     first, texts, length = 0, [], 0
     for number, spec in enumerate(specs, 1):
         texts.append(to_json(spec))
         _check_fields(texts[-1], f"specs[{number - 1}]")
         length += len(texts[-1])
         if len(texts) == _AT_A_TIME or length >= _BYTES_AT_A_TIME or number == len(specs):
-            yield GivenSpecs(first, b"[" + b",".join(texts) + b"]")
+            yield UncheckedSpecs(first, b"[" + b",".join(texts) + b"]")
             first, texts, length = number, [], 0
 
 

@@ -233,7 +233,7 @@ def failures(connection: Connection, batch_id: UUID, limit: int) -> Sequence[Fai
 
 
 def result_of(connection: Connection, job_id: UUID) -> str | None:
-    """The JSON of a job's result; None if it has none, or the job was removed."""
+    """The JSON of a job's result; None if the job has no result, or was removed."""
     return connection.execute(_RESULT, {"job_id": job_id}).scalar_one_or_none()
 
 

@@ -110,8 +110,8 @@ def check_parquet() -> None:
 
 
 async def parquet(database: Database, batch_id: UUID) -> AsyncIterator[bytes]:
-    """The same as Parquet, a row group for some thousands of jobs. `value` is null where a float64 does not hold the
-    value exactly; `value_text` has it as JSON in any case."""
+    """The results of a batch as Parquet, a row group for some thousands of jobs. `value` is null where a float64 does
+    not hold the value exactly; `value_text` has the value as JSON in any case."""
     table = _ParquetTable()
     group: list[JobOutcome] = []
     length = 0

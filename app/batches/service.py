@@ -33,7 +33,7 @@ T = TypeVar("T")
 log: FilteringBoundLogger = structlog.get_logger()
 
 _FEW = 32
-"""So many specs in a small body are checked at once; more, in the process for large bodies."""
+"""The most specs of a small body that are checked at once; the process for large bodies checks more specs."""
 
 _PAUSE_S = 0.01
 _PAUSE_OF_A_JOB_S = 200e-6

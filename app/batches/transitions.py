@@ -68,7 +68,7 @@ def cancel(connection: Connection, batch_id: UUID) -> None:
     if not active:
         return
     listed = {"listed": active}
-    connection.execute(_LOCK, listed)  # or one could go back to the queue in between, and be run
+    connection.execute(_LOCK, listed)  # else a job could go back to the queue in between, and be run
     _CANCEL_QUEUED.run(connection, listed)
     _CANCEL_OTHERS.run(connection, listed)
     wake_dispatcher(connection)

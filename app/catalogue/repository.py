@@ -61,13 +61,15 @@ def all_workers(connection: Connection) -> Sequence[Worker]:
     """Every worker that has reported itself, live or not, by host and slot."""
     workers = []
     for row in connection.execute(_WORKERS).mappings():
-        facts = dict(row)
-        alive, draining = facts.pop("alive"), facts.pop("draining")
-        if not alive and facts["state"] != "stopped":
-            facts["state"] = LOST
+        fields = dict(row)
+        alive, draining = fields.pop("alive"), fields.pop("draining")
+        if not alive and fields["state"] != "stopped":
+            fields["state"] = LOST
         elif draining:
-            facts["state"] = _DRAINING.get(facts["state"], facts["state"])
-        facts["reading"] = None if facts["reading"] is None or not alive else Reading.model_validate(facts["reading"])
-        facts["rates"] = RatesView.stored(facts["rates"])
-        workers.append(Worker(**facts))
+            fields["state"] = _DRAINING.get(fields["state"], fields["state"])
+        fields["reading"] = (
+            None if fields["reading"] is None or not alive else Reading.model_validate(fields["reading"])
+        )
+        fields["rates"] = RatesView.stored(fields["rates"])
+        workers.append(Worker(**fields))
     return workers

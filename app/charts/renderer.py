@@ -12,7 +12,7 @@ from html import escape
 from warpfold.app.charts.chart import Chart, Theme, config
 from warpfold.app.helper_process import HelperProcess
 
-_VEGA_LITE = "6.4"  # that of Altair 6
+_VEGA_LITE = "6.4"  # the version that Altair 6 writes
 
 
 class ChartRenderer:

@@ -81,7 +81,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A dotted line across the chart; the subtitle says `text` of it."""
+    """A dotted line across the chart; `text` explains the line in the subtitle."""
 
     y: float
     text: str

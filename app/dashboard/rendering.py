@@ -23,7 +23,7 @@ _WORTH_COMPRESSING = 1024
 _THEMES = ("light", "dark")
 
 HEADERS = {
-    # Scripts, styles and frames come from this server alone, and none is inline; no other site gets or sends anything.
+    # Scripts, styles and frames come from this server alone, never inline; no other site gets or sends anything.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -77,10 +77,10 @@ def part(template: str, *, etag: str | None = None, **model: Any) -> Rendered:
     return Rendered(_render(template, etag=etag, **model).encode(), etag)
 
 
-def etag(*facts: object) -> str:
-    """A strong tag for a part that shows `facts`; facts that differ must differ in their `repr`. New templates give a
+def etag(*values: object) -> str:
+    """A strong tag for a part that shows `values`; values that differ must differ in their `repr`. New templates give a
     new tag."""
-    stamp = repr((_looks(), facts))
+    stamp = repr((_looks(), values))
     return f'"{hashlib.sha256(stamp.encode()).hexdigest()[:24]}"'
 
 

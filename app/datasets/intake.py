@@ -25,7 +25,7 @@ TEXT = "text"
 
 _MAGIC = 8
 FIRST_BYTES = MOST_HEAD_BYTES + 12
-"""How much must be there, or be all there is, before the head of a .npy file can be judged."""
+"""The head of a .npy file is checked once this many bytes have come, or all bytes if the file is shorter."""
 
 
 class Intake:
@@ -60,7 +60,7 @@ class Intake:
 
     def begin(self, first: Piece) -> int:
         """Look at the first bytes, at most FIRST_BYTES, without writing them; returns how many bytes the file is to
-        have. The caller feeds these bytes afterwards."""
+        have. The caller writes these bytes afterwards."""
         if self._head is None and self._format is None:
             if not first:
                 raise Invalid.of("", "the body is empty")
@@ -69,9 +69,9 @@ class Intake:
                 self._head = self._begin_npy(bytes(first[:FIRST_BYTES]))
         return self._promised()
 
-    def feed(self, piece: Piece | Piped) -> None:
-        """Take the next bytes. Returns a little later where the digest has fallen far behind."""
-        self._write(piece)
+    def write(self, piece: Piece | Piped) -> None:
+        """Append the next bytes to the file. Where the digest has fallen far behind, the call waits for it a little."""
+        self._append(piece)
         self._look()
 
     def finish(self) -> Contents:
@@ -115,7 +115,7 @@ class Intake:
         if self._written:
             self._written += len(head)
         else:
-            self._write(head)
+            self._append(head)
 
     def _begin_npy(self, first: bytes) -> Head:
         try:
@@ -152,7 +152,7 @@ class Intake:
             return self._declared
         return self._head.offset + self._head.data_bytes
 
-    def _write(self, piece: Piece | Piped) -> None:
+    def _append(self, piece: Piece | Piped) -> None:
         if isinstance(piece, Piped):
             while piece:
                 self._written += piece.write_to(self._descriptor, self._written)

@@ -1,9 +1,10 @@
-"""Uploads that may be resumed: for each a file with what has come, as long as it is to become, and a note beside it.
+"""Uploads that may be resumed: each has a file with the bytes that have come, of its final length, and a note beside
+it.
 
-The note says how much has come. It is written after every piece, so all that reached the file before its process was
-killed counts. If the machine itself stops, what it had not put on the disk is lost, although the file may seem to have
-it. The note therefore names the run of the machine that wrote it, and after a restart of the machine the upload goes on
-from what was flushed.
+The note says how many bytes have come. It is written after every piece, so that all bytes count that reached the file
+before its process was killed. If the machine itself stops, bytes that were not on the disk are lost, although the file
+may seem to have them. The note therefore names the run of the machine that wrote it, and after a restart of the machine
+the upload goes on from the bytes that were flushed.
 """
 
 import fcntl
@@ -43,7 +44,7 @@ class Busy(Exception):
     """Another request writes this upload and does not end."""
 
 
-class Facts(BaseModel):
+class UploadMetadata(BaseModel):
     """The sender's description of an upload at its beginning. `dtype` is that of bare elements, None for a .npy
     file; `length` counts the bytes to be sent; an upload to which nothing was added for `lives_s` seconds is
     removed."""
@@ -63,19 +64,19 @@ class PartialUpload:
         self.path = incoming / f"{owner_id}-{upload_id}"
         """Where its bytes are."""
 
-    def create(self, facts: Facts) -> None:
+    def create(self, metadata: UploadMetadata) -> None:
         """Begin it, without a byte."""
         self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._note.touch(mode=0o600)
-        self._note.write_bytes(NoteState(boot=upload_notes.boot()).line() + facts.model_dump_json().encode())
+        self._note.write_bytes(NoteState(boot=upload_notes.boot()).line() + metadata.model_dump_json().encode())
         self.path.touch(mode=0o600)
 
-    def facts(self) -> Facts | None:
+    def metadata(self) -> UploadMetadata | None:
         """The note about an upload; None if there is no such upload, or no longer."""
         try:
-            facts = Facts.model_validate_json(self._note.read_bytes()[STATE_BYTES:])
-            return facts if self.path.exists() and age_s(self.path) < facts.lives_s else None
+            metadata = UploadMetadata.model_validate_json(self._note.read_bytes()[STATE_BYTES:])
+            return metadata if self.path.exists() and age_s(self.path) < metadata.lives_s else None
         except (FileNotFoundError, ValidationError):
             return None
 
@@ -84,9 +85,9 @@ class PartialUpload:
         with self._note.open("rb") as note:
             return NoteState.of(note.fileno()).valid_offset
 
-    def expires_at(self, facts: Facts) -> datetime:
+    def expires_at(self, metadata: UploadMetadata) -> datetime:
         """When it will be removed if nothing is added."""
-        return datetime.fromtimestamp(self.path.stat().st_mtime + facts.lives_s, UTC)
+        return datetime.fromtimestamp(self.path.stat().st_mtime + metadata.lives_s, UTC)
 
     @contextmanager
     def writing(self) -> Iterator["Writing"]:
@@ -165,7 +166,7 @@ class PartialUploads:
         return PartialUpload(self._notes, self._incoming, owner_id, upload_id)
 
     def of(self, owner_id: int) -> list[PartialUpload]:
-        """All of a user's."""
+        """All unfinished uploads of a user."""
         names = sorted(name.partition("-") for name in self.names())
         return [self.get(owner_id, upload_id) for owner, _, upload_id in names if owner == str(owner_id)]
 
@@ -178,7 +179,7 @@ class PartialUploads:
         for name in self.names():
             owner, _, upload_id = name.partition("-")
             upload = self.get(int(owner), upload_id)
-            if upload.facts() is None and age_s(self._notes / name) > _BEING_MADE_S:
+            if upload.metadata() is None and age_s(self._notes / name) > _BEING_MADE_S:
                 upload.remove()
         for path in self._notes.glob("*"):
             if is_finished_mark(path) and age_s(path) > _MARKED_S:

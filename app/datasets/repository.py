@@ -114,7 +114,7 @@ def use(connection: Connection, ids: Collection[str]) -> Collection[str]:
 
 
 def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bool:
-    """End an owner's hold on an array, or everybody's for None. False if there was none."""
+    """End an owner's hold on an array, or everybody's for None. False if there was no hold."""
     statement = delete(datasets).where(datasets.c.id == dataset_id)
     if owner_id is not None:
         statement = statement.where(datasets.c.owner_id == owner_id)

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.datasets.intake import Intake
-from warpfold.app.datasets.partial import Busy, Facts, PartialUpload, Writing
+from warpfold.app.datasets.partial import Busy, PartialUpload, UploadMetadata, Writing
 from warpfold.app.datasets.repository import Dataset
 from warpfold.app.datasets.service import Holder, RoomCheck, failing_disk, keep, reserve
 from warpfold.app.datasets.store import Store
@@ -33,44 +33,44 @@ class UploadState:
     """An unfinished upload as it is now: what its sender said, how much of it has come, and when it will be removed."""
 
     id: str
-    facts: Facts
+    metadata: UploadMetadata
     offset: int
     expires_at: datetime
 
 
-async def create(context: Context, user: Principal, facts: Facts) -> UploadState:
-    """Begin an upload of `facts.length` bytes, none of which has come. Raises Conflict, TooLarge, NoRoom and
+async def create(context: Context, user: Principal, metadata: UploadMetadata) -> UploadState:
+    """Begin an upload of `metadata.length` bytes, none of which has come. Raises Conflict, TooLarge, NoRoom and
     Unavailable."""
     store = Store(context.settings.datasets_dir())
-    length = _bytes_of_file(facts)
+    length = _bytes_of_file(metadata)
     with failing_disk():
         if len(await run_in_threadpool(store.partial.of, user.id)) >= _MOST_OF_A_USER:
             raise Conflict(f"You have {_MOST_OF_A_USER} unfinished uploads: finish one, or delete it.")
         upload = store.partial.new(user.id)
-        await run_in_threadpool(upload.create, facts)
+        await run_in_threadpool(upload.create, metadata)
         try:
             with upload.path.open("r+b") as file:
-                await reserve(context, store, file, length, _holder(context, user, facts))
+                await reserve(context, store, file, length, _holder(context, user, metadata))
             await run_in_threadpool(RoomCheck(store, context.settings.keep_free_bytes).before, 0)
         except BaseException:
             upload.remove()
             raise
-        return await run_in_threadpool(_state, upload, facts)
+        return await run_in_threadpool(_state, upload, metadata)
 
 
 async def show(context: Context, user: Principal, upload_id: str) -> UploadState:
     """How much of an upload has come. Raises NotFound."""
     with failing_disk():
-        upload, facts = await run_in_threadpool(_find, context, user, upload_id)
-        return await run_in_threadpool(_state, upload, facts)
+        upload, metadata = await run_in_threadpool(_find, context, user, upload_id)
+        return await run_in_threadpool(_state, upload, metadata)
 
 
 async def mine(context: Context, user: Principal) -> list[UploadState]:
     """All unfinished uploads of a user."""
     store = Store(context.settings.datasets_dir())
     with failing_disk():
-        uploads = [(upload, upload.facts()) for upload in await run_in_threadpool(store.partial.of, user.id)]
-        return [_state(upload, facts) for upload, facts in uploads if facts is not None]
+        uploads = [(upload, upload.metadata()) for upload in await run_in_threadpool(store.partial.of, user.id)]
+        return [_state(upload, metadata) for upload, metadata in uploads if metadata is not None]
 
 
 async def append(
@@ -84,7 +84,7 @@ async def append(
     Unavailable.
     """
     with failing_disk():
-        upload, facts = await run_in_threadpool(_find, context, user, upload_id)
+        upload, metadata = await run_in_threadpool(_find, context, user, upload_id)
         opened = upload.writing()
         try:
             writing = await run_in_threadpool(opened.__enter__)
@@ -96,7 +96,7 @@ async def append(
             if offset != writing.offset:
                 raise UploadMoved.at(writing.offset, offset)
             try:
-                return await _take(context, user, _Open(upload, facts, writing), body, complete=complete)
+                return await _take(context, user, _Open(upload, metadata, writing), body, complete=complete)
             except Invalid:
                 await run_in_threadpool(upload.remove)
                 raise
@@ -109,7 +109,7 @@ class _Open:
     """An upload that this request writes."""
 
     upload: PartialUpload
-    facts: Facts
+    metadata: UploadMetadata
     writing: Writing
 
     def flush(self) -> None:
@@ -122,17 +122,17 @@ async def _take(
     context: Context, user: Principal, part: _Open, body: Body, *, complete: bool
 ) -> tuple[Dataset, bool] | UploadState:
     store = Store(context.settings.datasets_dir())
-    facts, writing = part.facts, part.writing
-    raw = None if facts.dtype is None else dtype_named(facts.dtype)
-    begin = partial(Intake, text=is_text(facts.name))
-    intake = await run_in_threadpool(begin, writing.file, raw, facts.length, writing.offset)
+    metadata, writing = part.metadata, part.writing
+    raw = None if metadata.dtype is None else dtype_named(metadata.dtype)
+    begin = partial(Intake, text=is_text(metadata.name))
+    intake = await run_in_threadpool(begin, writing.file, raw, metadata.length, writing.offset)
     room = RoomCheck(store, context.settings.keep_free_bytes)
 
     def take(piece: Piece | Piped) -> None:
-        if intake.received + len(piece) > facts.length:
-            raise Invalid.of("", f"there are more bytes than the {facts.length} of Upload-Length")
+        if intake.received + len(piece) > metadata.length:
+            raise Invalid.of("", f"there are more bytes than the {metadata.length} of Upload-Length")
         room.before(len(piece))
-        intake.feed(piece)
+        intake.write(piece)
         writing.note(intake.received, flushed=False)
 
     try:
@@ -145,11 +145,11 @@ async def _take(
             raise
         if not complete:
             await run_in_threadpool(part.flush)
-            return _state(part.upload, facts)
+            return _state(part.upload, metadata)
         contents = await run_in_threadpool(intake.finish)
     finally:
         await run_in_threadpool(intake.close)
-    kept = await context.database.run(keep, store, part.upload.path, contents, _holder(context, user, facts))
+    kept = await context.database.run(keep, store, part.upload.path, contents, _holder(context, user, metadata))
     await run_in_threadpool(part.upload.finish, contents.id)
     return kept
 
@@ -161,31 +161,31 @@ async def delete(context: Context, user: Principal, upload_id: str) -> None:
         await run_in_threadpool(upload.remove)
 
 
-def _find(context: Context, user: Principal, upload_id: str) -> tuple[PartialUpload, Facts]:
+def _find(context: Context, user: Principal, upload_id: str) -> tuple[PartialUpload, UploadMetadata]:
     upload = Store(context.settings.datasets_dir()).partial.get(user.id, upload_id)
-    facts = upload.facts()
-    if facts is None:
+    metadata = upload.metadata()
+    if metadata is None:
         raise _not_found()
-    return upload, facts
+    return upload, metadata
 
 
-def _state(upload: PartialUpload, facts: Facts) -> UploadState:
+def _state(upload: PartialUpload, metadata: UploadMetadata) -> UploadState:
     try:
-        return UploadState(upload.id, facts, upload.offset(), upload.expires_at(facts))
+        return UploadState(upload.id, metadata, upload.offset(), upload.expires_at(metadata))
     except FileNotFoundError:
         raise _not_found() from None
 
 
-def _bytes_of_file(facts: Facts) -> int:
+def _bytes_of_file(metadata: UploadMetadata) -> int:
     """How long the file is to become: bare elements get a head."""
-    if facts.dtype is None:
-        return facts.length
-    dtype = dtype_named(facts.dtype)
-    return facts.length + len(head_of(dtype.numpy, facts.length // dtype.itemsize))
+    if metadata.dtype is None:
+        return metadata.length
+    dtype = dtype_named(metadata.dtype)
+    return metadata.length + len(head_of(dtype.numpy, metadata.length // dtype.itemsize))
 
 
-def _holder(context: Context, user: Principal, facts: Facts) -> Holder:
-    return Holder(user.id, facts.name, context.settings.dataset_quota_bytes)
+def _holder(context: Context, user: Principal, metadata: UploadMetadata) -> Holder:
+    return Holder(user.id, metadata.name, context.settings.dataset_quota_bytes)
 
 
 def _not_found() -> NotFound:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from warpfold.app.datasets import resumable
 from warpfold.app.datasets.endpoints import NAME_HELP, DatasetView, Name
 from warpfold.app.datasets.endpoints import PREFIX as DATASETS
-from warpfold.app.datasets.partial import Facts
+from warpfold.app.datasets.partial import UploadMetadata
 from warpfold.app.datasets.resumable import UploadState
 from warpfold.app.http.bearer import User
 from warpfold.app.http.bodies import body_of
@@ -66,12 +66,12 @@ class UploadView(BaseModel):
 
     @classmethod
     def of(cls, state: UploadState) -> "UploadView":
-        facts = state.facts
+        metadata = state.metadata
         return cls(
             id=state.id,
-            name=facts.name,
-            dtype=facts.dtype,
-            length=facts.length,
+            name=metadata.name,
+            dtype=metadata.dtype,
+            length=metadata.length,
             offset=state.offset,
             expires_at=state.expires_at,
         )
@@ -112,8 +112,10 @@ async def create(
     from now on, until the upload ends, or expires because nothing is added to it."""
     if _TRUTH[upload_complete]:
         raise Invalid.of("Upload-Complete", "is ?0 here: send the bytes to the path that the answer names")
-    facts = Facts(name=name, dtype=dtype, length=upload_length, lives_s=context.settings.upload_hours * 3600)
-    state = await resumable.create(context, user, facts)
+    metadata = UploadMetadata(
+        name=name, dtype=dtype, length=upload_length, lives_s=context.settings.upload_hours * 3600
+    )
+    state = await resumable.create(context, user, metadata)
     return _answer(state, 201, {"Location": f"{PREFIX}/{state.id}"})
 
 
@@ -188,7 +190,7 @@ def _answer(state: UploadState, status: int, headers: dict[str, str] | None = No
     every = {
         "Upload-Offset": str(state.offset),
         "Upload-Complete": "?0",
-        "Upload-Length": str(state.facts.length),
+        "Upload-Length": str(state.metadata.length),
         "Upload-Limit": f"max-age={lives_s}",
         "Cache-Control": "no-store",
         **(headers or {}),

@@ -71,7 +71,7 @@ async def upload(context: Context, user: Principal, upload_request: Upload, body
 
             def take(piece: Piece | Piped) -> None:
                 room.before(len(piece))
-                intake.feed(piece)
+                intake.write(piece)
 
             await run_in_threadpool(take, first)
             await body.rest(take)
@@ -194,7 +194,7 @@ def opened(context: Context, dataset_id: str) -> BinaryIO:
 
 
 async def delete(context: Context, user: Principal, dataset_id: str) -> None:
-    """End the user's hold; an admin who has none ends everybody's. Raises NotFound and Forbidden."""
+    """End the user's hold; an admin without a hold ends everybody's. Raises NotFound and Forbidden."""
     held = await get(context, user, dataset_id)
     if held.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The dataset belongs to {held.owner}; only its owner and admins may delete it.")

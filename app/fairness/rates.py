@@ -26,7 +26,7 @@ class Buckets:
         self._levels: dict[str, tuple[float, float]] = {}  # in the order in which the keys asked last
 
     def take(self, key: str, count: float = 1.0) -> float:
-        """Take `count` tokens. Returns 0, or the seconds until there are enough; then none was taken."""
+        """Take `count` tokens. Returns 0, or takes none and returns the seconds until there are enough."""
         now = self._clock()
         level, at = self._levels.pop(key, (self._burst, now))
         level = min(self._burst, level + (now - at) * self._rate)

@@ -1,4 +1,4 @@
-"""Whose turn it is: the requests of one user or address that are worked on at a time."""
+"""Requests take turns: only a few requests of one user or address are worked on at a time."""
 
 import asyncio
 import time

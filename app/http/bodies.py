@@ -81,7 +81,7 @@ class SocketBody:
         return count
 
     def _receive(self, attempt: Callable[[], int], wanted: Wanted | None) -> int:
-        """Take the next bytes by `attempt` once there are any; returns how many, 0 where none will come."""
+        """Take the next bytes by `attempt` once there are any. Returns how many; 0 if no more bytes will come."""
         while not self._stopped and not self.ended:
             try:
                 count = attempt()

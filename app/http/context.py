@@ -11,7 +11,7 @@ from warpfold.app.config import Settings
 from warpfold.app.db import Database
 from warpfold.app.fairness.rates import Failures
 from warpfold.app.http.large_bodies import LargeBodies
-from warpfold.app.inspection.looks import Looks
+from warpfold.app.inspection.inspections import Inspections
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.notifications import Notifications
 from warpfold.app.tracing.tracing import Tracing
@@ -27,7 +27,7 @@ class Context:
     access: Access
     failures: Failures
     large_bodies: LargeBodies
-    looks: Looks
+    inspections: Inspections
     metrics: Metrics
     chart_renderer: ChartRenderer
     tracing: Tracing

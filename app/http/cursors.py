@@ -14,7 +14,7 @@ def cursor_of(listing: str, key: int) -> str:
 
 
 def key_of(listing: str, cursor: str | None) -> int | None:
-    """The row number in a cursor, None for none. Raises Invalid for anything that `cursor_of` did not make."""
+    """The row number in a cursor; None without a cursor. Raises Invalid for anything that `cursor_of` did not make."""
     if cursor is None:
         return None
     try:

@@ -60,8 +60,8 @@ def field_problems(errors: Iterable[Mapping[str, Any]]) -> list[FieldProblem]:
 
 
 def _field(error: Mapping[str, Any]) -> str:
-    location, facts = error["loc"], error.get("ctx", {})
-    cause = facts.get("error")
+    location, context = error["loc"], error.get("ctx", {})
+    cause = context.get("error")
     if isinstance(cause, InvalidInput) and cause.field is not None:
         field = cause.field
         if "other" in location and field.startswith("source."):
@@ -70,16 +70,16 @@ def _field(error: Mapping[str, Any]) -> str:
         # An error of a child names the fields of a job by itself.
         return f"{dotted(location[:3])}.{field}" if "children" in location[:1] else field
     if error["type"].startswith("union_tag"):
-        return f"{dotted(location)}.{facts['discriminator'].strip(chr(39))}".lstrip(".")
+        return f"{dotted(location)}.{context['discriminator'].strip(chr(39))}".lstrip(".")
     return dotted(location)
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    facts = error.get("ctx", {})
-    cause = facts.get("error")
+    context = error.get("ctx", {})
+    cause = context.get("error")
     if isinstance(cause, ValueError):
         return str(cause)
-    return _IN_WORDS_OF_JSON.get(error["type"], "").format(**facts) or str(error["msg"])
+    return _IN_WORDS_OF_JSON.get(error["type"], "").format(**context) or str(error["msg"])
 
 
 def request_problem(error: RequestValidationError) -> ApiError:

@@ -43,7 +43,7 @@ def _span_of(asked: str, size: int) -> tuple[int, int] | None:
             return None
     if start >= min(stop, size):
         raise RangeNotSatisfiable(
-            f"The file has {size} bytes, and none of those that are asked for.",
+            f"The file has {size} bytes, and the requested range lies outside of them.",
             headers={"Content-Range": f"bytes */{size}"},
         )
     return start, stop

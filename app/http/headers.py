@@ -9,7 +9,7 @@ _WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])', re.IGNO
 
 
 def preferred(accept: str | None, offered: Sequence[str]) -> str | None:
-    """The type among `offered` that `accept` prefers, the earlier of equals; None if it accepts none of them."""
+    """The type among `offered` that `accept` prefers, the earlier of equals; None if it accepts no offered type."""
     if not accept:
         return offered[0]
     ranges = [_range(part) for part in accept.split(",")]

@@ -63,7 +63,7 @@ class RequestIds:
             try:
                 await self._app(scope, receive, answering)
             except ClientDisconnect:
-                log.info("client went away", **_facts(scope, started))
+                log.info("client went away", **_log_fields(scope, started))
                 return
             except asyncio.CancelledError:
                 if answered:
@@ -73,13 +73,13 @@ class RequestIds:
                 stopping.headers["Connection"] = "close"
                 await stopping(scope, receive, answering)
             except Exception as error:
-                log.error("request broke off", **_facts(scope, started), exc_info=error)
+                log.error("request broke off", **_log_fields(scope, started), exc_info=error)
                 raise
             if scope["method"] not in _QUIET or status >= 400:
-                log.info("request", status=status, **_facts(scope, started))
+                log.info("request", status=status, **_log_fields(scope, started))
 
 
-def _facts(scope: Scope, started: float) -> dict[str, str | float]:
+def _log_fields(scope: Scope, started: float) -> dict[str, str | float]:
     # The path of an unknown route is not logged, because anybody may put anything there.
     route = getattr(scope.get("route"), "path", "none")
     return {"method": scope["method"][:16], "route": route, "ms": round((time.perf_counter() - started) * 1000, 1)}

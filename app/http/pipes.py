@@ -12,7 +12,7 @@ _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.EPERM)
 
 
 class CannotSplice(Exception):
-    """Here no bytes go from a socket into a pipe."""
+    """This system cannot move bytes from a socket into a pipe."""
 
 
 class PipeFull(Exception):
@@ -87,7 +87,7 @@ def opened_pipe(size: int) -> Iterator[Pipe]:
 
 
 def _copy(pipe: int, file: int, size: int, position: int) -> int:
-    """As `splice`, through the memory of this process."""
+    """Do the same as `splice`, but through the memory of this process."""
     data, count = memoryview(os.read(pipe, size)), 0
     while count < len(data):
         count += os.pwrite(file, data[count:], position + count)

@@ -77,12 +77,12 @@ async def known_parameters(user: User, request: Request) -> None:
 
 
 async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
-    """The same as `known_parameters` for routes on which viewers may change their own things."""
+    """Check what `known_parameters` checks, for routes on which viewers may change their own things."""
     _refuse_unknown(request)
 
 
 async def known_parameters_for_workers(user: MaybeWorker, request: Request) -> None:
-    """The same as `known_parameters` for routes that are open to the workers of the service, too."""
+    """Check what `known_parameters` checks, for routes that are open to the workers of the service, too."""
     _refuse_unknown(request)
 
 

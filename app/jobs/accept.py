@@ -121,8 +121,10 @@ def check_uploads(spec: JobSpec, settings: Settings, owner: Principal) -> None:
     for field, source in spec.sources():
         if (upload_id := source.upload_id) is not None:
             upload = Store(settings.datasets_dir()).partial.get(owner.id, upload_id)
-            if upload.facts() is None and not upload.finished():
-                raise InvalidInput("is no upload of yours that is on its way: name the dataset", f"{field}.id")
+            if upload.metadata() is None and not upload.finished():
+                raise InvalidInput(
+                    "is no upload of yours that has begun: name the dataset if the upload has ended", f"{field}.id"
+                )
 
 
 def reads_files(spec: Spec) -> bool:
@@ -249,7 +251,7 @@ def other_body() -> Invalid:
 
 def _register(connection: Connection, job: Job, webhook: Webhook) -> None:
     if not webhooks.register(connection, job.id, job.owner_id, str(webhook.url), webhook.secret):
-        raise Invalid.of("webhook.secret", "give one, or make one of your own with POST /v1/webhooks/secret")
+        raise Invalid.of("webhook.secret", "give a secret, or make a secret of your own with POST /v1/webhooks/secret")
 
 
 def _queue_full(left: Room, children: int) -> TooMany:
@@ -350,14 +352,14 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
     position = case((bindparam("needs", type_=String) != NONE, place_of("accepted.rank", "accepted.seq")))
     waits = accepted.c.slot.is_(None)
-    *specs_told, told = direct.tell(accepted.c.slot, accepted.c.id)
+    *pieces_sent, attempt_sent = direct.tell(accepted.c.slot, accepted.c.id)
     return select(
         accepted.c.seq,
         accepted.c.created_at,
         accepted.c.slot,
         position.label("queue_position"),
-        *specs_told,
-        case((waits, func.pg_notify(QUEUE, "")), else_=told),
+        *pieces_sent,
+        case((waits, func.pg_notify(QUEUE, "")), else_=attempt_sent),
     ).add_cte(taken, submitted)
 
 

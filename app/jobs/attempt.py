@@ -1,5 +1,5 @@
 """An attempt at a job: the right to run it, which goes from its claim through the worker into the child, and the answer
-that comes back. This module imports no database, because the child of a slot needs none."""
+that comes back. This module does not import the database, because the child of a slot does not need it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ class Lease:
 
     @classmethod
     def unclaimed(cls, job_id: UUID, attempt: int, spec: str, request_id: str | None) -> "Lease":
-        """For a child that runs a small attempt while its worker claims it: by the spec that came with the hand-over,
-        which is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. The child uses
-        nothing of a lease that only the claim knows but `queued_ms` (`Success.after`)."""
+        """The lease of a child that runs a small attempt while its worker claims it. Its spec came with the hand-over,
+        and is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. Of the fields
+        that only the claim knows, the child uses `queued_ms` alone (`Success.after`)."""
         return cls(job_id, attempt, _NO_TOKEN, spec, 0.0, 0.0, request_id=request_id, small=True)
 
     def confirms(self, ahead: "Lease") -> bool:
@@ -48,8 +48,8 @@ class Lease:
         return same and self.small and not self.done and self.placement is None
 
     @property
-    def facts(self) -> dict[str, str | int | None]:
-        """The names that the log has for the attempt."""
+    def log_fields(self) -> dict[str, str | int | None]:
+        """The fields of a line of the log that name the attempt."""
         return {"job": str(self.job_id), "attempt": self.attempt, "request_id": self.request_id}
 
 
@@ -77,8 +77,7 @@ class Success:
     replace: bool = False
 
     def after(self, queued_ms: float) -> "Success":
-        """The same success of a job that waited for `queued_ms`: a child that computed ahead of the claim knew no
-        better."""
+        """This success with the wait `queued_ms`, which a child that computed ahead of the claim did not know."""
         timings = self.result.get("timings")
         if not isinstance(timings, Mapping):
             return self

@@ -40,7 +40,8 @@ LISTEN = """
     select pg_advisory_lock(hashtextextended('warpfold listens ' || %(worker)s, 0)),
            'warpfold_slot_' || md5(%(worker)s) as channel, 'warpfold_spec_' || md5(%(worker)s) as channel_of_specs
 """
-"""For psycopg: take the lock that shows that `worker` listens, for as long as the session lasts; gives its channels."""
+"""A statement for psycopg that takes the lock by which `worker` shows that it listens, until the session ends, and
+returns the names of its channels."""
 
 _PIECE = 7_900
 """How many characters of a spec one notification carries; Postgres refuses a message of 8,000 bytes."""
@@ -98,13 +99,13 @@ def tell(slot: ColumnElement[Any], job_id: ColumnElement[Any]) -> Sequence[Colum
     of_slot = func.md5(slot)
     specs, space = literal_column("'warpfold_spec_'", Text) + of_slot, literal_column("' '", Text)
     request_id = func.coalesce(bindparam("request_id", type_=String), literal_column("'-'"))
-    told: list[ColumnElement[Any]] = []
+    sent_pieces: list[ColumnElement[Any]] = []
     for number, name in enumerate(_PIECES, 1):
         piece = bindparam(name, type_=Text)
         message = func.concat_ws(space, job_id, literal_column(str(number)), request_id, piece)
-        told.append(case((slot.is_not(None) & piece.is_not(None), func.pg_notify(specs, message))))
+        sent_pieces.append(case((slot.is_not(None) & piece.is_not(None), func.pg_notify(specs, message))))
     first_attempt = cast(job_id, Text) + literal_column("' 1'", Text)
-    return *told, func.pg_notify(literal_column("'warpfold_slot_'", Text) + of_slot, first_attempt)
+    return *sent_pieces, func.pg_notify(literal_column("'warpfold_slot_'", Text) + of_slot, first_attempt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from warpfold.app.jobs import listing, service
 from warpfold.app.jobs.accept import Key, check_lengths
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.listing import Filter
-from warpfold.app.jobs.store import Job, Stamp
+from warpfold.app.jobs.store import Job, JobVersion
 from warpfold.app.jobs.tags import words_of
 from warpfold.app.jobs.value_rows import CSV, csv_of_result
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
@@ -277,12 +277,14 @@ async def show(
     return _job_response(job, applied(wait))
 
 
-async def _held(context: Using, job_id: UUID, request: Request, if_none_match: str | None, wait: int | None) -> Stamp:
+async def _held(
+    context: Using, job_id: UUID, request: Request, if_none_match: str | None, wait: int | None
+) -> JobVersion:
     first = await service.stamp(context, job_id)
     if wait is None or first.status.terminal:
         return first
 
-    def enough(seen: Stamp) -> bool:
+    def enough(seen: JobVersion) -> bool:
         if if_none_match is not None:
             return not matches(if_none_match, seen.etag(job_id))
         return seen.status is not first.status

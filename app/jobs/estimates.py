@@ -1,5 +1,5 @@
-"""When a waiting job may start: from the running jobs and the jobs ahead of it, at the pace of the latest of each kind.
-
+"""When a waiting job may start: from the running jobs and the jobs ahead of it, at the mean duration of the latest jobs
+of each kind.
 The estimate is no promise: it knows priority and age, not fair shares, the quotas of others, or what comes next.
 """
 
@@ -16,7 +16,7 @@ from warpfold.app.tables.jobs import is_, jobs, lives, workers
 from warpfold.contract.states import Status
 
 _LATEST = 500
-"""How many of the latest jobs that ended, of all kinds, the paces are taken from."""
+"""How many of the latest jobs that ended, of all kinds, the mean_durations are taken from."""
 
 _ANY = "any"
 
@@ -27,7 +27,7 @@ _latest = (
     .limit(_LATEST)
     .subquery("latest")
 )
-_PACES = (
+_MEAN_DURATIONS = (
     select(
         _latest.c.kind,
         workers.c.backend,
@@ -54,7 +54,7 @@ _NEEDS = select(jobs.c.needs).where(jobs.c.id == bindparam("job_id", type_=Uuid)
 
 
 @dataclass(frozen=True, slots=True)
-class Paces:
+class MeanDurations:
     """Mean seconds of a job by (kind, backend)."""
 
     seconds: Mapping[tuple[str, str], float]
@@ -75,20 +75,21 @@ def start_of(connection: Connection, job_id: UUID, hold: Hold | None) -> datetim
     if not slots:
         return None
     backends = sorted({row.backend for row in slots})
-    paces = Paces({(row.kind, row.backend): float(row.seconds) for row in connection.execute(_PACES)})
+    latest = connection.execute(_MEAN_DURATIONS)
+    means = MeanDurations({(row.kind, row.backend): float(row.seconds) for row in latest})
     work_s = 0.0
     for slot in slots:
         if slot.kind is not None:
-            pace = paces.of(slot.kind, [slot.backend])
-            if pace is None:
+            mean_s = means.of(slot.kind, [slot.backend])
+            if mean_s is None:
                 return None
-            work_s += max(0.0, pace - float(slot.ran_s))
+            work_s += max(0.0, mean_s - float(slot.ran_s))
     ahead = [each for each in ahead_of(connection, job_id) if each.needs in (_ANY, *backends)]
     for jobs_ahead in ahead:
-        pace = paces.of(jobs_ahead.kind, backends if jobs_ahead.needs == _ANY else [jobs_ahead.needs])
-        if pace is None:
+        mean_s = means.of(jobs_ahead.kind, backends if jobs_ahead.needs == _ANY else [jobs_ahead.needs])
+        if mean_s is None:
             return None
-        work_s += jobs_ahead.number * pace
+        work_s += jobs_ahead.number * mean_s
     busy = sum(slot.kind is not None for slot in slots) + sum(jobs_ahead.number for jobs_ahead in ahead)
     now: datetime = slots[0].now
     start = now if busy < len(slots) else now + timedelta(seconds=work_s / len(slots))

@@ -1,4 +1,4 @@
-"""Which slot ends a job first, by the rates that slots have measured and the jobs that they hold.
+"""Predicts which slot ends a job first, by the rates that slots have measured and the jobs that they hold.
 
 Each candidate of a pass is booked on the slot that ends it first, even if that slot has no room now. The next candidate
 then finds a longer queue there, and slower slots get the jobs that they end first.
@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from warpfold.app.jobs.board import Board, Candidate, OpenSlot
+from warpfold.app.jobs.dispatch_state import Candidate, DispatchState, OpenSlot
 from warpfold.contract.placement import MOST_PREDICTED, Placement, Prediction, Work
 
 UNKNOWN_S = 1.0
-"""How long a job counts as running that nobody can predict. `app.jobs.turns` adds what it has run already."""
+"""The duration that is assumed for a job whose duration nobody can predict. `app.jobs.turns` adds the time for which it
+has run already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,9 @@ class _Choice:
 
 
 class Forecast:
-    """The predictions of one pass of the dispatcher for the slots of its board. Each candidate is predicted once."""
+    """The predictions of one pass of the dispatcher for the slots of its state. Each candidate is predicted once."""
 
-    def __init__(self, now: Board) -> None:
+    def __init__(self, now: DispatchState) -> None:
         self._now = now
         self._busy_s = {slot.worker: slot.busy_s + slot.small * _overhead(slot) for slot in now.slots}
         self._choices: dict[UUID, _Choice | None] = {}

@@ -64,8 +64,8 @@ all of that index, by a plan that was made while the table was empty."""
 
 
 def _held(asked: TableValuedAlias, *also: ColumnElement[Any]) -> CTE:
-    """The ids of the rows that the leases hold, and `also` what was given of each. The rows are locked in the order of
-    their ids, as everybody locks several."""
+    """The ids of the rows that the leases hold, beside the columns `also` of each lease. The rows are locked in the
+    order of their ids, as everywhere where several rows are locked."""
     guard = (
         (jobs.c.id == asked.c.id)
         & _AMONG

@@ -45,7 +45,7 @@ from warpfold.contract.states import Status
 _CHUNKS = (64, 512, 2560)
 """How many jobs a page looks at, in steps: most pages are full after the first. All three take some 20 ms."""
 _COUNTED_CHUNKS = (1001, 2048)
-"""The same for jobs that are counted: a statement about many of them costs less than several about few."""
+"""The chunks of jobs that are counted: a statement about many of them costs less than several about few."""
 _MOST_HEADS = 40_000
 """Entries of an index that a step may read before it puts them into one order."""
 _PROBED = 256
@@ -54,7 +54,7 @@ _PROBED = 256
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs a list has; a field that is empty or None does not restrict it.
+    """The jobs that a list has; a field that is empty or None does not restrict it.
 
     A job has one of `statuses`, of `kinds` and of `owners`, all of `tags`, which are (name, value) pairs with a value
     None for any, and all words of `text` at the beginning of a word of its tags or its name. `parent` is a preset, or
@@ -168,13 +168,13 @@ class _List:
     merged: str = ""
 
     def newest(self, most: int, low: int, before: int, mark: str = "") -> TextualSelect:
-        """Its newest jobs of a range, as the `seq` of each. A `mark` at the names of its parameters tells them from
-        those of another list in the same statement."""
+        """The newest jobs of the list in a range, as the `seq` of each. A `mark` at the names of the parameters keeps
+        them apart from the parameters of another list in the same statement."""
         return self._bound(self.sql + self.merged, {"most": most, "low": low, "before": before}, mark)
 
     def within(self, first: str, last: str) -> TextualSelect:
-        """Its jobs from `first` to `last`, two columns of the query around this one, in no order, so that a query for
-        any one of them need not wait for all."""
+        """The jobs of the list from `first` to `last`, two columns of the query around this one. They have no order,
+        so that a query for any one of them need not wait for all."""
         sql = self.sql.replace(":low", first).replace(":before", f"{last} + 1")
         return self._bound(sql, {"most": LARGEST})
 

@@ -11,8 +11,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TURNED = timedelta(seconds=30)
-"""By how much the order of acceptance and that of the times may differ: a submission takes less from its beginning, the
-time that a job has, to its number in the list."""
+"""The most by which the order of acceptance and the order of the times may differ. A job has the time at which its
+submission begins, and gets its number in the list less than this time afterwards."""
 LARGEST = (1 << 63) - 1
 """More than the `seq` of any job."""
 

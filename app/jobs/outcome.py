@@ -40,10 +40,10 @@ COLUMNS = (
 """The columns of an outcome, all of which an answer shows."""
 
 
-def told(changed: CTE) -> ColumnElement[Any]:
+def notify_waiting(changed: CTE) -> ColumnElement[Any]:
     """Notify the request that waits for the end of the job in `changed`, which has its id, its secret and `COLUMNS`,
-    when this transaction commits; nobody if no request waits, if there are several jobs, or if the message would be too
-    long."""
+    when this transaction commits. Nobody is notified if no request waits, if there are several jobs, or if the message
+    would be too long."""
     pairs: list[ColumnElement[Any]] = []
     for each in COLUMNS:
         if each is not jobs.c.result:
@@ -66,8 +66,8 @@ def told(changed: CTE) -> ColumnElement[Any]:
 
 
 def values_of(outcome: str) -> Mapping[str, object]:
-    """The values of `COLUMNS`, as the row has them, by what a message says after the job's id and secret; the
-    result is its JSON text."""
+    """The values of `COLUMNS`, as the row has them, from the part of a message behind the job's id and secret. The
+    result is JSON text."""
     head, _, result = outcome.partition("\n")
     values: dict[str, Any] = json.loads(head)
     times = {name: datetime.fromisoformat(values[name]) for name in _TIMES if values[name] is not None}

@@ -113,7 +113,7 @@ _AHEAD: TextClause = text(f"""
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """How many jobs of a kind with a need are ahead of a job."""
+    """The number of jobs ahead of a job that have the same kind and need the same backend."""
 
     kind: str
     needs: str

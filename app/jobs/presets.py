@@ -255,7 +255,7 @@ def cancel(connection: Connection, preset: UUID) -> None:
     """Cancel the children that wait, leave the running ones a note, and end the preset if that was all."""
     this = {"the_preset": preset}
     _CANCEL.run(connection, this)
-    connection.execute(_LOCK_CHILDREN, this)  # so that none goes back to the queue in between, and runs
+    connection.execute(_LOCK_CHILDREN, this)  # so that no child goes back to the queue in between, and runs
     _CANCEL_QUEUED.run(connection, this)
     _CANCEL_RUNNING.run(connection, this)
     settle(connection, [_family(row) for row in connection.execute(_FAMILIES.where(jobs.c.id == preset))])

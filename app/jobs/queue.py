@@ -57,7 +57,7 @@ class HandOver:
     waited: tuple[datetime, datetime] | None = None
     """When the job was accepted and when it was handed over, if that was just now; None if it was read back."""
     at: datetime | None = None
-    """When the hand-over was made by Postgres' clock, if it was read back: a mark that tells it from a later one."""
+    """The time of the hand-over by Postgres' clock, if it was read back. It differs from that of a later hand-over."""
     request_id: str | None = None
     """The request that brought the job, for the logs."""
     traceparent: str | None = None

@@ -16,7 +16,7 @@ from warpfold.app.http.errors import Conflict, Forbidden, no_such_job
 from warpfold.app.http.middleware import current_request_id
 from warpfold.app.jobs import accept, outcome, presets, store, transitions
 from warpfold.app.jobs.accept import Key
-from warpfold.app.jobs.store import Job, Stamp
+from warpfold.app.jobs.store import Job, JobVersion
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
 from warpfold.app.notifications import Watch
 from warpfold.app.quotas.quota import Limits
@@ -29,21 +29,21 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Unable:
+class UnservedJob:
     """A job that no slot takes at present, and why; `name` is its name within its preset."""
 
     name: str | None
     waiting: Waiting
 
 
-async def unable(context: Context, spec: JobSpec) -> tuple[Unable, ...]:
+async def unable(context: Context, spec: JobSpec) -> tuple[UnservedJob, ...]:
     """The jobs of `spec` that would wait because no slot takes them."""
     parts: Sequence[tuple[str | None, Task]] = spec.parts()
     if not parts and isinstance(spec, Task):
         parts = [(None, spec)]
     slots = await context.database.read(places)
     reasons = [(name, waiting_for(part.needs(), slots)) for name, part in parts]
-    return tuple(Unable(name, why) for name, why in reasons if why is not None)
+    return tuple(UnservedJob(name, why) for name, why in reasons if why is not None)
 
 
 async def submit(
@@ -60,13 +60,13 @@ async def submit(
     accept.check(spec, context.settings)
     accept.check_uploads(spec, context.settings, user)
     with context.tracing.span("submit", kind=spec.kind) as span:
-        facts = spec, user, current_request_id(), span.traceparent, job_id
+        arguments = spec, user, current_request_id(), span.traceparent, job_id
         if accept.reads_files(spec):  # whose sizes may have to come from a disk
             new = await asyncio.to_thread(
-                lambda: accept.job_of(*facts, secret=secret, folders=context.settings.folders())
+                lambda: accept.job_of(*arguments, secret=secret, folders=context.settings.folders())
             )
         else:
-            new = accept.job_of(*facts, secret=secret)
+            new = accept.job_of(*arguments, secret=secret)
         children, datasets = accept.children_of(spec, new, user), accept.datasets_of(spec)
         limits = Limits.of(context.settings)
         job = None
@@ -92,7 +92,7 @@ async def get(context: Context, job_id: UUID) -> Job:
     return job
 
 
-async def stamp(context: Context, job_id: UUID) -> Stamp:
+async def stamp(context: Context, job_id: UUID) -> JobVersion:
     """Read a job's stamp. Raises NotFound."""
     stamp_of_job = await context.database.read(store.stamp, job_id)
     if stamp_of_job is None:
@@ -104,9 +104,9 @@ async def hold(
     context: Context,
     job_id: UUID,
     seconds: float,
-    enough: Callable[[Stamp], bool],
+    enough: Callable[[JobVersion], bool],
     gone: Callable[[], Awaitable[bool]],
-) -> Stamp:
+) -> JobVersion:
     """Wait until `enough` is true of the job's stamp, the time is over, or the client is `gone`; returns the last
     stamp."""
     until = time.monotonic() + seconds

@@ -26,7 +26,7 @@ from warpfold.contract.states import Status
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class JobVersion:
     """Enough of a job to say whether an answer about it is still current. `children` is the sum of its children's
     versions, `hold` the quota that it waits for; `slots` tells, while it or a child of it waits, which slots there
     are."""
@@ -166,8 +166,8 @@ class Job:
         )
 
     @property
-    def stamp(self) -> Stamp:
-        return Stamp(
+    def stamp(self) -> JobVersion:
+        return JobVersion(
             self.version,
             self.status,
             self.queue_position,
@@ -242,7 +242,7 @@ _STAMP = (
 
 def ended(connection: Connection, accepted: Job) -> Job | None:
     """A job that was read or `accepted` before, as it ended; None where it has not ended, and where retention has
-    removed it. Of its row only what has changed since is read."""
+    removed it. Only the columns of its row that may have changed are read."""
     row = connection.execute(_ENDED, {"job_id": accepted.id}).mappings().one_or_none()
     if row is None:
         return None
@@ -277,14 +277,14 @@ def existing(connection: Connection, job_id: UUID) -> Job:
     return job
 
 
-def stamp(connection: Connection, job_id: UUID) -> Stamp | None:
+def stamp(connection: Connection, job_id: UUID) -> JobVersion | None:
     """Read one job's stamp, for polls: one row by primary key, and its place in the queue if it waits."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
     if row is None:
         return None
     waits_for_slots = row.status == Status.QUEUED or row.children_wait
     slots = fingerprint(places(connection)) if waits_for_slots else ""
-    return Stamp(row[0], Status(row[1]), row[2], int(row[3]), row[4], slots)
+    return JobVersion(row[0], Status(row[1]), row[2], int(row[3]), row[4], slots)
 
 
 def job_of(row: Mapping[Any, Any]) -> Job:

@@ -42,7 +42,7 @@ _MOST_TAGS = 500
 _TAGS_OF = r"""
     with asked as (
         select unnest(:ids) as id union all select id from jobs where batch_id = :batch_id
-    ), found as (
+    ), tagged as (
         select each.* from asked cross join lateral (
             select seq, name, tags from jobs where id = asked.id offset 0
         ) as each
@@ -54,11 +54,11 @@ _TAGS_OF = r"""
         select seq, tag.key as name, tag.value,
                ('x' || encode(substring(sha256(convert_to(tag.key || '\:' || tag.value, 'UTF8')) for 8), 'hex')
                )\:\:bit(64)\:\:bigint as id
-        from found cross join lateral jsonb_each_text(tags) as tag
+        from tagged cross join lateral jsonb_each_text(tags) as tag
         union all
         select seq, '', name,
                ('x' || encode(substring(sha256(convert_to('\:' || name, 'UTF8')) for 8), 'hex'))\:\:bit(64)\:\:bigint
-        from found where name is not null
+        from tagged where name is not null
     )
 """
 BEGINNING = ("", -(1 << 63))

@@ -75,8 +75,8 @@ class Change:
         ends = event in _ENDINGS
         returned = (jobs.c.id, jobs.c.version, jobs.c.attempt, jobs.c.status, jobs.c.batch_id, *also)
         tells_outcome = ends and not of_many
-        told = (*outcome.COLUMNS, jobs.c.secret) if tells_outcome else ()
-        beyond = [each for each in told if each not in returned]
+        of_outcome = (*outcome.COLUMNS, jobs.c.secret) if tells_outcome else ()
+        beyond = [each for each in of_outcome if each not in returned]
         changed = statement.values(version=jobs.c.version + 1).returning(*returned, *beyond).cte("changed")
         recorded_data = bindparam("event_data", type_=JSON) if data is None else data(changed)
         recorded = (
@@ -91,7 +91,7 @@ class Change:
         of_batch = case((changed.c.batch_id.is_not(None), func.pg_notify(JOB, cast(changed.c.batch_id, Text))))
         notified: list[ColumnElement[Any]] = [of_batch]
         if tells_outcome:
-            notified.append(outcome.told(changed))
+            notified.append(outcome.notify_waiting(changed))
         news = ENDED if ends else JOB
         if of_group:
             ids = func.string_agg(cast(changed.c.id, Text), literal_column("','", Text))
@@ -115,7 +115,7 @@ class Change:
         parameters: Mapping[str, object] = _NOTHING,
         data: Mapping[str, object] = _NOTHING,
     ) -> Sequence[Row[*tuple[Any, ...]]]:
-        """Change what still matches; `data` goes into the event. Returns the rows touched, none if no guard held."""
+        """Change the rows that still match; `data` goes into the event. Returns the changed rows."""
         return connection.execute(self._statement, {**parameters, "event_data": dict(data)}).all()
 
 

@@ -5,7 +5,7 @@ in the order of their ids, and `turns` keeps who had the last one. Among a user'
 Every statement reads what an index answers, and as many rows as there are places to fill and jobs in hand, however
 many jobs wait or have ended (docs/decisions/0012-users-take-turns.md).
 
-This module reads who waits; `app.jobs.allotment` assigns their jobs to slots.
+This module reads who waits; `app.jobs.assignment` assigns their jobs to slots.
 """
 
 from collections import Counter, defaultdict
@@ -38,8 +38,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from warpfold.app.jobs.allotment import allot
-from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import assign
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 from warpfold.app.jobs.forecast import UNKNOWN_S
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
@@ -60,7 +60,7 @@ first when thousands of jobs wait whom no statistics know yet, it would read the
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class DispatchPass:
     """The outcome of one pass: the hand-overs, the ids of jobs that somebody else had locked or changed meanwhile,
     and whether another pass may find more."""
 
@@ -109,7 +109,7 @@ _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 # owner, not the next job. Owners who get nothing now do not count. Of each owner's jobs the oldest are read: of all
 # owners of a rank together about as many as there are places.
 _NEXT: TextClause = text("""
-    with recursive in_turn(rank, last_id, lap, owner_id, found) as (
+    with recursive in_turn(rank, last_id, lap, owner_id, owners) as (
         select ranks.rank, coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
         from unnest(array[2, 1, 0]::smallint[]) as ranks(rank)
         left join turns on turns.backend = :backend and turns.rank = ranks.rank
@@ -117,7 +117,7 @@ _NEXT: TextClause = text("""
         select in_turn.rank, in_turn.last_id,
                case when following.owner_id is null then 1 else in_turn.lap end,
                coalesce(following.owner_id, 0),
-               in_turn.found + (
+               in_turn.owners + (
                    following.owner_id is not null and (following.owner_id = any(:named)) = :only_named
                )::int
         from in_turn cross join lateral (
@@ -130,7 +130,7 @@ _NEXT: TextClause = text("""
                 order by owner_id limit 1
             ) as head
         ) as following
-        where in_turn.found < :most and (following.owner_id is not null or in_turn.lap = 0)
+        where in_turn.owners < :most and (following.owner_id is not null or in_turn.lap = 0)
     ), in_reach as (
         select owner_id, rank, lap, ceil(cast(:places as numeric) / count(*) over (partition by rank))::int as share
         from in_turn
@@ -161,8 +161,8 @@ _NEXT: TextClause = text("""
 )
 
 _HAND_OVER: TextClause = text("""
-    with given as (
-        select * from unnest(:ids, :slots, :expected, :placements) as given(id, slot, expected_s, placement)
+    with chosen as (
+        select * from unnest(:ids, :slots, :expected, :placements) as parameters(id, slot, expected_s, placement)
     ), free as (
         select id from jobs
         where id = any(:ids) and status || '' = 'queued' and dispatched_at is null  -- as app.tables.jobs.still says
@@ -172,10 +172,10 @@ _HAND_OVER: TextClause = text("""
         select * from unnest(:backends, :ranks, :owners)
         on conflict (backend, rank) do update set owner_id = excluded.owner_id
     )
-    update jobs set slot = given.slot, dispatched_at = now(), expected_s = given.expected_s,
-                    placement = cast(given.placement as json)
-    from given join free using (id)
-    where jobs.id = given.id
+    update jobs set slot = chosen.slot, dispatched_at = now(), expected_s = chosen.expected_s,
+                    placement = cast(chosen.placement as json)
+    from chosen join free using (id)
+    where jobs.id = chosen.id
     returning jobs.id, jobs.attempt, jobs.slot, jobs.request_id, jobs.traceparent, jobs.created_at, jobs.dispatched_at
 """).bindparams(
     bindparam("ids", type_=ARRAY(Uuid)),
@@ -189,11 +189,11 @@ _HAND_OVER: TextClause = text("""
 
 
 def live_slots(connection: Connection) -> Sequence[OpenSlot]:
-    """Every worker with an unexpired heartbeat that takes jobs: one that drains gets none."""
+    """Every worker with an unexpired heartbeat that takes jobs; a worker that drains takes no jobs."""
     return look(connection).slots
 
 
-def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
+def look(connection: Connection, max_running: int = ANY_NUMBER) -> DispatchState:
     """Read how things stand. An owner for whom nothing else was set may have `max_running` jobs in hand."""
     places: list[OpenSlot] = []
     live: set[str] = set()
@@ -222,28 +222,28 @@ def look(connection: Connection, max_running: int = ANY_NUMBER) -> Board:
     slots = [
         replace(slot, long=long[slot.worker], small=small[slot.worker], busy_s=busy_s[slot.worker]) for slot in places
     ]
-    return Board(slots, live, by_owner, limits, max_running, no_gpu, waiting)
+    return DispatchState(slots, live, by_owner, limits, max_running, no_gpu, waiting)
 
 
 def hand_over_some(
     connection: Connection, depth: Depth, max_running: int = ANY_NUMBER, locked: Collection[UUID] = ()
-) -> Handed:
+) -> DispatchPass:
     """Mark the jobs that are next as dispatched, up to 64 of them. Jobs in `locked` are not looked at."""
     now = look(connection, max_running)
     if not now.waiting:
         _plan(connection, now)
-        return Handed()
+        return DispatchPass()
     places = min(_PLACES, sum(slot.places(depth) for slot in now.slots))
     if places == 0:
-        return Handed()
+        return DispatchPass()
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
     # So that owners with nothing in hand are found, as many as there are places.
     owners = places + len(now.in_hand)
     asked = {"locked": list(locked), "places": places, "most": owners}
     waiting = {backend: _next(connection, now, backend, asked) for backend in backends}
-    assignments, cut = allot(now, waiting, places, depth)
+    assignments, cut = assign(now, waiting, places, depth)
     if not assignments:
-        return Handed(more=cut)
+        return DispatchPass(more=cut)
     last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
     rows = connection.execute(
         _HAND_OVER,
@@ -274,10 +274,10 @@ def hand_over_some(
     missed = [job_id for job_id in order if job_id not in handed]
     all_found = all(len({job.owner_id for job in those}) < owners for those in waiting.values())
     more = cut or not all_found or bool(missed) or len(order) == _PLACES
-    return Handed([handed[job_id] for job_id in order if job_id in handed], missed, more)
+    return DispatchPass([handed[job_id] for job_id in order if job_id in handed], missed, more)
 
 
-def _plan(connection: Connection, now: Board) -> None:
+def _plan(connection: Connection, now: DispatchState) -> None:
     """Have Postgres plan who is next, unless this connection has a plan."""
     if connection.info.get(_PLANNED):
         return
@@ -286,7 +286,7 @@ def _plan(connection: Connection, now: Board) -> None:
     connection.info[_PLANNED] = True
 
 
-def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
+def _next(connection: Connection, now: DispatchState, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
     named, only_named = now.named(backend)
     of_backend = {
         "backend": backend,
@@ -295,6 +295,6 @@ def _next(connection: Connection, now: Board, backend: str, asked: Mapping[str, 
         "only_named": only_named,
     }
     return [
-        Candidate(*facts, work=None if work is None else Work.model_validate(work))
-        for *facts, work in connection.execute(_NEXT, {**asked, **of_backend})
+        Candidate(*columns, work=None if work is None else Work.model_validate(work))
+        for *columns, work in connection.execute(_NEXT, {**asked, **of_backend})
     ]

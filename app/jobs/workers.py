@@ -1,6 +1,6 @@
-"""Workers and their slots: what a worker reports of itself, which slots are closed to new jobs, and why a job waits.
+"""Workers and their slots: the report of a worker, which slots are closed to new jobs, and why a job waits.
 
-A job waits though its turn may have come, where no slot that could run it takes jobs.
+Where no slot that could run a job takes jobs, the job waits even if its turn has come.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ class WorkerInfo:
 
 
 def live_pid(connection: Connection, worker: str) -> int | None:
-    """The id of the process that reported itself as `worker` and has not been silent for too long since; None if
-    none did."""
+    """The id of the process that reported itself as `worker` and has not been silent for too long since; None if there
+    is no such process."""
     return connection.execute(select(workers.c.pid).where(workers.c.id == worker, lives())).scalar_one_or_none()
 
 

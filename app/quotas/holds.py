@@ -29,7 +29,7 @@ from warpfold.contract.needs import ALL
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class UserOnHold:
     """A user whose jobs wait for a quota."""
 
     user_id: int
@@ -74,16 +74,16 @@ _KEPT = select(quota_holds.c.user_id, quota_holds.c.quota, quota_holds.c.limit, 
 _SET = select(func.count(quotas.c.running), func.count(quotas.c.gpu_seconds_per_day))
 
 
-def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
+def refresh(connection: Connection, defaults: Limits) -> Sequence[UserOnHold]:
     """Find out anew who has to wait; returns the new holds. It costs next to nothing where nothing is limited."""
     own_running, own_seconds = connection.execute(_SET).one()
-    now_held: set[Held] = set()
+    now_held: set[UserOnHold] = set()
     if own_running or defaults.running is not None:
         now_held |= _at_once(connection, defaults.running)
     if own_seconds or defaults.gpu_seconds_per_day is not None:
         default = {"gpu_seconds_per_day": defaults.gpu_seconds_per_day}
-        now_held |= {Held(*row) for row in connection.execute(_A_DAY, default)}
-    kept = {Held(*row) for row in connection.execute(_KEPT)}
+        now_held |= {UserOnHold(*row) for row in connection.execute(_A_DAY, default)}
+    kept = {UserOnHold(*row) for row in connection.execute(_KEPT)}
     if gone := kept - now_held:
         keys = [(held.user_id, held.quota) for held in gone]
         connection.execute(delete(quota_holds).where(tuple_(quota_holds.c.user_id, quota_holds.c.quota).in_(keys)))
@@ -99,7 +99,7 @@ def refresh(connection: Connection, defaults: Limits) -> Sequence[Held]:
     return new
 
 
-def _at_once(connection: Connection, most: int | None) -> set[Held]:
+def _at_once(connection: Connection, most: int | None) -> set[UserOnHold]:
     """Users who have as many jobs in hand as they may have, and others that wait; `most` where nothing else is set."""
     now: dict[int, int] = {row[0]: row[1] for row in connection.execute(_IN_HAND)}
     limits: dict[int, int] = {}
@@ -110,7 +110,7 @@ def _at_once(connection: Connection, most: int | None) -> set[Held]:
     if not full:
         return set()
     waiting = connection.execute(_WAIT, {"users": full}).scalars()
-    return {Held(user, QuotaName.RUNNING.value, float(limits[user]), None) for user in waiting}
+    return {UserOnHold(user, QuotaName.RUNNING.value, float(limits[user]), None) for user in waiting}
 
 
 _cpu_takes = select(workers.c.id).where(workers.c.backend == "cpu", lives(), ~workers.c.draining).exists()

@@ -33,7 +33,7 @@ class Finished:
 
     @property
     def provenance(self) -> Provenance | None:
-        """The facts that are needed to repeat the result."""
+        """The properties of the run that are needed to repeat the result."""
         return None if self.result is None or isinstance(self.result, PresetResult) else self.result.provenance
 
     @property

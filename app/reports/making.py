@@ -1,5 +1,5 @@
-"""From a finished job to its report, with the value that a reduction should have where the api can say that without the
-job: by definition, in exact fractions. Importing this module loads Altair, which takes half a second."""
+"""Makes the report of a finished job. The report has the value that a reduction should have, where the api can compute
+that by definition, in exact fractions. Importing this module loads Altair, which takes half a second."""
 
 import math
 from dataclasses import dataclass

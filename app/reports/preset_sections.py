@@ -29,7 +29,7 @@ COMPARISONS: Mapping[str, Compare] = MappingProxyType(
         "p05-future": future.future,
     }
 )
-"""By preset, what compares a run of it with its document."""
+"""The function that compares a run of a preset with its document, by preset."""
 
 
 def sections_of(spec: PresetSpec, children: Sequence[Finished]) -> tuple[Part, ...]:

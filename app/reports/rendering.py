@@ -30,13 +30,13 @@ def prefix(report: Report, part: Part) -> str:
 def html(report: Report, drawn: Mapping[str, str]) -> str:
     """A page of its own, without script or anything from elsewhere. `drawn` are the charts as SVG elements, by name."""
     page = _templates().get_template("report.html.jinja")
-    return page.render(report=report, title=title(report), facts=_facts(report), drawn=drawn)
+    return page.render(report=report, title=title(report), properties=_properties(report), drawn=drawn)
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
     """The same in Markdown (GitHub's tables). `pictures` are the addresses of the charts' pictures, by name."""
     page = _templates().get_template("report.md.jinja")
-    text = page.render(report=report, title=title(report), facts=_facts(report), pictures=pictures)
+    text = page.render(report=report, title=title(report), properties=_properties(report), pictures=pictures)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -129,8 +129,8 @@ def _jobs(part: Part) -> Table:
     return Table(title="Jobs", columns=("job", "kind", "status", "machine", "ms", "why"), rows=rows)
 
 
-def _facts(report: Report) -> list[Table]:
-    """The facts of a job that every report shows, as names and values."""
+def _properties(report: Report) -> list[Table]:
+    """The properties of a job that every report shows, as names and values."""
     tables = []
     compared = report.comparison
     if compared is not None:

@@ -81,7 +81,7 @@ class ChartView(_Frozen):
         return cls(name=chart.name, title=chart.title, description=chart.description, spec=chart.spec)
 
     def chart(self) -> Chart:
-        """As `app.charts` draws it."""
+        """The chart in the form that `app.charts` draws."""
         return Chart(self.name, self.title, self.description, self.spec)
 
 

@@ -28,7 +28,7 @@ class Measured(Measurement):
 
 
 class MeasurementFilter(BaseModel):
-    """Which measurements to list; None does not restrict. `n_min` and `n_max` are included; `flag` is a set one.
+    """The measurements to list; None does not restrict. `n_min` and `n_max` are included; `flag` is a flag that is set.
 
     The parameters of a request that lists measurements are these fields.
     """

@@ -56,7 +56,7 @@ class Deadlines:
     read_s: float
 
 
-class Guest(Protocol):
+class ClientConnection(Protocol):
     """One connection, as the others see it."""
 
     address: str
@@ -73,11 +73,11 @@ class Guest(Protocol):
 class _Group:
     """The connections of one address: all, and those that may be closed without losing an answer, oldest first."""
 
-    all: set[Guest] = field(default_factory=set)
-    heads: dict[Guest, None] = field(default_factory=dict)
-    idle: dict[Guest, None] = field(default_factory=dict)
+    all: set[ClientConnection] = field(default_factory=set)
+    heads: dict[ClientConnection, None] = field(default_factory=dict)
+    idle: dict[ClientConnection, None] = field(default_factory=dict)
 
-    def dispensable(self) -> Guest | None:
+    def dispensable(self) -> ClientConnection | None:
         return next(iter(self.heads), None) or next(iter(self.idle), None)
 
 
@@ -96,52 +96,52 @@ class Connections:
         self._unsaid: Counter[tuple[str, str]] = Counter()
         self._say_at = 0.0
 
-    def admit(self, guest: Guest, *, is_proxy: bool) -> Admission:
-        """Count `guest` in, unless the answer is NOTHING. A proxy stands for many: it is limited in all only."""
-        group = self._groups.get(guest.address)
+    def admit(self, connection: ClientConnection, *, is_proxy: bool) -> Admission:
+        """Count `connection` in, unless the answer is NOTHING. A proxy stands for many: it is limited in all only."""
+        group = self._groups.get(connection.address)
         admission = Admission.ALL
         if group is not None and len(group.all) >= self._most_of_one and not is_proxy:
             if not self._make_room(group, Ending.REPLACED):
-                self.note(Ending.ADDRESS_FULL, guest.address)
+                self.note(Ending.ADDRESS_FULL, connection.address)
                 return Admission.NOTHING
         elif self._total >= self._most:
             crowded = max(self._groups.values(), key=lambda group: len(group.all))
             if not self._make_room(crowded, Ending.REPLACED):
-                self.note(Ending.ALL_FULL, guest.address)
+                self.note(Ending.ALL_FULL, connection.address)
                 if self._total >= self._most + _FOR_HEALTH:
                     return Admission.NOTHING
                 admission = Admission.HEALTH
-        self._groups.setdefault(guest.address, _Group()).all.add(guest)
+        self._groups.setdefault(connection.address, _Group()).all.add(connection)
         self._total += 1
         self._counts.open.set(self._total)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
         return admission
 
-    def forget(self, guest: Guest) -> None:
-        """Count `guest` out: it is closed, or as good as closed."""
-        group = self._groups.get(guest.address)
-        if group is None or guest not in group.all:
+    def forget(self, connection: ClientConnection) -> None:
+        """Count `connection` out: it is closed, or as good as closed."""
+        group = self._groups.get(connection.address)
+        if group is None or connection not in group.all:
             return
-        group.all.discard(guest)
-        group.heads.pop(guest, None)
-        group.idle.pop(guest, None)
+        group.all.discard(connection)
+        group.heads.pop(connection, None)
+        group.idle.pop(connection, None)
         if not group.all:
-            del self._groups[guest.address]
+            del self._groups[connection.address]
         self._total -= 1
         self._counts.open.set(self._total)
 
-    def turned(self, guest: Guest, phase: Phase) -> None:
-        """Note that `guest` waits for something else now."""
-        group = self._groups.get(guest.address)
-        if group is None or guest not in group.all:
+    def turned(self, connection: ClientConnection, phase: Phase) -> None:
+        """Note that `connection` waits for something else now."""
+        group = self._groups.get(connection.address)
+        if group is None or connection not in group.all:
             return
-        group.heads.pop(guest, None)
-        group.idle.pop(guest, None)
+        group.heads.pop(connection, None)
+        group.idle.pop(connection, None)
         if phase is Phase.HEAD:
-            group.heads[guest] = None
+            group.heads[connection] = None
         elif phase is Phase.IDLE:
-            group.idle[guest] = None
+            group.idle[connection] = None
 
     def hand_over(self) -> bool:
         """Count a body that a thread is to read; False if there are as many as there may be."""
@@ -174,20 +174,20 @@ class Connections:
         self._say_at = now + _LOG_EVERY_S
 
     def _make_room(self, group: _Group, why: Ending) -> bool:
-        guest = group.dispensable()
-        if guest is None:
+        connection = group.dispensable()
+        if connection is None:
             return False
-        self.note(why, guest.address)
-        self.forget(guest)
-        guest.end(why)
+        self.note(why, connection.address)
+        self.forget(connection)
+        connection.end(why)
         return True
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for group in list(self._groups.values()):
-            for guest in list(group.all):
-                guest.look(now, self._deadlines)
+            for connection in list(group.all):
+                connection.look(now, self._deadlines)
         if self._unsaid:
             self._say()
         self._timer = loop.call_later(_LOOK_EVERY_S, self._look) if self._total or self._unsaid else None

@@ -63,13 +63,13 @@ class Guarded(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        gate: Connections,
+        connections: Connections,
         proxies: "Proxies",
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.address = ""
         self.phase = Phase.HEAD
-        self._gate = gate
+        self._connections = connections
         self._proxies = proxies
         self._may = Admission.ALL
         self._deaf = False  # bytes that arrive are no longer read
@@ -88,14 +88,14 @@ class Guarded(HttpToolsProtocol):
         host = self.client[0] if self.client else ""
         self.address = address_of(host)
         self._since = self._unread_since = self.loop.time()
-        self._may = self._gate.admit(self, is_proxy=host in self._proxies)
+        self._may = self._connections.admit(self, is_proxy=host in self._proxies)
         if self._may is Admission.NOTHING:
             self._refuse(TooMany("There are too many connections from this address already.", 1))
         else:
-            self._gate.turned(self, Phase.HEAD)
+            self._connections.turned(self, Phase.HEAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._gate.forget(self)
+        self._connections.forget(self)
         if self._handed is not None:
             self._handed.stop()
         self._unset_keepalive_if_required()
@@ -103,7 +103,7 @@ class Guarded(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
-            return  # read, so that the answer is not lost with what was not read, and dropped
+            return  # dropped: unread bytes would make the kernel reset the connection, and so lose the answer
         self._unset_keepalive_if_required()
         if self._to_drop:
             data = self._drop(data)
@@ -116,9 +116,9 @@ class Guarded(HttpToolsProtocol):
             try:
                 self.parser.feed_data(piece)
             except httptools.HttpParserUpgrade:
-                self._last_cycle_closes()  # what was asked for is answered in HTTP/1.1; what follows is not
+                self._last_cycle_closes()  # the request is answered in HTTP/1.1, and bytes behind it are ignored
             except httptools.HttpParserError as error:
-                self._refuse(BadRequest(f"The request is not valid HTTP/1.1: {_said(error)}."), Ending.BAD_REQUEST)
+                self._refuse(BadRequest(f"The request is not valid HTTP/1.1: {_reason(error)}."), Ending.BAD_REQUEST)
             if self._deaf or self.transport.is_closing():
                 return
             self._unframed = 0 if self._body > framed else self._unframed + len(piece)
@@ -193,7 +193,7 @@ class Guarded(HttpToolsProtocol):
         early = bytes(cycle.body)
         if cycle is not self.cycle or not cycle.more_body or len(early) != self._body or self.transport.is_closing():
             return None
-        if not self._gate.hand_over():
+        if not self._connections.hand_over():
             return None
         self.flow.pause_reading()
         if cycle.waiting_for_100_continue:
@@ -206,7 +206,7 @@ class Guarded(HttpToolsProtocol):
 
     def _take_back(self, body: SocketBody) -> None:
         """Read the socket again: the thread that did has ended."""
-        self._gate.take_back()
+        self._connections.take_back()
         self._handed = None
         self._body = body.received
         if self.transport.is_closing() or self._deaf:
@@ -284,7 +284,7 @@ class Guarded(HttpToolsProtocol):
         if not unread or unread < self._unread:
             self._unread_since = now
         elif now - self._unread_since > read_s:
-            self._gate.note(Ending.NOT_READ, self.address)
+            self._connections.note(Ending.NOT_READ, self.address)
             self.transport.abort()
         self._unread = unread
 
@@ -296,7 +296,7 @@ class Guarded(HttpToolsProtocol):
     def _turn(self, phase: Phase) -> None:
         self.phase = phase
         self._since = self.loop.time()
-        self._gate.turned(self, phase)
+        self._connections.turned(self, phase)
 
     # Refusals.
 
@@ -312,7 +312,7 @@ class Guarded(HttpToolsProtocol):
         if self._handed is not None:
             self._handed.stop()
         if why is not None:
-            self._gate.note(why, self.address)
+            self._connections.note(why, self.address)
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if self.phase is Phase.HEAD:  # bytes of a later request
@@ -358,7 +358,7 @@ _HEAD_TOO_LARGE = HeadTooLarge(
 )
 
 
-def _said(error: httptools.HttpParserError) -> str:
+def _reason(error: httptools.HttpParserError) -> str:
     if isinstance(error, httptools.HttpParserCallbackError):
-        return "the target or a header holds what none may hold"
+        return "the target or a header holds a character that is not allowed"
     return (str(error.args[0]) if error.args else "").rstrip(".") or "it is malformed"

@@ -25,7 +25,7 @@ batches = Table(
     Column("seq", BigInteger, Identity(), nullable=False, unique=True),  # pages are cut by it
     Column("owner_id", ForeignKey("users.id"), nullable=False),
     Column("name", String(128), nullable=False, server_default=""),
-    Column("tags", JSONB, nullable=False, server_default=text("'{}'")),  # of all of its jobs
+    Column("tags", JSONB, nullable=False, server_default=text("'{}'")),  # the tags of all of its jobs
     Column("count", Integer, nullable=False),  # jobs; those of a preset are the preset's
     # The lowest and the highest `seq` of its jobs. Lists of jobs show the batch where its first job would stand.
     Column("first_seq", BigInteger),

@@ -43,27 +43,27 @@ jobs = Table(
     Column("id", Uuid, primary_key=True),
     # Order of acceptance: pages are cut by it and equals in the queue are served by it.
     Column("seq", BigInteger, Identity(), nullable=False, unique=True),
-    Column("version", Integer, nullable=False, server_default=text("1")),  # of the row: ETag and event number
+    Column("version", Integer, nullable=False, server_default=text("1")),  # the row's ETag and event number
     Column("owner_id", ForeignKey("users.id"), nullable=False),
     Column("kind", String(32), nullable=False),
     Column("status", String(16), nullable=False, server_default="queued"),
-    Column("priority", SmallInteger, nullable=False),  # as it was asked for
+    Column("priority", SmallInteger, nullable=False),  # the priority that was asked for
     # The rank in the queue, larger first: its priority, lowered for a high job beyond the owner's budget; waiting
     # raises it.
     Column("rank", SmallInteger, nullable=False, server_default=text("1")),
-    Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none: it has children
+    Column("needs", String(16), nullable=False),  # the slots that can run it: any, cpu, cuda; none with children
     # A small job takes about a millisecond. A slot holds many of them (docs/decisions/0021-small-jobs-in-groups.md).
     Column("small", Boolean, nullable=False, server_default=text("false")),
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
-    Column("name", String(128)),  # of a child: what its preset calls it
+    Column("name", String(128)),  # the name of a child in its preset
     Column("batch_id", ForeignKey("batches.id")),  # the batch that brought it; of a child: null
     Column("batch_index", Integer),  # its place among the jobs of the batch, from 0
     Column("timeout_s", Double, nullable=False),
     Column("spec", JSON, nullable=False),  # not compressed (migration 0020): digits hardly shrink
     Column("spec_brief", JSON(none_as_null=True)),  # what lists show where `spec` carries many values
     Column("tags", JSONB, nullable=False, server_default=text("'{}'")),
-    Column("request_id", String(64)),  # of the request that brought it, for the logs
-    Column("traceparent", String(64)),  # of the span that accepted it (W3C Trace Context)
+    Column("request_id", String(64)),  # the request that brought it, for the logs
+    Column("traceparent", String(64)),  # the span that accepted it (W3C Trace Context)
     Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
     Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
     Column("work", JSON(none_as_null=True)),  # a Work; null where it predicts no time
@@ -81,7 +81,7 @@ jobs = Table(
     Column("reason", String(32)),
     Column("error", Text),
     Column("result", JSON(none_as_null=True)),
-    Column("secret", Uuid),  # of the request that waits for the end: it believes an outcome that has it
+    Column("secret", Uuid),  # the waiting request believes an outcome with this secret
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
@@ -225,8 +225,8 @@ def in_hand(table: FromClause = jobs) -> ColumnElement[bool]:
 
 
 def still(status: Status, table: FromClause = jobs) -> ColumnElement[bool]:
-    """The same as `is_` for a row that is found by its id or otherwise, in words that no index answers: with the index
-    of waiting jobs, a plan that was made while the table was empty would read the whole queue."""
+    """The condition of `is_` for a row that is found by its id or otherwise, in words that no index answers: with the
+    index of waiting jobs, a plan that was made while the table was empty would read the whole queue."""
     return table.c.status.concat(literal_column("''", String)) == literal_column(f"'{status.value}'", String)
 
 
@@ -246,7 +246,7 @@ def waits(table: FromClause = jobs) -> ColumnElement[bool]:
 
 
 def still_waits() -> ColumnElement[bool]:
-    """The same as `waits` for a job that is found by its id."""
+    """The condition of `waits` for a job that is found by its id."""
     return still(Status.QUEUED) & (jobs.c.needs != literal_column(f"'{NONE}'", String))
 
 

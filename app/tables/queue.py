@@ -14,7 +14,7 @@ census_counts = Table(
     Column("topic", String(16), primary_key=True),  # jobs are counted by it: owner, priority, status, reason
     Column("label", String(64), primary_key=True),  # which owner (an id), which priority, and so on
     Column("number", BigInteger, nullable=False),
-    Column("oldest", BigInteger),  # of an owner: the `seq` of the job that has waited longest
+    Column("oldest", BigInteger),  # the `seq` of the job of an owner that has waited longest
 )
 
 # Every 250th job of the queue.
@@ -29,7 +29,7 @@ queue_marks = Table(
 Index("ix_queue_marks_rank_seq", queue_marks.c.rank, queue_marks.c.seq)
 
 # Each submission takes from the room of its owner. Jobs that leave the queue give nothing back: where the room is used
-# up, the owner's jobs are counted, and the room is what the quota leaves.
+# up, the owner's jobs are counted, and the room becomes the quota less their number.
 queue_room = Table(
     "queue_room",
     metadata,

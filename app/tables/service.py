@@ -25,7 +25,7 @@ lead = Table(
     Column("name", String(32), primary_key=True),  # dispatcher
     Column("epoch", BigInteger, nullable=False),  # one more with every change of the leader
     Column("holder", String(64)),  # the application name of the leader's sessions; null: the leader gave the lead back
-    Column("pid", Integer, nullable=False),  # of the session that renews, in Postgres
+    Column("pid", Integer, nullable=False),  # the process of the renewing session, in Postgres
     Column("session_started_at", DateTime(timezone=True), nullable=False),  # tells it from a later one of that pid
     Column("renewals", BigInteger, nullable=False),  # the others watch it: it needs no clock
     Column("renewed_at", DateTime(timezone=True), nullable=False),

@@ -95,7 +95,7 @@ datasets = Table(
     Column("name", String(128), nullable=False, server_default=""),
     Column("dtype", String(16), nullable=False),
     Column("shape", JSON, nullable=False),
-    Column("bytes", BigInteger, nullable=False),  # of the file
+    Column("bytes", BigInteger, nullable=False),  # the size of the file
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("last_used_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
 )

@@ -22,7 +22,7 @@ _NOW = func.now()
 webhooks = Table(
     "webhooks",
     metadata,
-    Column("id", Uuid, primary_key=True),  # of the job or the batch, whose end it tells
+    Column("id", Uuid, primary_key=True),  # the id of the job or the batch whose end it reports
     Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), unique=True),
     Column("batch_id", ForeignKey("batches.id", ondelete="CASCADE"), unique=True),
     Column("url", Text, nullable=False),

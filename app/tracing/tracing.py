@@ -47,7 +47,7 @@ class Tracing(Protocol):
         self, name: str, start: datetime, end: datetime, *, parent: str | None, **attributes: Attribute
     ) -> str | None:
         """Record a span of something that is over; returns its `traceparent`. Without a parent nothing is recorded: a
-        job of a time before tracing has none."""
+        job that was accepted before tracing was on has no parent."""
         ...
 
     def close(self) -> None:

@@ -151,7 +151,7 @@ def register(connection: Connection, job_id: UUID, owner_id: int, url: str, secr
 
 
 def register_batch(connection: Connection, batch_id: UUID, owner_id: int, url: str, secret: str | None) -> bool:
-    """The same for a new batch."""
+    """Register the webhook of a new batch. False if the owner has no secret and none is given."""
     if secret is None and not has_secret(connection, owner_id):
         return False
     connection.execute(insert(webhooks).values(id=batch_id, batch_id=batch_id, url=url, secret=secret))
@@ -247,7 +247,7 @@ def owner_of(connection: Connection, job_id: UUID) -> tuple[int, str] | None:
 
 
 def owner_of_batch(connection: Connection, batch_id: UUID) -> tuple[int, str] | None:
-    """The same of a batch."""
+    """The id and the name of a batch's owner; None if there is no such batch."""
     return _owner(connection, batches, batch_id)
 
 
@@ -258,7 +258,7 @@ def _owner(connection: Connection, of: Table, identity: UUID) -> tuple[int, str]
 
 
 def deliveries(connection: Connection, webhook_id: UUID) -> Deliveries | None:
-    """The webhook of a job or a batch with its attempts, in order; None if it has none."""
+    """The webhook of a job or a batch with its attempts, in order; None without a webhook."""
     row = connection.execute(
         select(webhooks.c.url, webhooks.c.due_at, webhooks.c.delivered_at, _ENDED_AT.label("ended_at"))
         .select_from(_OF)

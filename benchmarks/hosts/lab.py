@@ -81,7 +81,7 @@ class Machine:
             "disk_bytes": self.disk_bytes,
             "clock": None if self.clock is None else str(self.clock.path),
         }
-        self.lab.nursery.send_file(order, channel.theirs)
+        self.lab.fork_server.send_file(order, channel.theirs)
         wire: int | None = None
         for _ in range(2):  # the number of its first process, and the file of its interface, whichever comes first
             message, files, _, _ = socket.recv_fds(channel.end, _MOST, 1)
@@ -134,7 +134,7 @@ class Machine:
         return self._channel.ask(order)
 
 
-class _Nursery:
+class _ForkServer:
     """The process that machines and the wire are forks of."""
 
     def __init__(self, log: Path, library: Path | None) -> None:
@@ -155,7 +155,7 @@ class _Nursery:
         self._end = ours
         ours.settimeout(120)
         if not ours.recv(_MOST):
-            raise OSError(f"the nursery did not start; see {log}")
+            raise OSError(f"the fork server did not start; see {log}")
 
     def send_file(self, order: Mapping[str, Any], theirs: socket.socket) -> None:
         """Have something made that takes orders from `theirs`, which is closed here."""
@@ -172,7 +172,7 @@ class Lab:
     """All machines of a drill, and the wire between them."""
 
     folder: Path
-    nursery: _Nursery
+    fork_server: _ForkServer
     wire: Channel
     skews: bool
     """Whether each machine has a clock of its own."""
@@ -183,7 +183,7 @@ class Lab:
 
     @property
     def log(self) -> Path:
-        """What the nursery and the wire print."""
+        """What the fork server and the wire print."""
         return self.folder / "lab.log"
 
     def machine(self, name: str, address: str, disk_bytes: int | None = None) -> Machine:
@@ -224,10 +224,10 @@ class Lab:
 def lab(folder: Path, settings: Mapping[str, str]) -> Iterator[Lab]:
     """A lab without machines, which all end with the block. Its files are in `folder`."""
     library = clock.compiled(folder)
-    nursery = _Nursery(folder / "lab.log", library)
+    fork_server = _ForkServer(folder / "lab.log", library)
     wire = Channel()
-    nursery.send_file({}, wire.theirs)
-    built = Lab(folder, nursery, wire, library is not None, settings)
+    fork_server.send_file({}, wire.theirs)
+    built = Lab(folder, fork_server, wire, library is not None, settings)
     try:
         yield built
     finally:
@@ -235,7 +235,7 @@ def lab(folder: Path, settings: Mapping[str, str]) -> Iterator[Lab]:
             with suppress(ProcessLookupError, TimeoutError):
                 machine.power_off()
         wire.close()
-        nursery.close()
+        fork_server.close()
 
 
 def words_of(module: Sequence[str]) -> tuple[str, ...]:

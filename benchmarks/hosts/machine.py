@@ -1,4 +1,4 @@
-"""The processes of the drill's machines. `python -m benchmarks.hosts.machine NUMBER` is the nursery: it imports the
+"""The processes of the drill's machines. `python -m benchmarks.hosts.machine NUMBER` is the fork server: it imports the
 service once, and each machine is a fork of it with namespaces of its own, and each process of the service a fork of the
 first process of its machine.
 
@@ -27,7 +27,7 @@ _MOST = 1 << 20
 _IMPORTED = ("warpfold.app.__main__", "warpfold.worker.dispatcher", "warpfold.worker.boot")
 
 
-def nursery(number: int) -> None:
+def fork_server(number: int) -> None:
     """Make what is asked for until nobody asks any more: machines, and the wire between them."""
     for name in _IMPORTED:
         __import__(name)
@@ -182,5 +182,5 @@ def _become(words: Sequence[str], environment: Mapping[str, str], user: int | No
 
 
 if __name__ == "__main__":
-    nursery(int(sys.argv[1]))
+    fork_server(int(sys.argv[1]))
     os._exit(0)  # without tidying up all that was imported

@@ -26,7 +26,7 @@ from warpfold.client.cli.server import register_server_commands
 from warpfold.client.cli.session import Session, fail
 
 _COLUMNS = 80
-"""From so many on, help is in columns."""
+"""A terminal of at least this width shows help in columns."""
 
 
 def _print_version(wanted: bool) -> None:

@@ -62,7 +62,9 @@ def whoami(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         output.document({"url": target.url, "origin": target.origin, "name": user.name, "role": user.role})
     else:
-        output.facts([("user", user.name), ("role", user.role), ("service", target.url), ("known from", target.origin)])
+        output.properties(
+            [("user", user.name), ("role", user.role), ("service", target.url), ("known from", target.origin)]
+        )
 
 
 def rotate_token(context: typer.Context) -> None:

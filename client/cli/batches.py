@@ -15,8 +15,8 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, fail, service
+from warpfold.client.job_results import ReduceResult
 from warpfold.client.live_batches import LiveBatch
-from warpfold.client.models import ReduceResult
 from warpfold.client.progress import state_of_batch
 
 _ID_LENGTH = 36
@@ -197,7 +197,7 @@ def _show(batch: Batch, *, as_json: bool) -> None:
     if as_json:
         output.document(batch)
         return
-    output.facts(
+    output.properties(
         [
             ("id", batch.id),
             ("name", batch.name or None),

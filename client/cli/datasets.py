@@ -76,7 +76,7 @@ def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
     if as_json:
         output.document(dataset)
     else:
-        output.facts(
+        output.properties(
             [
                 *(
                     ("id", dataset.id),

@@ -115,9 +115,9 @@ def reduce_groups_locally(
         ]
         hexes = [None if value is None else hex_of(value) for value in result.listed()]
         shown = ("op", "dtype", "strategy", "kernel", "correctly_rounded")
-        facts = {name: getattr(result, name) for name in shown}
+        details = {name: getattr(result, name) for name in shown}
         output.document(
-            {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **facts}
+            {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **details}
             | _meant(result)
             | {"input": source.model_dump(mode="json")}
         )

@@ -22,9 +22,10 @@ from warpfold.client.cli.session import (
 )
 from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.group_table import GroupbyResult
+from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Status
 from warpfold.client.live_jobs import LiveJob
-from warpfold.client.models import Child, Job, ReduceArrayResult, ReduceResult
+from warpfold.client.models import Child, Job
 from warpfold.client.progress import state_of
 from warpfold.contract.moments import moment
 
@@ -107,10 +108,10 @@ def _brief(job: Job) -> list[object]:
     submitted = f"{job.created_at.astimezone():%m-%d %H:%M:%S}"
     done = job.progress
     state = f"running, {done.done / done.total:.0%}" if job.status == "running" and done.total else state_of(job)
-    return [job.id[:8], job.kind, state, job.owner, submitted, subject(job), value(job)]
+    return [job.id[:8], job.kind, state, job.owner, submitted, in_words(job), value(job)]
 
 
-def subject(job: Job) -> str:
+def in_words(job: Job) -> str:
     """A job in a few words."""
     match job.spec:
         case {"op": op, "source": {**source}}:
@@ -156,11 +157,11 @@ def show_job(job: Job, *, as_json: bool) -> None:
     result = job.result if isinstance(job.result, ReduceResult) else None
     others = {} if job.result is None or result is not None else job.result.model_dump(mode="json")
     scalars = {name: fact for name, fact in others.items() if isinstance(fact, str | int | float)}
-    output.facts(
+    output.properties(
         [
             ("id", job.id),
             ("kind", job.kind),
-            ("about", subject(job) or None),
+            ("about", in_words(job) or None),
             ("status", state_of(job)),
             ("waits for", _waits_for(job)),
             ("starts about", job.estimated_start_at),

@@ -29,7 +29,7 @@ WRITTEN = (".csv", ".parquet", ".arrow")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GroupByRequest:
     """The values of the options: names with commas between them, and the other fields of the spec."""
 
     by: str
@@ -60,7 +60,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RunOptions:
     """The options that say where to reduce, and where the table goes."""
 
     locally: bool
@@ -70,7 +70,7 @@ class How:
     as_json: bool
 
 
-def reduce_by(context: typer.Context, file: str, asked: Asked, how: How) -> None:
+def reduce_by(context: typer.Context, file: str, asked: GroupByRequest, how: RunOptions) -> None:
     """Reduce the rows of each group of a table, and print a line for each group, or write the table to a file."""
     if how.to is not None and (how.as_json or how.to.suffix.lower() not in WRITTEN):
         raise typer.BadParameter(f"a name should end in {', '.join(WRITTEN)}, without --json", param_hint="-o")
@@ -91,7 +91,7 @@ def reduce_by(context: typer.Context, file: str, asked: Asked, how: How) -> None
             _ask(client, asked.spec({"type": "dataset", "id": kept.id, **tabs, **asked.of_file}), how)
 
 
-def _ask(client: Client, spec: dict[str, Any], how: How) -> None:
+def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
     ended = wait_for(client.submit(spec), how.timeout)
     if how.as_json:
         output.document(ended)
@@ -113,7 +113,7 @@ def _ask(client: Client, spec: dict[str, Any], how: How) -> None:
         output.say(f"job {ended.id} has the states, which `warpfold merge` takes")
 
 
-def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
+def _here(spec: dict[str, Any], named: tuple[str, Path], how: RunOptions) -> None:
     try:
         with ReadHere([named], spec.get("fingerprint", False)) as read:
             table = local.group_by(spec, named[1].parent)
@@ -125,9 +125,9 @@ def _here(spec: dict[str, Any], named: tuple[str, Path], how: How) -> None:
         write_table(groups, how.to)
     elif how.as_json:
         columns = {name: groups[name].to_pylist() for name in names_without_states(groups)}
-        facts = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
-        facts["input"] = source
-        output.document({"columns": columns, **facts, "strategy": "exact", "correctly_rounded": True})
+        shown = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
+        shown["input"] = source
+        output.document({"columns": columns, **shown, "strategy": "exact", "correctly_rounded": True})
         return
     else:
         _print_all(groups)

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from warpfold.contract.terminal import facts, table
+from warpfold.contract.terminal import properties, table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
 
-__all__ = ["Json", "document", "facts", "line", "lines", "say", "table"]
+__all__ = ["Json", "document", "line", "lines", "properties", "say", "table"]
 
 
 def say(message: str) -> None:

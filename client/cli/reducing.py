@@ -18,13 +18,14 @@ from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
-from warpfold.client.cli.keyed import Asked, How, reduce_by
+from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
+from warpfold.client.job_results import ReduceResult
 from warpfold.client.jobs import result_of
-from warpfold.client.models import Job, ReduceResult
+from warpfold.client.models import Job
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
 from warpfold.contract.time_view import TimeView
@@ -140,8 +141,10 @@ def reduce(
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy})
         named = {"backend": backend, "fingerprint": fingerprint or None}
-        asked = Asked(by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table)
-        how = How(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
+        asked = GroupByRequest(
+            by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table
+        )
+        how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
         reduce_by(context, files[0], asked, how)
         return
     of_file = options_of(
@@ -345,7 +348,7 @@ def _reduce_locally(
     value = None if null else value_of(result)
     nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
     if as_json:
-        facts = {
+        fields = {
             "op": result.op,
             "dtype": result.dtype,
             "count": result.count,
@@ -354,12 +357,12 @@ def _reduce_locally(
             "input": source.model_dump(mode="json"),
         }
         shown = _JSON.dump_python(value, mode="json")
-        facts = {"decimal": result.decimal, **facts} if result.decimal else facts
+        fields = {"decimal": result.decimal, **fields} if result.decimal else fields
         if (time := TimeView.of(result.time)) is not None:
-            facts = {"time": time.model_dump(mode="json"), **facts}
+            fields = {"time": time.model_dump(mode="json"), **fields}
         digits = None if value is None else hex_of(value)
         written = digits.model_dump() if isinstance(digits, ComplexHex) else digits
-        output.document({"value": shown, "hex": written, **facts, "correctly_rounded": result.correctly_rounded})
+        output.document({"value": shown, "hex": written, **fields, "correctly_rounded": result.correctly_rounded})
         return
     typer.echo(_written(value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"

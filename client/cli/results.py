@@ -27,7 +27,7 @@ Output = Annotated[
 
 
 class Format(StrEnum):
-    """Of results."""
+    """Formats of results."""
 
     TABLE = "table"
     JSON = "json"
@@ -36,7 +36,7 @@ class Format(StrEnum):
 
 
 class StoredFormat(StrEnum):
-    """Of a stored result."""
+    """Formats of a stored result."""
 
     NPY = "npy"
     ARROW = "arrow"
@@ -45,7 +45,7 @@ class StoredFormat(StrEnum):
 
 
 class ReportFormat(StrEnum):
-    """Of a report."""
+    """Formats of a report."""
 
     MD = "md"
     HTML = "html"

@@ -238,7 +238,7 @@ def _source(*, values: str | None, generate: str | None, path: str | None, datas
 
 
 def _number(text: str) -> int | float | str:
-    """A number, exactly; or, if it is none in JSON, the text (such as "nan" or a hex float), which the service
+    """A number, exactly; or, if JSON has no such number, the text (such as "nan" or a hex float), which the service
     reads."""
     for kind in (int, float):
         try:

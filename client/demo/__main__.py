@@ -16,7 +16,8 @@ from warpfold.client.api import Client
 from warpfold.client.demo.cases import Case, cases
 from warpfold.client.demo.service import StartFailed, running_service
 from warpfold.client.errors import Refused, WarpfoldError
-from warpfold.client.models import Job, ReduceResult
+from warpfold.client.job_results import ReduceResult
+from warpfold.client.models import Job
 from warpfold.contract.terminal import console, table
 
 

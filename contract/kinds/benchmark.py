@@ -32,7 +32,7 @@ from warpfold.kernels.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 1000
-"""Of one axis; their product is bounded by `kernels.bench.MAX_CASES`."""
+"""The most values of one axis; `kernels.bench.MAX_CASES` bounds the product of all axes."""
 
 
 def _measured(strategy: str) -> str:
@@ -330,7 +330,7 @@ class BenchmarkSpec(Task):
         kept = self._known_on(backend)
         if not kept or self.backend not in ("auto", backend):
             where = "" if self.backend == "auto" else f" on {self.backend}"
-            raise LeftOut(f"it measures {', '.join(self.strategies)}{where}")
+            raise LeftOut(f"the job measures {', '.join(self.strategies)}{where}")
         return {"backend": backend, "strategies": kept}
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:

@@ -169,7 +169,7 @@ class GroupbySpec(Task):
         for where, part in self._columns():
             if part.label in seen:
                 raise InvalidInput(
-                    f"{part.label!r} is the name of {seen[part.label]}, too; give another", f"{where}.name"
+                    f"{part.label!r} is the name of {seen[part.label]}, too: give another name", f"{where}.name"
                 )
             seen[part.label] = where
 

@@ -125,14 +125,14 @@ class PresetSpec(Spec):
         """The jobs that are to be run. Those of a group are called `preset:job`."""
         changes = Changes(self.backend, self.max_n, self.time_limit_s, self.timeout_s)
         children, absent = [], []
-        for child in self._given():
+        for child in self._children():
             try:
                 children.append(PresetChild(name=child.name, spec=child.spec.changed(changes)))
             except LeftOut as left:
                 absent.append(Absent(child.name, str(left)))
         return Expansion(tuple(children), tuple(absent))
 
-    def _given(self) -> tuple[PresetChild, ...]:
+    def _children(self) -> tuple[PresetChild, ...]:
         if self.children is not None:
             return self.children
         presets = catalogue.members(self.preset)

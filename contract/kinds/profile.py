@@ -19,7 +19,7 @@ from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.strategy import AUTO
 
 MAX_VALUES = 100
-"""Of one list."""
+"""The most values of one list."""
 
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 

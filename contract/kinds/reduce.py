@@ -175,8 +175,8 @@ class ReduceSpec(Task):
         return self
 
     def backends(self) -> tuple[str, ...]:
-        """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where
-        there are none."""
+        """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where no
+        backend can."""
         op = op_named(self.op)
         if (grouping := self.grouping()) is not None:
             dtype, shape = self.source.known_dtype, self.source.known_shape

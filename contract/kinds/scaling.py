@@ -27,7 +27,7 @@ from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from warpfold.kernels.scaling.study import MAX_MESSAGE, MAX_RANKS, WORD, Study
 
 MAX_VALUES = 100
-"""Of one list."""
+"""The most values of one list."""
 
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 Ranks = Annotated[int, Field(ge=1, le=MAX_RANKS, strict=True)]

@@ -29,7 +29,7 @@ class Changes:
 
 
 class LeftOut(Exception):
-    """This job cannot be changed so; the message says why."""
+    """A job cannot be changed as its preset asks; the message says why."""
 
 
 class Spec(JobOptions, ABC):
@@ -125,7 +125,7 @@ class Task(Spec):
 def moved_from(own: str, backend: str) -> Mapping[str, Any]:
     """The change of a job that names its `own` backend. Raises LeftOut if that is another one than `backend`."""
     if own not in ("auto", backend):
-        raise LeftOut(f"it runs on {own}")
+        raise LeftOut(f"the job runs on {own}")
     return {"backend": backend}
 
 

@@ -53,7 +53,7 @@ class ScalingCheck(Frozen):
 
 
 class ScalingRow(Frozen):
-    """On two GPUs. The times of both together are not physical: see `task2_known_fault`."""
+    """A row of times on two GPUs. The times of both together are not physical: see `task2_known_fault`."""
 
     n: int
     single_ms: float

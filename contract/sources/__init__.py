@@ -38,7 +38,7 @@ TAGGED_LIST = "tables"
 SOURCES: Mapping[str, type[SourceSpec]] = MappingProxyType(
     {get_args(source.model_fields["type"].annotation)[0]: source for source in get_args(get_args(Source)[0])}
 )
-"""By the value of `type`."""
+"""The sources by the value of their field `type`."""
 
 
 def summary_of_source(stored: Mapping[str, Any] | None) -> str:

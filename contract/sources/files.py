@@ -15,6 +15,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -28,7 +29,7 @@ from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
 from warpfold.kernels.places.tree import matching as matching_objects
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
-from warpfold.kernels.source import ChainedSource, Link, Source, unchanged
+from warpfold.kernels.source import Source, unchanged
 
 MOST_LISTED = 10_000
 MOST_MATCHED = 100_000
@@ -112,8 +113,8 @@ class FilesSource(AnyOptions, SourceSpec):
                     "source.paths" if self.glob is None else "source.glob",
                 )
             if file.meaning != first.meaning:
-                here, there = file.holds, first.holds
-                different = f"{here} and {there}" if here != there else f"{here} of different scales"
+                held, held_by_first = file.holds, first.holds
+                different = f"{held} and {held_by_first}" if held != held_by_first else f"{held} of different scales"
                 raise InvalidInput(
                     f"{file.name!r} and {first.name!r} hold {different}: files that are reduced as one array need one "
                     "type",
@@ -121,7 +122,7 @@ class FilesSource(AnyOptions, SourceSpec):
                 )
         counts = [file.count for file in files if file.by_position and file.count is not None]
         if isinstance(first.meaning, ComplexNumbers):
-            source: SequentialSource = first.opened()  # which has its parts
+            source: SequentialSource = first.opened()  # the source has its parts as its meaning
             return source
         if len(counts) == len(files):
             links = [Link(repr(file.name), count, file.opened) for file, count in zip(files, counts, strict=True)]
@@ -132,13 +133,13 @@ class FilesSource(AnyOptions, SourceSpec):
         reader = _Reader(self, folders, Session(folders.places))
         names = self.names(folders, reader.session)
         first = reader.table(names[0])
-        tally, told = first.tally, {names[0]}  # rows may be read more than once
+        tally, counted = first.tally, {names[0]}  # rows may be read more than once
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
             for name in names:
                 frame = reader.table(name)
-                tally.objects += frame.tally.objects if name not in told else []
-                told.add(name)
+                tally.objects += frame.tally.objects if name not in counted else []
+                counted.add(name)
                 for column in columns:
                     kind = frame.schema.field(column).type if column in frame.schema.names else None
                     if kind != first.schema.field(column).type:
@@ -211,7 +212,7 @@ class _File:
 
     @classmethod
     def of(cls, name: str, reader: _Reader, *, keep: bool) -> Self:
-        """With `keep` the file stays open, if it is read by position. Raises InvalidInput."""
+        """Look at a file. With `keep` the file stays open, if it is read by position. Raises InvalidInput."""
         source, stamp = reader.look(name)
         return cls(
             name,
@@ -243,22 +244,22 @@ class _File:
 
 def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = False) -> SequentialSource:
     """The elements of all files; with `truths` whether each is a null."""
-    tally, told = Tally(), set[int]()  # elements may be read more than once
+    tally, counted = Tally(), set[int]()  # elements may be read more than once
 
     def pieces() -> Iterator[NDArray[Any]]:
         for number, file in enumerate(files):
-            opened = file.opened()  # it closes the file when nobody has it any more
+            opened = file.opened()  # the source closes the file when nobody uses it any more
             source = truths_of(opened) if truths else opened
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
                 source.tally.beyond = tally.beyond
-                tally.objects += source.tally.objects if number not in told else []
-                told.add(number)
+                tally.objects += source.tally.objects if number not in counted else []
+                counted.add(number)
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls
                 yield piece
-            if isinstance(source, SequentialSource):  # those behind its last element
+            if isinstance(source, SequentialSource):  # nulls may lie behind its last element
                 tally.nulls = nulls + source.tally.nulls
 
     counts = [file.count for file in files]

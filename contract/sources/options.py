@@ -199,7 +199,7 @@ class AnyOptions(TableOptions, ArrayOptions):
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
-        arrays, tables = self._given(ArrayOptions), self._given(TableOptions)
+        arrays, tables = self._set_options(ArrayOptions), self._set_options(TableOptions)
         if arrays and tables:
             raise InvalidInput(f"{arrays[0]} is for arrays, {tables[0]} is for tables", f"source.{tables[0]}")
         return self
@@ -207,11 +207,11 @@ class AnyOptions(TableOptions, ArrayOptions):
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         kind = format_of(file)
         tabular = kind.tabular if kind is not None else is_text(name) or self.text is not None
-        if tabular or self._given(TableOptions):
+        if tabular or self._set_options(TableOptions):
             return TableOptions.open_in(self, file, name)
         return ArrayOptions.open_in(self, file, name)
 
-    def _given(self, kind: type[FileOptions]) -> list[str]:
+    def _set_options(self, kind: type[FileOptions]) -> list[str]:
         """The options of `kind` alone that are not left at their defaults; a stored source names all of them."""
         fields = type(self).model_fields
         return [name for name in sorted(kind.__annotations__) if getattr(self, name) != fields[name].default]
@@ -319,11 +319,11 @@ def _of_place(
     source.tally.objects.append(opened)
 
     @contextmanager
-    def told() -> Iterator[None]:
+    def faults_of_reading() -> Iterator[None]:
         with faults_of(called, field), own_faults(opened):
             yield
 
-    return cast(T, source.within(told))
+    return cast(T, source.within(faults_of_reading))
 
 
 def _stamp(file: BinaryIO | None) -> tuple[int, int] | None:

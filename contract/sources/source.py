@@ -58,7 +58,7 @@ class SourceSpec(Frozen, ABC):
 
     @property
     def upload_id(self) -> str | None:
-        """The upload that is reduced while it comes; None if none is."""
+        """The id of the upload that is reduced while it comes; None for other sources."""
         return None
 
     @property

@@ -76,7 +76,7 @@ class UploadSource(SourceSpec):
         """The elements, of which all reads wait until they have come. Raises InvalidInput, as reading does."""
         following = _Following(folders.datasets, self.id)
         head = following.head()
-        if head is None:  # what must be there whole before it can be read
+        if head is None:  # the file must be whole before it can be read
             return DatasetSource(type="dataset", id=following.finished()).open(folders)
         return SequentialSource(
             dtype=dtype_of(head.dtype),

@@ -46,7 +46,7 @@ sort and its target, the terms, and their float64 images. `benchmarks/accuracy.p
 SourceOf = Callable[[str, str, int], GeneratedSource]
 """The array of (distribution, dtype, n)."""
 
-_OTHER_SEED = 1  # of dot's second array, added to the first's
+_OTHER_SEED = 1  # the seed of dot's second array, added to that of the first
 
 
 class Arrays:

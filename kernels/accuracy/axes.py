@@ -54,4 +54,4 @@ class AccuracyAxes:
 def _among(values: tuple[str, ...], known: tuple[str, ...], axis: str) -> None:
     for value in values:
         if value not in known:
-            raise InvalidInput(f"{value!r} is none of {', '.join(known)}", axis)
+            raise InvalidInput(f"{value!r} is not one of {', '.join(known)}", axis)

@@ -113,7 +113,7 @@ def _sum(op: str, arithmetic: Arithmetic, truth: Truth, writer: _Writer) -> Frac
 
 
 def _finished(arithmetic: Arithmetic, truth: Truth, bound: Fraction, writer: _Writer) -> Fraction:
-    """With the roundings at the end."""
+    """The bound with the roundings that finish a value."""
     if not arithmetic.roundings:
         return bound
     writer.note(f"then rounded {'once' if arithmetic.roundings == 1 else 'twice'} to {truth.dtype.name}")

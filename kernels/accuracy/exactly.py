@@ -137,7 +137,7 @@ def _product(x: NDArray[Any], dtype: DType) -> Truth:
     exponent += int(exponents.sum(dtype=np.int64)) - 53 * x.size
     value = significand * Fraction(2) ** exponent
     rounded, nearest = (round_ratio(significand, 1, exponent, DTYPES[name]) for name in (dtype.name, "float64"))
-    margin = 1e-12 * x.size * 1100  # of the rounded logarithms and their sums
+    margin = 1e-12 * x.size * 1100  # the error of the rounded logarithms and their sums
     lowest, highest = float(logs[logs < 0].sum()) - margin, float(logs[logs > 0].sum()) + margin
     magnitude = abs(value)
     return Truth(x.size, dtype, value, value, magnitude, rounded, nearest, lowest, highest)

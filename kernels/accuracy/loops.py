@@ -56,7 +56,7 @@ def _joined(a: Any, b: Any, grain: Any, product: Any) -> Any:
 
 @jit
 def chain(t: Any, grain: Any, product: Any) -> Any:
-    """((t[0] + t[1]) + t[2]) + …, or the same of products."""
+    """The sum ((t[0] + t[1]) + t[2]) + …, or the product in the same order."""
     total = t[0]
     for i in range(1, t.size):
         total = _joined(total, t[i], grain, product)
@@ -106,7 +106,7 @@ def kahan(t: Any, grain: Any) -> Any:
 
 @jit
 def neumaier(t: Any, grain: Any) -> Any:
-    """Kahan and Babuška's summation as Neumaier (1974) mended it: the larger of the two is what an addition keeps."""
+    """Kahan and Babuška's summation as Neumaier (1974) mended it: an addition keeps the larger of the two."""
     total = t[0]
     lost = total - total
     for i in range(1, t.size):

@@ -60,5 +60,5 @@ def method_named(name: str, field: str | None = None) -> AccuracyMethod:
 
 
 def methods_on(backend: str) -> tuple[str, ...]:
-    """Names of what a slot of `backend` can run: everything of its host, and on a GPU its strategies too."""
+    """The names of the methods that a slot of `backend` can run: all of its host, and on a GPU its strategies too."""
     return tuple(name for name, method in methods().items() if {"cpu", backend} & set(method.backends))

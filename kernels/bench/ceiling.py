@@ -41,8 +41,8 @@ def memory_peak(clock_mhz: float, bus_bits: int) -> float:
 
 
 class CeilingGauge:
-    """The ceiling of a device, taken by `measure` when it is first read. As long as none is trusted it is taken again,
-    twice at once and then at each reading, MOST_TRIES times in all; the fastest is kept."""
+    """The ceiling of a device, taken by `measure` when it is first read. As long as no measurement is trusted it is
+    taken again, twice at once and then at each reading, MOST_TRIES times in all; the fastest is kept."""
 
     def __init__(self, measure: Callable[[], Ceiling]) -> None:
         self._measure = measure

@@ -16,16 +16,16 @@ from warpfold.kernels.ops import INTEGER, Op, Terms, Value, op_named
 from warpfold.kernels.strategy import EXACT
 
 _ROUNDINGS = 64
-"""Errors are allowed to so many unit roundoffs of what was added up: far above any order of additions that a GPU
-or a vectorised loop uses, far below a lost or doubled block of elements."""
+"""The error that is allowed, in unit roundoffs of the size of the terms: far above the error of any order of additions
+that a GPU or a vectorised loop uses, and far below that of a lost or doubled block of elements."""
 
 _SUMS = frozenset({"sum", "mean"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The correctly rounded value, and the size of what was added up: Σ|x| for a sum, |value| for sums of what has
-    no sign."""
+    """The correctly rounded value, and the size of the terms: Σ|x| for a sum, |value| for sums of terms without a
+    sign."""
 
     value: Value
     magnitude: float
@@ -75,7 +75,7 @@ _CHECKED_ELEMENTS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ShapedReference:
-    """The correctly rounded values of a shape, and the sizes of what was added up, each of shape (values,)."""
+    """The correctly rounded values of a shape, and the sizes of their terms, each of shape (values,)."""
 
     values: NDArray[Any]
     magnitudes: NDArray[np.float64]

@@ -48,12 +48,12 @@ CONTENDERS: tuple[Contender, ...] = (
 
 
 def contender_names() -> tuple[str, ...]:
-    """The strategies that some shape is measured by, each once."""
+    """The names of all strategies that are measured for some shape, each once."""
     return tuple(dict.fromkeys(row.strategy for row in CONTENDERS))
 
 
 def contenders(by: By, backend: str | None = None) -> tuple[Contender, ...]:
-    """Those that make values by `by`, on one backend or on any."""
+    """The contenders that make values by `by`, on one backend or on any."""
     return tuple(row for row in CONTENDERS if row.by is by and backend in (None, row.backend))
 
 

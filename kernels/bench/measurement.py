@@ -15,7 +15,7 @@ _WARM_S = 0.05  # an idle GPU needs some of it to raise its clocks
 _BATCH_S = 0.02  # between two looks at the rule
 _BATCH_RUNS = 50  # commands that wait on a blocked stream must fit into its queue
 _HOST_RUNS = 200
-_HOST_SHARE = 0.2  # of the time limit, for what the host sees
+_HOST_SHARE = 0.2  # the share of the time limit for the times that the host sees
 
 
 @dataclass(frozen=True, slots=True)

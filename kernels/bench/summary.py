@@ -10,7 +10,8 @@ import numpy as np
 from warpfold.kernels.bench.stopping import Spread
 
 CONFIDENCE = 0.975
-"""Of one median's interval: two such intervals hold at once with a probability of at least 0.95 (Bonferroni)."""
+"""The confidence of one median's interval. Two such intervals hold at once with a probability of at least 0.95
+(Bonferroni)."""
 
 
 @dataclass(frozen=True, slots=True)

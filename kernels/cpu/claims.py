@@ -128,7 +128,7 @@ class Claims:
             raise unreadable([self._source], max(0, self._get(self._names.ERROR)))
 
     def seconds(self) -> tuple[float, float]:
-        """For how long all threads together read and added."""
+        """The seconds for which all threads together read, and those for which they added."""
         return self._get(self._names.READ_NS) / 1e9, self._get(self._names.ADD_NS) / 1e9
 
     def _get(self, word: int) -> int:
@@ -163,7 +163,7 @@ def _pieces_of(extents: Sequence[Extent], piece: int, itemsize: int) -> NDArray[
 
 
 def _aligned(words: int) -> NDArray[np.int64]:
-    """So many words, each at the beginning of a cache line of its own."""
+    """An array of `words` words, each at the beginning of a cache line of its own."""
     room = np.zeros((words + 1) * _LINE, np.int64)
     skipped = -room.ctypes.data % 64 // 8
     return room[skipped : skipped + words * _LINE]

@@ -58,7 +58,7 @@ def add_integer_rows(flat: Any, edges: Any, outputs: Any, what: Any, signed: Any
 
 @jit
 def add_integer_products(x: Any, y: Any, edges: Any, outputs: Any, x_signed: Any, y_signed: Any, sums: Any) -> None:
-    """As `add_integer_rows`, of the products of 64-bit patterns (int64), as `integers.add_products` adds them."""
+    """Do what `add_integer_rows` does for the products of 64-bit patterns (int64), as `integers.add_products` does."""
     for r in range(outputs.size):
         a, b, c, d = add_products(x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]], x_signed, y_signed)
         _carry(sums[outputs[r]], a, b, c, d)

@@ -103,7 +103,7 @@ class MergedColumn:
 
 
 def values_array(values: Sequence[Any] | NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Values of a reduction as an array, which has an arbitrary value where there is none. `dtype` is the name of a
+    """Values of a reduction as an array, which is arbitrary where a value is missing. `dtype` is the name of a
     dtype, or "integer"."""
     if isinstance(values, np.ndarray):
         return values
@@ -128,11 +128,15 @@ def _alike(held: NDArray[Any] | None, values: NDArray[Any], rows: int) -> tuple[
 
 
 def _of_two(op: Op, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """The merged values of two partitions."""
-    if op.name == "count_nonzero":
-        return np.asarray(left + right)
-    if op.extreme is None:
-        return np.asarray(left | right if op.name == "any" else left & right)
+    """The merged values of two partitions, of an op that `kernels.partitions.combines`."""
+    match op.name:
+        case "count_nonzero":
+            return np.asarray(left + right)
+        case "any":
+            return np.asarray(left | right)
+        case "all":
+            return np.asarray(left & right)
+    assert op.extreme is not None, f"no rule by which two values of {op.name} make one"
     least = op.extreme is Extreme.LEAST and not op.magnitudes
     better = right < left if least else right > left
     if right.dtype.kind == "f":  # as minimum and maximum of IEEE 754-2019: NaN if one is NaN, and −0 < +0

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.sections import checked
 from warpfold.kernels.sequential import (
@@ -19,7 +20,7 @@ from warpfold.kernels.sequential import (
     likely_count,
     side_by_side,
 )
-from warpfold.kernels.source import ArraySource, ChainedSource, FileSource, Source, forget_read, in_memory
+from warpfold.kernels.source import ArraySource, FileSource, Source, forget_read, in_memory
 
 ARRAY_PIECE = 1 << 20
 """Elements at a time of an array in memory: its pieces are views, so only the calls cost time."""
@@ -86,8 +87,8 @@ class Pieces(Protocol[P_co]):
 
     @property
     def ahead_s(self) -> float | None:
-        """For how long the threads of the sources decoded ahead, all at the same time; None where pieces are read by
-        position."""
+        """The seconds for which the threads of the sources decoded ahead, all at the same time; None where pieces are
+        read by position."""
         ...
 
     def threads(self) -> int:

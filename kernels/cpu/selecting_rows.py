@@ -21,8 +21,8 @@ def least_in_rows(keys: Any, edges: Any, outputs: Any, best: Any) -> None:
 
 @jit
 def places_in_rows(keys: Any, edges: Any, outputs: Any, places: Any, step: Any, best: Any, where: Any) -> None:
-    """As `least_in_rows`, with the lowest place of the least key in `where`: element i of row r has the place
-    places[r] + i · step."""
+    """Do what `least_in_rows` does, and write the lowest place of the least key to `where`: element i of row r has the
+    place places[r] + i · step."""
     for r in range(outputs.size):
         o = outputs[r]
         row = keys[edges[r] : edges[r + 1]]

@@ -78,9 +78,9 @@ class MergedStates:
         try:
             state = ExactState.from_bytes(states[row])
             if state.terms is not self.terms:
-                raise StateError("terms", f"it holds {state.terms}, and {self.terms} are added")
+                raise StateError("terms", f"the state holds {state.terms}, and the sum is of {self.terms}")
         except StateError as error:
-            raise StateError("state", f"that of row {row} is none, {error}") from None
+            raise StateError("state", f"row {row} does not hold an exact state: {error}") from None
         digits = len(state.limbs)
         return (next(at for at, digit in enumerate(state.limbs) if digit), digits) if digits else (1 << 16, 0)
 
@@ -116,8 +116,8 @@ class MergedStates:
         return self._counts[:groups]
 
     def sums(self, groups: int) -> tuple[int, NDArray[np.int64], Index]:
-        """Of the first `groups` groups: the exponent of the unit, the resolved limbs (shape (groups, limbs)), and the
-        flags of the terms."""
+        """The exponent of the unit, the resolved limbs of the first `groups` groups (shape (groups, limbs)), and the
+        flags of their terms."""
         self._hold(0, 0, groups)
         self._resolve()
         return ORIGIN[self.terms] + 32 * self._low, self._limbs[:groups], self._flags[:groups]

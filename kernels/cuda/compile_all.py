@@ -19,7 +19,7 @@ from warpfold.kernels.errors import KernelError, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The machine code of a cell, or the reason why it has none."""
+    """The machine code of a cell, or the reason why the cell has no code."""
 
     cell: Cell
     seconds: float

@@ -106,11 +106,11 @@ def changes(table: Table, nvrtc: str, compiled: Mapping[Key, Usage], known: Coll
 def updated(
     table: Table, nvrtc: str, compiled: Mapping[Key, Usage], known: Collection[Key], needed: Collection[Key]
 ) -> Table:
-    """The table with what was compiled, without what is not `known`, in the order of `known`.
+    """The table with the kernels that were compiled and without those that are not `known`, in the order of `known`.
 
     Raises ValueError if something that the checks compile, the `needed`, would be missing."""
     merged = {**table.usages, **compiled} if nvrtc == table.nvrtc else compiled
     missing = [key for key in needed if key not in merged]
     if missing:
-        raise ValueError(f"the table would miss {len(missing)} kernels, such as {missing[0]}: compile with --arch ci")
+        raise ValueError(f"the table would lack {len(missing)} kernels, such as {missing[0]}: compile with --arch ci")
     return Table(nvrtc, {key: merged[key] for key in known if key in merged})

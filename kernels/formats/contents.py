@@ -109,7 +109,7 @@ def contents_of_folder(folder: Tree) -> list[Content]:
     if not zarr_.is_zarr(folder):
         raise InvalidInput("is a folder, but not a Zarr hierarchy")
     with damaged("cannot be looked into", Exception):
-        return [Content.array(*facts) for facts in zarr_.arrays_in(folder)]
+        return [Content.array(*properties) for properties in zarr_.arrays_in(folder)]
 
 
 def _archive(file: BinaryIO) -> Iterator[Content]:

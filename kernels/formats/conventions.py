@@ -100,7 +100,8 @@ class Conventions:
 
 
 def _check_complex(path: str, attributes: Mapping[str, Any]) -> None:
-    """Raise InvalidInput naming "stored" where complex numbers may be missing. NaN is a value, and stands for none."""
+    """Raise InvalidInput naming "stored" where complex numbers may be missing. NaN is a value, and not a missing
+    number."""
     for name in _FILLS:
         try:
             nan = bool(np.isnan(np.asarray(attributes.get(name, np.nan)).astype(np.complex128)).all())
@@ -108,7 +109,7 @@ def _check_complex(path: str, attributes: Mapping[str, Any]) -> None:
             nan = False
         if not nan:
             raise InvalidInput(
-                f"holds {path!r} with the attribute {name}, and missing complex numbers are not told from others so "
+                f"holds {path!r} with the attribute {name}, and missing complex numbers are not recognised so "
                 "far; set stored to reduce the elements as they are stored",
                 "stored",
             )

@@ -114,7 +114,11 @@ def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
     fragment = file_format.make_fragment(random_access(file))
     groups = tuple(int(group.num_rows) for group in fragment.row_groups) if kind is Format.PARQUET else ()
     return Frame(
-        schema, _told(batches), fragment.count_rows(), groups=groups, make_groups=_told(batches) if groups else None
+        schema,
+        _with_faults(batches),
+        fragment.count_rows(),
+        groups=groups,
+        make_groups=_with_faults(batches) if groups else None,
     )
 
 
@@ -128,7 +132,7 @@ def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
         for batch in ipc.open_stream(random_access(file)):
             yield (batch if condition is None else batch.filter(condition)).select(list(columns))
 
-    return Frame(schema, _told(batches), 0)
+    return Frame(schema, _with_faults(batches), 0)
 
 
 def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:
@@ -148,18 +152,18 @@ def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimit
         for batch in text.batches(types):
             yield (batch if condition is None else batch.filter(condition)).select(list(columns))
 
-    return Frame(schema, _told(batches), file.seek(0, 2) // 16)
+    return Frame(schema, _with_faults(batches), file.seek(0, 2) // 16)
 
 
-def _told(batches: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+def _with_faults(batches: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
     """The same batches. An error that pyarrow raises while it reads them becomes InvalidInput."""
 
-    def told(columns: Sequence[str], *groups: int) -> Iterator[Any]:
+    def batches_or_faults(columns: Sequence[str], *groups: int) -> Iterator[Any]:
         pyarrow = required("pyarrow", "tables")
         with damaged("cannot be read to its end", pyarrow.ArrowException, OSError, ValueError):
             yield from batches(columns, *groups)
 
-    return told
+    return batches_or_faults
 
 
 def frame_of(table: Any) -> Frame:

@@ -45,7 +45,7 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
     """
     with opened(file) as tree:
         path = chosen_name(name.strip("/") if name else None, datasets(tree, name), "an array")
-        dataset = _found(tree, path)
+        dataset = _object_at(tree, path)
         with damaged(f"holds {path!r} that cannot be read", Exception):
             head = _head(dataset, path)
             selected = hyperslab(ranges, head.shape)
@@ -75,7 +75,7 @@ def _decoded(  # noqa: PLR0917
 
     def pieces() -> Iterator[NDArray[Any]]:
         with opened(file) as again, damaged(f"holds {path!r} that cannot be decoded", Exception):
-            decoded = _found(again, path)
+            decoded = _object_at(again, path)
             for block in in_blocks():
                 part = flattened(decoded[block], parts)
                 yield missing.taken(ArraySource(part).read(0, part.size), tally.elements, tally)
@@ -116,7 +116,7 @@ def datasets(tree: Any, wanted: str | None = None) -> list[str]:
         return True if len(names) >= _MOST_LISTED else None
 
     with damaged("is a damaged HDF5 file", Exception):
-        if wanted is None or not isinstance(_found(tree, wanted.strip("/"), must=False), h5py.Dataset):
+        if wanted is None or not isinstance(_object_at(tree, wanted.strip("/"), must=False), h5py.Dataset):
             tree.visititems(visit)
         else:
             names.append(wanted.strip("/"))
@@ -127,7 +127,7 @@ def _is_number(dtype: "np.dtype[Any]") -> bool:
     return dtype.kind in "biuf" or part_dtype(dtype) is not None
 
 
-def _found(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
+def _object_at(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
     """The object at `path`. Every link on the way is checked before it is followed."""
     h5py = required("h5py", "arrays")
     node = tree
@@ -139,7 +139,7 @@ def _found(tree: Any, path: str, links: int = 0, *, must: bool = True) -> Any:
             if links == _MOST_LINKS:
                 raise InvalidInput(f"holds {path!r} behind too many links", "array")
             start = node.file if link.path.startswith("/") else node
-            node = _found(start, link.path.strip("/"), links + 1, must=must)
+            node = _object_at(start, link.path.strip("/"), links + 1, must=must)
         elif link is not None:
             node = node[part]
         elif must:
@@ -186,6 +186,6 @@ def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, .
     size = file.seek(0, 2)
     if offset + head.data_bytes > size:
         raise InvalidInput(f"is truncated: {offset + head.data_bytes:,} bytes are promised, {size:,} are there")
-    there = Head(head.shape, False, head.dtype, offset)
+    stored = Head(head.shape, False, head.dtype, offset)
     parts = part_dtype(head.dtype)
-    return array_at(file, there, selected) if parts is None else complex_at(file, there, parts, selected)
+    return array_at(file, stored, selected) if parts is None else complex_at(file, stored, parts, selected)

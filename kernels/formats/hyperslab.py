@@ -37,7 +37,7 @@ def _slice(axis: int, chosen: Range, length: int) -> slice:
 
 
 def lengths(selected: Sequence[slice]) -> tuple[int, ...]:
-    """The shape of what is selected."""
+    """The shape of the selected elements."""
     return tuple(len(range(axis.start, axis.stop, axis.step)) for axis in selected)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.beyond import Beyond
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.decimals import MOST_SCALE, Decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -26,7 +27,7 @@ from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import again, is_remote
 from warpfold.kernels.sections import NullRefused
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally
-from warpfold.kernels.source import ChainedSource, FileBytes, FileSource, Link
+from warpfold.kernels.source import FileBytes, FileSource
 from warpfold.kernels.times import Durations, Instants
 
 _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}

@@ -194,7 +194,7 @@ class TextFile:
 
     @staticmethod
     def _converting(types: dict[str, Any]) -> Any:
-        """How the columns that `types` names are converted, or all columns where it names none. A type of None is
+        """How the columns that `types` names are converted, or all columns if it names no column. A type of None is
         inferred."""
         return required("pyarrow.csv", "tables").ConvertOptions(
             include_columns=list(types),
@@ -236,8 +236,8 @@ class TextFile:
         return lines
 
     def _line_from(self, file: FileBytes, at: int) -> int:
-        """Where the first line begins at the byte `at` or behind it. A line ends with a line feed, or, where none is
-        near, with a carriage return."""
+        """Where the first line begins at the byte `at` or behind it. A line ends with a line feed, or, if no line
+        feed is near, with a carriage return."""
         if at == 0 or at >= self._size:
             return min(at, self._size)
         for near in (_NEAR_BYTES, _FIRST_BYTES + 1):
@@ -322,7 +322,7 @@ def _in_memory(lines: bytes) -> Block:
 
 
 def _end_of_lines(text: bytes, stop: int | None = None) -> int:
-    """Where the last whole line of the first `stop` bytes of `text`, or of all, ends; 0 where there is none."""
+    """Where the last whole line of the first `stop` bytes of `text`, or of all, ends; 0 without a whole line."""
     stop = len(text) if stop is None else stop
     if stop <= 0:
         return 0

@@ -55,7 +55,7 @@ class ZippedTree(Tree):
 
 
 def zipped_zarr(file: BinaryIO) -> ZippedTree | None:
-    """The Zarr hierarchy that an archive holds, at its top or in its only folder; None if it holds none. Raises
+    """The Zarr hierarchy that an archive holds, at its top or in its only folder; None if it holds no hierarchy. Raises
     InvalidInput where `file` is not a whole archive."""
     archive = archive_in(file)
     tree = ZippedTree(archive, "")

@@ -72,7 +72,8 @@ def complex_at(file: BinaryIO, head: Head, parts: "np.dtype[Any]", selected: tup
 
 
 def _parts(remote: RemoteObject, head: Head, selected: tuple[slice, ...]) -> Iterator[NDArray[Any]]:
-    """The selected elements in C order. `axis` is the first of which a row, all of what follows it, is read as one."""
+    """The selected elements in C order. `axis` is the first axis whose rows, with all axes behind it, are read
+    whole."""
     axis = 0
     while True:
         inner, within = head.shape[axis + 1 :], selected[axis + 1 :]

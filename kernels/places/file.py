@@ -55,7 +55,7 @@ class _Pages:
                 if first is None:
                     at = self._begun(at, last)
                 else:
-                    self._runs.move_to_end(first)  # what is needed next is forgotten last
+                    self._runs.move_to_end(first)  # pages that are needed next are forgotten last
                     at = first + self._runs[first][0]
             first = self._run_of[page]
             coming = self._runs[first][1]

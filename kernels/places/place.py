@@ -70,7 +70,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectFacts:
+class ObjectMetadata:
     """An object that was read, or a folder of objects, which has no size, ETag and time: `size` and `bytes_read` are in
     bytes, `etag` and `modified` as the server writes them. `sha256` is None where nobody asked for it."""
 
@@ -94,8 +94,8 @@ class Places:
     listed: tuple[Place, ...] = ()
 
     def target(self, url: str, field: str, *, pattern: bool = False) -> Target:
-        """The object that `url` names, or with `pattern` the objects. Raises InvalidInput naming `field` where the URL
-        is none, carries credentials, or names no place of this server; the message repeats nothing that may be a
+        """The object that `url` names, or with `pattern` the objects. Raises InvalidInput naming `field` where `url` is
+        not a URL, carries credentials, or names no place of this server; the message repeats nothing that may be a
         secret."""
         scheme, authority, path = split(url, field)
         if not self.listed:
@@ -142,7 +142,7 @@ def split(url: str, field: str | None) -> tuple[str, str, str]:
     authority, _, path = url[match.end() :].partition("/")
     if "@" in authority or "%" in authority:
         raise InvalidInput(NOT_OURS, field)
-    if "#" in url or "?" in url:  # of a pattern, too: nobody could tell a query from it
+    if "#" in url or "?" in url:  # a pattern may not have them either, because "?" would look like a query
         raise InvalidInput(f"a URL has no query and no fragment; {NOT_OURS}", field)
     if _leads_elsewhere(unquote(path) if scheme in WEB else path):
         raise InvalidInput("'.' and '..' are not allowed in a URL, nor are two slashes within its path", field)

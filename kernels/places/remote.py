@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
-from warpfold.kernels.places.place import WEB, ObjectFacts, Place, Places, Target
+from warpfold.kernels.places.place import WEB, ObjectMetadata, Place, Places, Target
 from warpfold.kernels.places.stores import EXPIRED, Signer
 from warpfold.kernels.places.transport import FAULTS, Connections, Response, Timeouts
 
@@ -57,7 +57,7 @@ class _TryAgain(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often a request is tried again that brings nothing, and how many seconds are waited before: `first_s`, then
     twice as long each time, at most `most_s`."""
 
@@ -72,13 +72,13 @@ class Patience:
 
 
 class Session:
-    """What the objects that one source reads have in common: connections, threads, signed requests. It ends when it is
-    closed or not used any more; what waits then is given up."""
+    """The connections, threads and signed requests that all objects of one source share. A session ends when it is
+    closed or not used any more; reads that wait then are given up."""
 
-    def __init__(self, places: Places, patience: Patience | None = None) -> None:
+    def __init__(self, places: Places, retry_policy: RetryPolicy | None = None) -> None:
         self.places = places
-        self.patience = patience or Patience()
-        self.connections = Connections(self.patience.timeouts)
+        self.retry_policy = retry_policy or RetryPolicy()
+        self.connections = Connections(self.retry_policy.timeouts)
         self._signers: dict[str, Signer] = {}
         self._threads = ThreadPoolExecutor(IN_FLIGHT, "places")
         self._memory: deque[NDArray[np.uint8]] = deque()
@@ -151,9 +151,9 @@ class RemoteObject:
         """The mark that tells this object from another of its name."""
         return self.url, self.size, self.etag, self.modified
 
-    def facts(self) -> ObjectFacts:
+    def metadata(self) -> ObjectMetadata:
         """The record of it in a result."""
-        return ObjectFacts(self.url, self.size, self.etag, self.modified, self.fetched)
+        return ObjectMetadata(self.url, self.size, self.etag, self.modified, self.fetched)
 
     def read_into(self, start: int, view: memoryview) -> None:
         """Fill `view` with the bytes from `start` on, which the object must have. Raises InvalidInput where it is
@@ -207,10 +207,10 @@ class RemoteObject:
             except (_TryAgain, *FAULTS) as fault:
                 failed += 1
                 why = str(fault) if isinstance(fault, _TryAgain) else _words(fault)
-                if failed > self._session.patience.retries:
+                if failed > self._session.retry_policy.retries:
                     self._fail(Unavailable(f"its server did not send it, after {failed} tries: {why}"))
                 after_s = fault.after_s if isinstance(fault, _TryAgain) else 0.0
-                self._session.pause(self._session.patience.pause_s(failed, after_s))
+                self._session.pause(self._session.retry_policy.pause_s(failed, after_s))
                 first = first and self.size < 0  # the rest of the first range is read as any other
                 if self.size >= 0:
                     view = view[: max(0, self.size - start)]
@@ -219,7 +219,7 @@ class RemoteObject:
         return filled
 
     def _fail(self, error: KernelError) -> NoReturn:
-        """Raise the error, and keep it: a decoder that reads by a library may tell it in other words."""
+        """Raise the error, and keep it, because a library that decodes may replace it by an error of its own."""
         self.fault = self.fault or error
         raise error
 

@@ -47,7 +47,7 @@ class Signer:
             return plain, {"Authorization": f"Bearer {place.secrets['bearer_token']}"}
         signed, since = self._signed.get(target.key, ("", 0.0))
         if not signed or monotonic() - since > _RENEWED_AFTER_S:
-            with _told("its request cannot be signed"):
+            with _redacted("its request cannot be signed"):
                 signed = str(required("obstore", "places").sign(self.store(), "GET", target.key, _SIGNED_FOR))
             if len(self._signed) >= _PAGE:
                 self._signed.clear()
@@ -68,7 +68,7 @@ class Signer:
                 "retry_config": {"max_retries": 4, "retry_timeout": timedelta(seconds=60)},
             }
             config: dict[str, Any] = {**secrets, "skip_signature": True} if place.anonymous else secrets
-            with _told("its configuration does not serve"):
+            with _redacted("its configuration does not serve"):
                 if place.scheme == "s3":
                     config |= {"endpoint": endpoint(place), "region": place.region or "us-east-1"}
                     self._store = stores.S3Store(place.bucket, config=config, **common)
@@ -95,7 +95,7 @@ def keys_below(signer: Signer, folder: str) -> Iterator[str]:
     """The keys of all objects below a folder of a bucket, "" for all of it, by name. Raises InvalidInput and
     Unavailable."""
     obstore = required("obstore", "places")
-    with _told("its objects cannot be listed"):
+    with _redacted("its objects cannot be listed"):
         for page in obstore.list(signer.store(), folder or None, chunk_size=_PAGE):
             for meta in page:
                 yield str(meta["path"])
@@ -104,12 +104,12 @@ def keys_below(signer: Signer, folder: str) -> Iterator[str]:
 def folders_in(signer: Signer, folder: str) -> list[str]:
     """The names of the folders in a folder of a bucket. Raises InvalidInput and Unavailable."""
     obstore = required("obstore", "places")
-    with _told("its objects cannot be listed"):
+    with _redacted("its objects cannot be listed"):
         listing = obstore.list_with_delimiter(signer.store(), folder or None)
     return sorted(str(prefix).rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
 
-class _told:  # noqa: N801 (it reads as a sentence)
+class _redacted:  # noqa: N801 (it is used as a context manager)
     """Tell the errors of obstore without what they quote: a URL in it may carry a signature."""
 
     def __init__(self, what: str) -> None:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from threading import Lock
 
 from warpfold.kernels.errors import InvalidInput, KernelError
-from warpfold.kernels.places.place import WEB, ObjectFacts, Target
+from warpfold.kernels.places.place import WEB, ObjectMetadata, Target
 from warpfold.kernels.places.remote import REQUEST_BYTES, NotThere, RemoteObject, Session
 from warpfold.kernels.places.stores import endpoint, folders_in, keys_below
 from warpfold.kernels.places.transport import FAULTS, connected
@@ -42,9 +42,9 @@ class RemoteTree:
     def url(self) -> str:
         return self._folder.url
 
-    def facts(self) -> ObjectFacts:
+    def metadata(self) -> ObjectMetadata:
         """The record of it in a result."""
-        return ObjectFacts(self.url, None, None, None, self.fetched)
+        return ObjectMetadata(self.url, None, None, None, self.fetched)
 
     def size(self, name: str) -> int | None:
         """Bytes of the object `name`; None if there is no such object."""
@@ -166,10 +166,10 @@ def _check_server(session: Session, target: Target) -> None:
         host, port = authority.partition("/")[0], "443" if scheme == "https" else "80"
     try:
         connected(
-            host.strip("[]"), int(port), session.patience.timeouts.connect_s, private=target.place.private
+            host.strip("[]"), int(port), session.retry_policy.timeouts.connect_s, private=target.place.private
         ).close()
     except FAULTS:
-        return  # what lists tells it, after tries of its own
+        return  # the listing reports the fault, after tries of its own
 
 
 def open_object(target: Target, session: Session, *, folder: bool = False) -> RemoteObject | RemoteTree:

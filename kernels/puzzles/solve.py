@@ -18,7 +18,7 @@ from warpfold.kernels.puzzles.puzzle import WARP, ClusterShape, Puzzle, Solution
 Floats = NDArray[np.float32]
 
 _ROUNDOFF = 2.0**-24
-"""Of float32: half the distance from 1 to the next number."""
+"""The unit roundoff of float32: half the distance from 1 to the next number."""
 
 
 @dataclass(frozen=True, slots=True)

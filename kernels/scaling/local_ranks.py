@@ -27,7 +27,7 @@ class LocalRanks(Protocol):
 
     @property
     def versions(self) -> tuple[tuple[str, str], ...]:
-        """Of the libraries that carry messages: (name, version)."""
+        """The names and versions of the libraries that carry messages."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class LocalRanks(Protocol):
     def load(self, source: GeneratedSource, method: Method) -> None: ...
 
     def sample(self, runs: int) -> list[list[Timing]]:
-        """For each rank here, one timing a run."""
+        """A list for each rank of this machine, with one timing a run."""
         ...
 
     def call(self, runs: int) -> list[float]: ...

@@ -138,7 +138,11 @@ def test_tables_are_merged_by_a_job(http: httpx.Client) -> None:
         ({}, "states", "required"),
         ({"tables": [A_JOB], "states": []}, "states", ""),
         ({"tables": [A_JOB], "op": "sum"}, "op", "does not go with `tables`"),
-        ({"states": ["V0ZYUwEACAABAAAAAAAAACEAAQAAAAAAAAAGAA=="], "sort": True}, "sort", "goes with `tables` alone"),
+        (
+            {"states": ["V0ZYUwEACAABAAAAAAAAACEAAQAAAAAAAAAGAA=="], "sort": True},
+            "sort",
+            "is for `tables`, which this request does not have",
+        ),
         ({"tables": []}, "tables", "at least 1"),
         ({"tables": [A_JOB] * 1001}, "tables", "at most 1000"),
         ({"tables": [{"type": "artefact", "job_id": "7"}]}, "tables.0.job_id", "UUID"),

@@ -1,4 +1,4 @@
-"""Looks into files over HTTP: what is in each format, what is refused, and files that break their parser."""
+"""Inspections of files over HTTP: what is in each format, what is refused, and files that break their parser."""
 
 import os
 import signal
@@ -158,17 +158,17 @@ def test_what_is_wrong_is_named_by_its_field(
     assert at.startswith(field)
 
 
-def looker() -> psutil.Process | None:
+def inspector() -> psutil.Process | None:
     """The process that forks a child for each look."""
     for process in psutil.Process().children():
-        if "warpfold.app.inspection.looker" in process.cmdline():
+        if "warpfold.app.inspection.inspector" in process.cmdline():
             return process
     return None
 
 
 def test_a_look_that_takes_too_long_or_too_much_memory_ends_alone(http: httpx.Client, root: Path) -> None:
     looked(http, {"type": "path", "path": "a.npy"})
-    before = looker()
+    before = inspector()
     assert before is not None
     field, message = fault(asked(http, {"type": "files", "glob": "**/*"}, timeout_s=1e-4))
     assert (field, "took longer than 0.0001 s" in message) == ("timeout_s", True)
@@ -177,12 +177,12 @@ def test_a_look_that_takes_too_long_or_too_much_memory_ends_alone(http: httpx.Cl
     answer = asked(http, {"type": "table", "path": "wide.csv"}, timeout_s=60)
     assert fault(answer)[0].startswith("source")
     assert looked(http, {"type": "path", "path": "a.npy"})["files"] == 1
-    assert looker() == before
+    assert inspector() == before
 
 
 def test_looks_go_on_after_the_process_that_does_them_was_killed(http: httpx.Client) -> None:
     looked(http, {"type": "path", "path": "a.npy"})
-    process = looker()
+    process = inspector()
     assert process is not None
     process.kill()
     assert looked(http, {"type": "path", "path": "a.npy"})["files"] == 1
@@ -190,7 +190,7 @@ def test_looks_go_on_after_the_process_that_does_them_was_killed(http: httpx.Cli
 
 def test_a_user_has_two_looks_under_way_and_no_more(looking: Api) -> None:
     looked(looking.client(), {"type": "path", "path": "a.npy"})
-    process = looker()
+    process = inspector()
     assert process is not None
     process.send_signal(signal.SIGSTOP)  # no look gets on
     answers: list[httpx.Response] = []

@@ -32,7 +32,8 @@ SOURCES = {
     "app/long.py": "x = 1\n" * 401,
     "app/room/__init__.py": "from warpfold.app.room.things import other, thing\n\n__all__ = ['other', 'thing']\n",
     "app/room/things.py": "class Twice: ...\n\nthing = other = 1\n",
-    "app/user.py": "from warpfold.app.room.things import thing\nfound = thing\ndef take(one: int) -> None: ...\n",
+    "app/user.py": "from warpfold.app.room.things import thing\nfound = thing\ndef take(one: int) -> None: ...\n"
+    "class Box:\n    def _told(self) -> None:\n        self._said = thing\n",
     "migrations/versions/0001_first.py": "from warpfold.app.loner import Twice\n",
     "tests/app/room/test_things.py": "from tests.app.test_user import helper\n",
     "tests/app/test_user.py": "",
@@ -75,7 +76,12 @@ def test_long_modules_and_repeated_classes_are_named(house: House) -> None:
     assert figures.carriers_by_the_architecture == ["Thing"]
     assert figures.files_for_a_job_that_waits == ["app/long.py"]
     assert figures.carriers_of_a_job_that_waits == ["Thing", "Other"]
-    assert figures.vague_variables == ["app/user.py: found", "app/user.py: one"]
+    assert figures.vague_variables == [
+        "app/user.py: _said",
+        "app/user.py: _told",
+        "app/user.py: found",
+        "app/user.py: one",
+    ]
 
 
 def test_a_test_mirrors_the_module_of_its_path(house: House) -> None:
@@ -127,6 +133,10 @@ def test_every_test_mirrors_what_it_tests_or_stands_in_a_folder_that_mirrors_not
 def test_few_small_modules_have_a_single_importer(ours: House) -> None:
     single = ours.single_importer()
     assert len(single) <= MOST_SMALL_MODULES, f"merge one of these into what uses it: {', '.join(single)}"
+
+
+def test_every_variable_and_function_is_named_after_what_it_holds_or_returns(ours: House) -> None:
+    assert ours.vague_variables() == []
 
 
 def test_the_walk_of_a_job_is_short(ours: House) -> None:

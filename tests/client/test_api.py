@@ -11,7 +11,7 @@ import pytest
 from tests.support.job import JOB
 from warpfold.client.api import Client
 from warpfold.client.errors import FieldError, Refused, Unreachable
-from warpfold.client.patience import Patience
+from warpfold.client.retries import Retries
 from warpfold.contract.kinds.reduce import ReduceSpec
 
 
@@ -104,16 +104,16 @@ def test_a_service_that_asks_for_more_patience_than_there_is_refuses(wire: Wire)
 
 def test_the_pause_that_the_service_asks_for_is_kept() -> None:
     busy = httpx.Response(503, headers={"Retry-After": "2"})
-    patience = Patience(10)
-    assert patience.after(busy) == 2.0
-    assert Patience(1).after(busy) is None, "that would be longer than the patience"
-    assert patience.after(httpx.Response(503, headers={"Retry-After": "Sat, 21 Nov 2026 00:00:00 GMT"})) is not None
-    assert patience.after(httpx.Response(404)) is None
+    retries = Retries(10)
+    assert retries.after(busy) == 2.0
+    assert Retries(1).after(busy) is None, "that would be longer than the patience"
+    assert retries.after(httpx.Response(503, headers={"Retry-After": "Sat, 21 Nov 2026 00:00:00 GMT"})) is not None
+    assert retries.after(httpx.Response(404)) is None
 
 
 def test_pauses_grow_and_are_spread() -> None:
-    patience = Patience(60)
-    pauses = [patience.after(httpx.Response(503)) for _ in range(8)]
+    retries = Retries(60)
+    pauses = [retries.after(httpx.Response(503)) for _ in range(8)]
     for index, pause in enumerate(pauses):
         longest = min(2.0, 0.1 * 2**index)
         assert pause is not None

@@ -186,7 +186,7 @@ def test_columns_of_a_frame_have_the_dtype_that_holds_them_all_or_are_named(fram
     [
         (pandas.DataFrame({"n": pandas.Series([2**53 + 1, None], dtype="Int64")}), "column 'n': int64 has nulls"),
         (pandas.DataFrame({"s": ["a"]}), "column 's': elements of type str"),
-        (pandas.DataFrame({"c": pandas.Categorical([1, None])}), "column 'c': categories are no numbers"),
+        (pandas.DataFrame({"c": pandas.Categorical([1, None])}), "column 'c': categories are not numbers"),
         (pandas.DataFrame({"t": pandas.to_datetime(["2026-01-01"])}), "column 't': .*datetime64"),
         (pandas.DataFrame(), "has no columns"),
         (polars.DataFrame({"n": [2**53 + 1, None]}), "column 'n': int64 has nulls"),

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, ReduceArrayResult, Refused, Unreachable, WarpfoldError
-from warpfold.client.artefacts import Landing, format_of
+from warpfold.client.artefacts import Download, format_of
 from warpfold.client.live_jobs import LiveJob
 
 WIDE = np.array([[1e16], [1.0], [-1e16]]) * np.ones(12_000)
@@ -57,7 +57,7 @@ def test_a_job_writes_its_stored_result_to_a_file(job: LiveJob, tmp_path: Path) 
     assert pq.read_table(job.artefact(tmp_path / "out.parquet"))["value"].to_numpy().sum() == 12_000
     assert job.artefact(str(tmp_path / "noname"), "csv").read_text().startswith("axis_0,value,hex,count")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["noname", "out.npy", "out.parquet"]
-    with pytest.raises(ValueError, match=r"ends in none of npy, arrow, parquet, csv"):
+    with pytest.raises(ValueError, match=r"must end in one of npy, arrow, parquet, csv"):
         job.artefact(tmp_path / "out.xlsx")
     with pytest.raises(ValueError, match="the values are stored"):
         job.result.to_numpy()
@@ -66,7 +66,7 @@ def test_a_job_writes_its_stored_result_to_a_file(job: LiveJob, tmp_path: Path) 
 
 def test_a_result_that_is_not_stored_says_so(client: Client, tmp_path: Path) -> None:
     small = client.submit_reduce([[1.0, 2.0]], axis=0)
-    with pytest.raises(WarpfoldError, match="nothing is stored apart"):
+    with pytest.raises(WarpfoldError, match="has stored no file"):
         small.artefact(tmp_path / "out.npy")
     assert small.array().tolist() == [1.0, 2.0]
     with pytest.raises(TypeError, match="no array of values"):
@@ -84,41 +84,41 @@ def test_a_stored_result_is_deleted_to_free_the_quota(client: Client) -> None:
 def test_what_broke_goes_on_where_it_stood(client: Client, job: LiveJob, monkeypatch: pytest.MonkeyPatch) -> None:
     cuts = [3, 50_000]
     asked: list[str | None] = []
-    take, headers = Landing.take, Landing.headers
+    take, headers = Download.take, Download.headers
 
-    def cut(self: Landing, piece: bytes) -> None:
+    def cut(self: Download, piece: bytes) -> None:
         if cuts and self.position + len(piece) > cuts[0]:
             take(self, piece[: cuts.pop(0) - self.position])
             raise httpx.ReadError("the connection broke")
         take(self, piece)
 
-    def noted(self: Landing) -> Any:
+    def noted(self: Download) -> Any:
         asked.append(headers(self).get("Range"))
         return headers(self)
 
-    monkeypatch.setattr(Landing, "take", cut)
-    monkeypatch.setattr(Landing, "headers", noted)
+    monkeypatch.setattr(Download, "take", cut)
+    monkeypatch.setattr(Download, "headers", noted)
     assert (client.array(job) == 1.0).all()
     assert asked == [None, "bytes=3-", "bytes=50000-"]
 
 
 def test_bytes_that_changed_on_their_way_are_refused(client: Client, job: LiveJob, monkeypatch: Any) -> None:
-    take = Landing.take
-    monkeypatch.setattr(Landing, "take", lambda self, piece: take(self, bytes(piece[:-1]) + b"!"))
-    with pytest.raises(Unreachable, match="other bytes"):
+    take = Download.take
+    monkeypatch.setattr(Download, "take", lambda self, piece: take(self, bytes(piece[:-1]) + b"!"))
+    with pytest.raises(Unreachable, match="not those of the stored result"):
         client.array(job)
 
 
 def test_another_file_under_the_same_name_begins_anew() -> None:
     file = io.BytesIO()
-    landing = Landing(file)
-    landing.begin(httpx.Response(200, headers={"ETag": '"a"'}))
-    landing.take(b"old")
-    assert landing.headers() == {"Range": "bytes=3-", "If-Range": '"a"'}
-    landing.begin(httpx.Response(200, headers={"ETag": 'W/"b"'}))
-    landing.take(b"new one")
-    assert (file.getvalue(), landing.headers()) == (b"new one", {})
-    landing.check(hashlib.sha256(b"new one").hexdigest())
+    download = Download(file)
+    download.begin(httpx.Response(200, headers={"ETag": '"a"'}))
+    download.take(b"old")
+    assert download.headers() == {"Range": "bytes=3-", "If-Range": '"a"'}
+    download.begin(httpx.Response(200, headers={"ETag": 'W/"b"'}))
+    download.take(b"new one")
+    assert (file.getvalue(), download.headers()) == (b"new one", {})
+    download.check(hashlib.sha256(b"new one").hexdigest())
 
 
 def test_the_name_of_a_file_tells_its_format() -> None:

@@ -18,7 +18,7 @@ from warpfold.client.api import Client
 from warpfold.client.async_api import AsyncClient
 from warpfold.client.errors import WarpfoldError
 from warpfold.client.exchange import Call, Interrupted
-from warpfold.client.models import ReduceResult
+from warpfold.client.job_results import ReduceResult
 from warpfold.client.uploads import EarlyJob
 
 MIB = 1 << 20

@@ -18,7 +18,7 @@ from tests.support.service import Service
 from warpfold.client.api import Client
 from warpfold.client.async_api import AsyncClient
 from warpfold.client.errors import WarpfoldError
-from warpfold.client.sent_files import Seen, SentFiles
+from warpfold.client.sent_files import FileStamp, SentFiles
 from warpfold.client.uploads import FileContent
 
 MIB = 1 << 20
@@ -74,7 +74,7 @@ def test_rehash_reads_the_file_and_does_not_send_it_again(
 ) -> None:
     path = aged(npy(tmp_path / "a.npy", 9, 2), monkeypatch)
     kept = client.upload(path)
-    SentFiles(tmp_path / ".cache" / "warpfold" / "sent-files.json").keep(Seen.now(path), digest=DIGEST)
+    SentFiles(tmp_path / ".cache" / "warpfold" / "sent-files.json").keep(FileStamp.now(path), digest=DIGEST)
     with counted(client) as requests:
         assert client.upload(path, rehash=True).id == kept.id
     assert all(length == 0 for *_, length in requests)
@@ -107,7 +107,7 @@ def test_a_file_that_changed_is_another(
 def test_a_file_that_was_modified_just_now_is_not_remembered(tmp_path: Path) -> None:
     memory, path = SentFiles(tmp_path / "memory"), tmp_path / "a"
     path.write_bytes(b"1")
-    memory.keep(Seen.now(path), digest=DIGEST)
+    memory.keep(FileStamp.now(path), digest=DIGEST)
     assert not (tmp_path / "memory").exists()
 
 
@@ -117,7 +117,7 @@ def test_a_damaged_memory_is_no_memory_and_is_made_anew(
 ) -> None:
     memory, path = SentFiles(tmp_path / "sub" / "memory"), aged(tmp_path / "a", monkeypatch)
     path.write_bytes(b"1")
-    seen = Seen.now(path)
+    seen = FileStamp.now(path)
     memory.keep(seen, digest=DIGEST)
     kept = memory.recall(seen)
     assert kept is not None
@@ -178,7 +178,8 @@ def test_another_client_goes_on_with_what_was_cut(
     with counted(client) as requests:
         kept = client.upload(path)
     assert kept.id == digest(path)
-    [sent] = [length for method, _, length in requests if method == "PATCH"]
+    # The server may refuse the first one: it may not have noticed yet that the other client is gone.
+    *_, sent = [length for method, _, length in requests if method == "PATCH"]
     assert sent < path.stat().st_size - 2 * MIB
     client.delete_dataset(kept.id)
 

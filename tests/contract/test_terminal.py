@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from tests.support.terminals import on_terminal
-from warpfold.contract.terminal import facts, table
+from warpfold.contract.terminal import properties, table
 
 NAMES = ("op", "n", "device", "ms", "remarks")
 DEVICE = "Intel(R) Xeon(R) Processor @ 2.60GHz of some machine"
@@ -81,7 +81,7 @@ def test_nothing_is_cut_at_any_width(columns: int, fold: str | None) -> None:
 def test_a_long_word_of_a_fact_stays_whole_to_be_copied() -> None:
     digest = "0123456789abcdef" * 4
     shown = on_terminal(
-        30, lambda: facts([("id", digest), ("name", "a name of several words, and long"), ("no", None)])
+        30, lambda: properties([("id", digest), ("name", "a name of several words, and long"), ("no", None)])
     )
     assert shown.splitlines() == [
         f"id    {digest}",
@@ -99,9 +99,9 @@ def test_a_long_word_of_a_column_is_broken_and_none_of_it_lost() -> None:
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "a:smile:b", "back\\[slash]\\", "[/]", "日本語の名前"])
 def test_a_name_means_nothing_but_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     table(("name", "n"), [(name, 1)], right=("n",))
-    facts([("name", name)])
+    properties([("name", name)])
     assert capsys.readouterr().out.count(name) == 2
-    assert on_terminal(80, lambda: facts([(name, name)])).count(name) == 2
+    assert on_terminal(80, lambda: properties([(name, name)])).count(name) == 2
 
 
 def test_columns_stand_below_each_other_though_letters_are_wide(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,5 +117,5 @@ def test_lines_within_a_cell_are_lines_of_its_column(capsys: pytest.CaptureFixtu
 def test_a_table_of_nothing_is_its_names(capsys: pytest.CaptureFixture[str]) -> None:
     table(NAMES, [])
     table(NAMES, [], headed=False)
-    facts([])
+    properties([])
     assert capsys.readouterr().out == "op  n  device  ms  remarks\n"

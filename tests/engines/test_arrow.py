@@ -77,13 +77,13 @@ def test_states_come_as_a_table_of_states() -> None:
 
 
 def test_what_cannot_be_taken_is_refused_by_name() -> None:
-    for values, said in (
+    for values, message in (
         ({"a": ("sum", "absent")}, "no column 'absent'"),
         ({"a": ("sum", "word")}, "'word' as string"),
         ({"a": ("median", "x")}, "unknown op 'median'"),
         ({"a": ("prod", "x")}, "prod of floats rounds"),
     ):
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=message):
             arrow.group_by(TABLE, "k", values)
     with pytest.raises(InvalidInput, match="max_groups"):
         arrow.group_by(TABLE, "k", VALUES, max_groups=2)

@@ -182,8 +182,8 @@ def damaged(state: bytes) -> list[tuple[bytes, str]]:
 
 
 def test_bytes_that_are_no_state_are_refused(aggregates: Connection) -> None:
-    for bytes_, said in damaged(ExactState.of(np.ones(2)).to_bytes()):
-        with pytest.raises(duckdb.InvalidInputException, match=said):
+    for bytes_, message in damaged(ExactState.of(np.ones(2)).to_bytes()):
+        with pytest.raises(duckdb.InvalidInputException, match=message):
             aggregates.execute("SELECT warpfold_merge(?::BLOB)", [bytes_]).fetchall()
     products = ExactState.of(np.ones(2), Terms.PRODUCTS).to_bytes()
     values = ExactState.of(np.ones(2)).to_bytes()

@@ -18,8 +18,12 @@ def cells(values: list[float], dtype: str, missing: list[int] | None = None) -> 
 
 def test_floats_are_rounded_to_the_wider_dtype_of_both() -> None:
     x, y = [3.0, 1e8, 7.0, 0.25, 1.0, 1.0], [0.5, 1e8, 1.0, 2.0, 1.0, 4.0]
-    for one, two, largest in (("float32", "float32", 1e8), ("float16", "float64", 1e4), ("float64", "float32", 1e8)):
-        left, right = cells([*x[:1], largest, *x[2:]], one), cells(y, two, [5])
+    for left_dtype, right_dtype, largest in (
+        ("float32", "float32", 1e8),
+        ("float16", "float64", 1e4),
+        ("float64", "float32", 1e8),
+    ):
+        left, right = cells([*x[:1], largest, *x[2:]], left_dtype), cells(y, right_dtype, [5])
         made = multiply_groups(left, right, NUMBERS, 3)
         first = float(left.elements[1]) * 1e8 + 1.0
         wanted = np.float32(first) if made.dtype == "float32" else first

@@ -77,7 +77,7 @@ def test_what_is_no_column_of_numbers_or_no_state_is_refused_by_name() -> None:
         numbered.cells_of(pa.array(["a"]), "names")
     with pytest.raises(InvalidInput, match="known: sum, mean"):
         numbered.reduce_all(Cells(np.ones(1)), "prod")
-    with pytest.raises(InvalidInput, match="row 0 is none, magic"):
+    with pytest.raises(InvalidInput, match="row 0 does not hold an exact state: magic"):
         numbered.merge_all(pa.array([b"no state at all, but long enough"]))
     products = ExactState.of(np.ones(1), Terms.PRODUCTS).to_bytes()
     with pytest.raises(InvalidInput, match="row 1"):

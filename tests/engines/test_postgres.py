@@ -85,11 +85,11 @@ def test_states_of_squares_merge_and_have_variances(connection: psycopg.Connecti
         for value, wanted in zip(values, [*spreads, norm2 or 0.0, squares or 0.0], strict=True):
             assert same(value, wanted), column
         assert count == len(present(column))
-    one, two = (f"(SELECT warpfold_{name}(1.5::double precision))" for name in ("state", "squares"))
+    state_of, squares_of = (f"(SELECT warpfold_{name}(1.5::double precision))" for name in ("state", "squares"))
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="different things"):
-        connection.execute(f"SELECT warpfold_merge(s) FROM (VALUES ({one}), ({two})) m (s)")  # noqa: S608
+        connection.execute(f"SELECT warpfold_merge(s) FROM (VALUES ({state_of}), ({squares_of})) m (s)")  # noqa: S608
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="same elements"):
-        connection.execute(f"SELECT warpfold_state_var_pop({one}, {one})")
+        connection.execute(f"SELECT warpfold_state_var_pop({state_of}, {state_of})")
 
 
 def test_states_that_others_wrote_merge(connection: psycopg.Connection[Any]) -> None:
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_state_are_refused(connection: psycopg.Connection[Any]
     def changed(at: int, value: int) -> bytes:
         return bytes([*state[:at], value, *state[at + 1 :]])
 
-    for damaged, said in (
+    for damaged, message in (
         (b"no state", "magic"),
         (changed(4, 2), "version 2 is not known"),
         (changed(5, 2), "terms"),
@@ -145,7 +145,7 @@ def test_bytes_that_are_no_state_are_refused(connection: psycopg.Connection[Any]
         (changed(7, 1), "canonical"),
         (changed(18, 200), "length"),
     ):
-        with pytest.raises(psycopg.errors.InvalidParameterValue, match=said):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
             connection.execute("SELECT warpfold_merge(%s::bytea)", [damaged])
 
 

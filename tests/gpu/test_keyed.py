@@ -53,15 +53,15 @@ def compare(gpu: Gpu, keys: Array, values: Array, *, omit_nan: bool = False, sta
     key, dtype = DTYPES[keys.dtype.name], DTYPES[values.dtype.name]
     made = KeyedSums(gpu, on_device(keys, start), key, on_device(values, start), dtype, omit_nan=omit_nan)
     made.add()
-    found = made.groups()
+    groups = made.groups()
     order = np.argsort(keys, kind="stable")
     wanted, firsts, sizes = np.unique(keys[order], return_index=True, return_counts=True)
-    assert np.array_equal(found.keys.get(), wanted.astype(found.keys.dtype)), made.strategy
+    assert np.array_equal(groups.keys.get(), wanted.astype(groups.keys.dtype)), made.strategy
     missing = np.isnan(values) if omit_nan else np.zeros(values.size, bool)
     omitted = np.add.reduceat(missing[order].astype(np.int64), firsts)
-    assert np.array_equal(found.counts.get(), sizes - omitted), made.strategy
-    if found.omitted is not None:
-        assert np.array_equal(found.omitted.get(), omitted), made.strategy
+    assert np.array_equal(groups.counts.get(), sizes - omitted), made.strategy
+    if groups.omitted is not None:
+        assert np.array_equal(groups.omitted.get(), omitted), made.strategy
     numbers, unit = integers_of(values)
     for mean in (False, True):
         result = dtype if dtype.is_float else DTYPES["float64"]
@@ -77,8 +77,8 @@ def compare(gpu: Gpu, keys: Array, values: Array, *, omit_nan: bool = False, sta
                 continue
             mine = [numbers[row] for row in rows.tolist()]
             if dtype.is_float or mean:
-                one = value_of(values[rows], mine, unit, mean=mean, dtype=result)
-                assert float(listed[number]).hex() == one.hex(), (made.strategy, made.levels, mean, number)
+                value = value_of(values[rows], mine, unit, mean=mean, dtype=result)
+                assert float(listed[number]).hex() == value.hex(), (made.strategy, made.levels, mean, number)
             else:
                 assert listed[number] == sum(mine), (made.strategy, number)
     return made
@@ -223,8 +223,11 @@ def test_a_backend_gives_the_states_of_a_cpu(backend: CudaBackend, dtype: str) -
     assert made.described == wanted.described
     for mine, theirs in zip(made.columns, wanted.columns, strict=True):
         assert list(map(repr, mine.listed())) == list(map(repr, theirs.listed())), mine.op
-        for one, other in zip(mine.states, theirs.states, strict=True):
-            assert (one.data.tobytes(), one.offsets.tolist()) == (other.data.tobytes(), other.offsets.tolist())
+        for state, their_state in zip(mine.states, theirs.states, strict=True):
+            assert (state.data.tobytes(), state.offsets.tolist()) == (
+                their_state.data.tobytes(),
+                their_state.offsets.tolist(),
+            )
 
 
 def test_keys_and_elements_may_be_made_on_the_gpu(backend: CudaBackend) -> None:

@@ -152,7 +152,7 @@ def test_what_cannot_be_reduced_is_refused_by_name() -> None:
     x = cupy.zeros((3, 4), np.float32)
     with pytest.raises(TypeError, match="int32"):
         exact.sum(cupy.zeros(3, np.int32))
-    with pytest.raises(TypeError, match="of CuPy, PyTorch or JAX"):
+    with pytest.raises(TypeError, match="array of CuPy, PyTorch or JAX"):
         exact.sum(np.zeros(3))
     with pytest.raises(ValueError, match="axis 2 does not exist"):
         exact.sum(x, axis=2)
@@ -160,7 +160,7 @@ def test_what_cannot_be_reduced_is_refused_by_name() -> None:
         exact.sum(x, axis=(0, -2))
     with pytest.raises(ValueError, match="ddof"):
         exact.var(x, ddof=-1)
-    with pytest.raises(ValueError, match="out is of shape"):
+    with pytest.raises(ValueError, match="out has the shape"):
         exact.sum(x, axis=0, out=cupy.zeros(3, np.float32))
     with pytest.raises(ValueError, match="one shape and dtype"):
         exact.dot(x, x[0])

@@ -14,10 +14,10 @@ from warpfold.app.jobs.attempt import Success
 from warpfold.contract.folders import Folders
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.worker.child import open_kernels, prepare_kernels
+from warpfold.worker.lease_exchange import Ending
 from warpfold.worker.messages import Progress, Spare
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Ending
 
 SPEC = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
 

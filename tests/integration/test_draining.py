@@ -7,7 +7,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, workers
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
 from warpfold.worker.dispatcher import Dispatcher, choose

@@ -117,7 +117,7 @@ def test_the_three_numbers_are_those_of_the_report(studies: Report) -> None:
 
 def test_what_the_cpu_cannot_do_is_left_out_with_the_reason(studies: Report) -> None:
     absent = [job for job in part(studies, "p05-task1-correctness").jobs if job.status is None]
-    assert [job.why for job in absent] == ["left out: it runs on cuda"] * 7
+    assert [job.why for job in absent] == ["left out: the job runs on cuda"] * 7
 
 
 def test_the_report_is_a_page_with_pictures_and_a_text(service: Service, studies: Report) -> None:

@@ -10,7 +10,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.quotas import holds, quota
 from warpfold.app.quotas.quota import Hold, Limits, QuotaName
 from warpfold.contract.states import Status

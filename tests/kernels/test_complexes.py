@@ -114,7 +114,7 @@ def test_what_is_not_finite_has_its_name_in_json(root: Path, run: Run) -> None:
     with pytest.raises(InvalidInput, match="an element is NaN") as caught:
         run(saved(root, "z.npy", np.array([1, complex(0, np.nan)])), op="norm2", nan_policy="raise")
     assert caught.value.field == "nan_policy"
-    with pytest.raises(InvalidInput, match="no NaN is left out so far"):
+    with pytest.raises(InvalidInput, match="no NaN of complex numbers is left out so far"):
         run(saved(root, "z.npy", np.array([1j])), op="sum", nan_policy="omit")
 
 

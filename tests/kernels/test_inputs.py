@@ -41,24 +41,31 @@ def test_a_file_is_named_with_its_size_its_time_and_the_hash_that_was_asked_for(
     wanted = file()
     os.utime(tmp_path / "x", (1e9, 1e9))
     with Inputs([wanted], fingerprint=True, most=1) as inputs:
-        [facts] = inputs.facts()
-    assert (facts.name, facts.size, facts.modified, facts.sha256) == ("x", len(CONTENT), 1e9, sha256(CONTENT))
+        [metadata] = inputs.metadata()
+    assert (metadata.name, metadata.size, metadata.modified, metadata.sha256) == (
+        "x",
+        len(CONTENT),
+        1e9,
+        sha256(CONTENT),
+    )
     with Inputs([wanted], fingerprint=False, most=1) as inputs:
-        assert inputs.facts()[0].sha256 is None
+        assert inputs.metadata()[0].sha256 is None
 
 
 def test_a_file_that_is_named_after_its_hash_is_not_read(file: Make) -> None:
     with Inputs([file(digest="0" * 64)], fingerprint=True, most=1) as inputs:
-        [facts] = inputs.facts()
-    assert (facts.sha256, facts.modified) == ("0" * 64, None)
+        [metadata] = inputs.metadata()
+    assert (metadata.sha256, metadata.modified) == ("0" * 64, None)
 
 
 def test_of_many_files_some_are_looked_at_and_all_where_they_are_hashed(file: Make) -> None:
     files = [file(str(number), bytes([number]) * 5) for number in range(9)]
     with Inputs(files, fingerprint=False, most=4) as inputs:
-        assert (inputs.count, len(inputs.facts())) == (9, 4)
+        assert (inputs.count, len(inputs.metadata())) == (9, 4)
     with Inputs(files, fingerprint=True, most=4) as inputs:
-        assert [facts.sha256 for facts in inputs.facts()] == [sha256(bytes([number]) * 5) for number in range(9)]
+        assert [metadata.sha256 for metadata in inputs.metadata()] == [
+            sha256(bytes([number]) * 5) for number in range(9)
+        ]
 
 
 @pytest.mark.parametrize("fingerprint", [True, False])
@@ -72,13 +79,15 @@ def test_a_file_that_changes_meanwhile_is_an_error(file: Make, tmp_path: Path, h
             file("y")
             (tmp_path / "y").replace(tmp_path / "x")
         with pytest.raises(InvalidInput, match="'x' changed while it was read"):
-            inputs.facts()
+            inputs.metadata()
 
 
 def test_folders_and_files_that_are_not_there_have_a_name_alone(tmp_path: Path) -> None:
     files = [LocalFile("folder", partial(begin, tmp_path)), LocalFile("none", partial(begin, tmp_path / "none"))]
     with Inputs(files, fingerprint=True, most=2) as inputs:
-        assert [(facts.size, facts.modified, facts.sha256) for facts in inputs.facts()] == [(None, None, None)] * 2
+        assert [(metadata.size, metadata.modified, metadata.sha256) for metadata in inputs.metadata()] == [
+            (None, None, None)
+        ] * 2
 
 
 def test_hashing_ends_with_the_reduction(file: Make) -> None:

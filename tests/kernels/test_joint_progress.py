@@ -4,8 +4,8 @@ from warpfold.kernels.joint_progress import JointProgress
 
 
 def test_the_shares_of_all_devices_add_up() -> None:
-    told: list[tuple[int, int]] = []
-    together = JointProgress(100, lambda *now: told.append(now))
+    reports: list[tuple[int, int]] = []
+    together = JointProgress(100, lambda *now: reports.append(now))
     first, second = together.beside(0), together.beside(1)
     assert first is not None
     assert second is not None
@@ -14,16 +14,16 @@ def test_the_shares_of_all_devices_add_up() -> None:
     first(40, 50)
     together.end(0, 50)
     second(45, 50)
-    assert told == [(10, 100), (40, 100), (70, 100), (95, 100)]
+    assert reports == [(10, 100), (40, 100), (70, 100), (95, 100)]
 
 
 def test_no_more_is_told_than_there_is() -> None:
-    told: list[tuple[int, int]] = []
-    together = JointProgress(10, lambda *now: told.append(now))
+    reports: list[tuple[int, int]] = []
+    together = JointProgress(10, lambda *now: reports.append(now))
     beside = together.beside("a share that is longer than was thought")
     assert beside is not None
     beside(12, 12)
-    assert told == [(10, 10)]
+    assert reports == [(10, 10)]
 
 
 def test_nobody_is_told_where_nobody_asks() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
-from warpfold.client.models import ReduceArrayResult
+from warpfold.client.job_results import ReduceArrayResult
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import result_of
 from warpfold.kernels.decimals import in_full
@@ -134,7 +134,7 @@ def test_decimals_by_segments_are_exact(root: Path, run: Run, name: str, op: str
 
 def table(each: list[Any], kind: Any) -> Any:
     if pa.types.is_decimal(kind):
-        column = pa.array([None if one is None else Decimal(one).scaleb(-SCALE) for one in each], kind)
+        column = pa.array([None if decimal is None else Decimal(decimal).scaleb(-SCALE) for decimal in each], kind)
     else:
         stored = pa.int32() if pa.types.is_date32(kind) else pa.int64()
         column = pa.array(each, stored).cast(kind)

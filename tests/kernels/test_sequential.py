@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from warpfold.kernels import sequential
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.sequential import SequentialSource, ahead, gathered, in_order, side_by_side
-from warpfold.kernels.source import ArraySource, ChainedSource, Link
+from warpfold.kernels.source import ArraySource
 
 I64 = DTYPES["int64"]
 

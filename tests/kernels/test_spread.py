@@ -147,13 +147,13 @@ def test_several_devices_share_what_would_fit_one() -> None:
 
 
 def test_progress_grows_to_the_whole() -> None:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     members: list[Member] = [Limited(20)]
     made = GeneratedSource("normal", 4000, 1, DTYPES["float32"])
-    reduce_spread(members, made, (200, 20), AlongAxes((1,)), "sum", 20, progress=lambda *now: told.append(now))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1] == (4000, 4000)
-    assert {of for _, of in told} == {4000}
+    reduce_spread(members, made, (200, 20), AlongAxes((1,)), "sum", 20, progress=lambda *now: reports.append(now))
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1] == (4000, 4000)
+    assert {of for _, of in reports} == {4000}
 
 
 def test_an_error_of_a_block_ends_all_and_names_its_field() -> None:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from tests.support.api import Api
-from warpfold.app.dashboard.pages.jobs import Asked
+from warpfold.app.dashboard.pages.jobs import JobsQuery
 from warpfold.app.jobs import listing
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.metrics.monitoring import shares
@@ -84,8 +84,8 @@ def _scanned(plan: Any) -> int:
 @pytest.mark.parametrize(
     "chosen",
     [
-        Asked().filter(),
-        Asked(statuses=("succeeded",), kinds=("reduce",), owner="ann", parts="on").filter(),
+        JobsQuery().filter(),
+        JobsQuery(statuses=("succeeded",), kinds=("reduce",), owner="ann", parts="on").filter(),
         Filter(statuses=(Status.RUNNING,)),
         Filter(statuses=(Status.FAILED,)),
         Filter(owners=("bob",)),

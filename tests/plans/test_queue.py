@@ -24,7 +24,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, groups, leases, presets, queue, store, transitions, turns, workers
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.attempt import Lease, Success
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.leases import Running
 from warpfold.app.jobs.positions import positions_of
 from warpfold.app.jobs.store import Job

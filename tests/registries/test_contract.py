@@ -17,7 +17,7 @@ from warpfold.app.reports.kinds.registry import PRESENTATIONS
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.views import MeasurementView
 from warpfold.app.tables.measurements import measurements
-from warpfold.client import models, results
+from warpfold.client import job_results, results
 from warpfold.contract import needs, sources
 from warpfold.contract.fields import FloatName
 from warpfold.contract.folders import Folders
@@ -116,10 +116,10 @@ class TestAKind:
     def test_has_a_result_that_the_client_reads(self, kind: str) -> None:
         """As a model of its own, whose fields are those of the service, or as any other result."""
         for result in RESULTS[kind]:
-            model = getattr(models, result.__name__, models.OtherResult)
+            model = getattr(job_results, result.__name__, job_results.OtherResult)
             unknown = set(model.model_fields) - set(result.model_fields)
             assert not unknown, f"the client expects {unknown} in {kind}, which the service does not say"
-            assert model in [get_args(member)[0] for member in get_args(get_args(models.Result)[0])]
+            assert model in [get_args(member)[0] for member in get_args(get_args(job_results.Result)[0])]
 
 
 @pytest.mark.parametrize("kind", tasks())

@@ -12,8 +12,8 @@ import pytest
 from warpfold.client import local
 from warpfold.kernels import cuda, reference
 from warpfold.kernels.catalog import strategies
+from warpfold.kernels.cpu.folds.by_name import FOLDS
 from warpfold.kernels.cpu.strategies import cpu_strategies
-from warpfold.kernels.cpu.strategies.exact import FOLDS
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.strategies.partial_results import reduction_of

@@ -145,19 +145,19 @@ def serve(end: socket.socket, parent: int | None = None) -> None:
 
 def _orphan(request: bytes, files: Sequence[int]) -> int:
     """A fork of a fork that has ended already; its process id."""
-    told, tells = os.pipe()
+    reading, writing = os.pipe()
     between = os.fork()
     if between == 0:
         between = os.getpid()
         child = os.fork()
         if child == 0:
             _become(request, files, between)
-        os.write(tells, struct.pack("!q", child))
+        os.write(writing, struct.pack("!q", child))
         os._exit(0)
     os.waitpid(between, 0)
-    (child,) = struct.unpack("!q", os.read(told, 8))
-    os.close(told)
-    os.close(tells)
+    (child,) = struct.unpack("!q", os.read(reading, 8))
+    os.close(reading)
+    os.close(writing)
     return int(child)
 
 

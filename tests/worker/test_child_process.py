@@ -26,10 +26,10 @@ from tests.support.workers.actor import (
     prepare_nothing,
 )
 from warpfold.app.jobs.attempt import Success
+from warpfold.worker.lease_exchange import Died, Ending
 from warpfold.worker.messages import Opener, Prepare, Progress, Spare
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested
-from warpfold.worker.talk import Died, Ending
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
-from warpfold.app.jobs.board import SMALL, Depth
+from warpfold.app.jobs.dispatch_state import SMALL, Depth
 from warpfold.contract.states import Status
 from warpfold.worker.direct import DirectMessages
 from warpfold.worker.dispatcher import Dispatcher, choose

@@ -56,12 +56,12 @@ def _files(tmp_path: Path) -> set[str]:
 
 def test_what_is_lacking_is_fetched_once_and_progress_shows_it(tmp_path: Path, server: DatasetServer) -> None:
     folders = _folders(tmp_path, server.url)
-    told: list[tuple[int, int, str]] = []
+    reports: list[tuple[int, int, str]] = []
     for _ in range(2):
-        with at_hand(folders, [ID, ID], lambda *progress: told.append(progress)):
+        with at_hand(folders, [ID, ID], lambda *progress: reports.append(progress)):
             assert folders.dataset(ID).read_bytes() == DATA
     assert server.ranges == [None]
-    assert told[-1] == (SIZE, SIZE, "bytes fetched")
+    assert reports[-1] == (SIZE, SIZE, "bytes fetched")
     assert _files(tmp_path) == {ID}
 
 
@@ -158,16 +158,16 @@ def test_slots_that_need_the_same_array_wait_for_one_download(tmp_path: Path, se
     server.go_on.clear()
     folders = _folders(tmp_path, server.url)
     read: list[bytes] = []
-    told: set[int] = set()
+    reports: set[int] = set()
 
     def job() -> None:
-        with at_hand(folders, [ID], lambda done, total, unit: told.add(done)):
+        with at_hand(folders, [ID], lambda done, total, unit: reports.add(done)):
             read.append(folders.dataset(ID).read_bytes())
 
     jobs = [threading.Thread(target=job) for _ in range(4)]
     for each in jobs:
         each.start()
-    until(lambda: any(0 < done < SIZE for done in told))
+    until(lambda: any(0 < done < SIZE for done in reports))
     assert not read
     server.go_on.set()
     for each in jobs:

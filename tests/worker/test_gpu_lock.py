@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
-from warpfold.worker.stop import GaveUp
+from warpfold.worker.stop import WaitAbandoned
 
 
 def never() -> bool:
@@ -53,7 +53,7 @@ def test_a_killed_process_leaves_its_slot_free(tmp_path: Path) -> None:
 
 
 def test_a_gpu_is_used_by_one_at_a_time(tmp_path: Path) -> None:
-    with GpuTurn(tmp_path, [0]).hold(never), pytest.raises(GaveUp), GpuTurn(tmp_path, [0, 1]).hold(at_once):
+    with GpuTurn(tmp_path, [0]).hold(never), pytest.raises(WaitAbandoned), GpuTurn(tmp_path, [0, 1]).hold(at_once):
         pytest.fail("two on one GPU")
     with GpuTurn(tmp_path, [0, 1]).hold(at_once):
         pass
@@ -62,7 +62,7 @@ def test_a_gpu_is_used_by_one_at_a_time(tmp_path: Path) -> None:
 def test_whoever_gives_up_leaves_nothing_locked(tmp_path: Path) -> None:
     gang = GpuTurn(tmp_path, [0, 1])
     with GpuTurn(tmp_path, [1]).hold(never):
-        with pytest.raises(GaveUp), gang.hold(at_once):
+        with pytest.raises(WaitAbandoned), gang.hold(at_once):
             pass
         with GpuTurn(tmp_path, [0]).hold(at_once):
             pass

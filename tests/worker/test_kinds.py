@@ -18,7 +18,7 @@ from warpfold.contract.kinds.cluster import ClusterResult
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Begun, Measured, News, Progress
+from warpfold.worker.messages import Measured, News, PointBegun, Progress
 
 QUICK = {"target_rse": 0.5, "min_samples": 2, "max_samples": 5, "time_limit_s": 1.0}
 
@@ -86,7 +86,7 @@ def test_a_benchmark_by_shape_gives_a_row_a_shape_and_goes_on_from_what_is_done(
 def test_points_are_told_as_they_begin_and_end(cpu: Kernels) -> None:
     heard: list[News] = []
     success = cpu.run(BENCHMARK, heard.append)
-    begun = [news.point for news in heard if isinstance(news, Begun)]
+    begun = [news.point for news in heard if isinstance(news, PointBegun)]
     done = [news.point for news in heard if isinstance(news, Measured)]
     steps = [(news.done, news.total, news.unit) for news in heard if isinstance(news, Progress)]
     assert tuple(done) == success.points

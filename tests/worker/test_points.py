@@ -21,11 +21,11 @@ from warpfold.app.tables.measurements import measurements
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
-from warpfold.worker.messages import Begun, Measured
+from warpfold.worker.lease_exchange import Died, EndCause
+from warpfold.worker.messages import Measured, PointBegun
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
-from warpfold.worker.talk import Died, Halt
 from warpfold.worker.tasks import run_job
 
 WORKER = "here:cuda:0"
@@ -125,15 +125,15 @@ LEASE = lease_on("{}", job_id=UUID(int=0))
 @pytest.mark.parametrize(
     "ending",
     [
-        Halt.TIMEOUT,
-        Halt.CANCELLED,
-        Halt.STOPPING,
+        EndCause.TIMEOUT,
+        EndCause.CANCELLED,
+        EndCause.STOPPING,
         Failure(Reason.INVALID_INPUT, "", replace=False),
         Failure(Reason.INTERNAL, "", replace=True),
         Failure(Reason.OUT_OF_MEMORY, "", replace=False),
     ],
 )
-def test_other_endings_stand(ending: Halt | Failure) -> None:
+def test_other_endings_stand(ending: EndCause | Failure) -> None:
     assert Points().rest(LEASE, ending) is None
 
 
@@ -145,16 +145,16 @@ def test_a_reduction_whose_child_died_is_not_run_on() -> None:
 def test_points_are_kept_in_order_and_the_one_begun_is_not_among_them() -> None:
     points = Points()
     for name in ("a", "b"):
-        points.take(Begun(replace(POINT, strategy=name, outcome="failed")))
+        points.take(PointBegun(replace(POINT, strategy=name, outcome="failed")))
         points.take(Measured(replace(POINT, strategy=name)))
-    points.take(Begun(replace(POINT, strategy="c", outcome="failed")))
+    points.take(PointBegun(replace(POINT, strategy="c", outcome="failed")))
     assert [(point.strategy, point.outcome) for point in points.done] == [("a", "measured"), ("b", "measured")]
 
 
 @pytest.mark.parametrize(("code", "words"), [(-11, "signal 11"), (3, "exit code 3"), (None, "exit code None")])
 def test_the_rest_of_a_benchmark_leaves_out_the_point_that_killed(code: int | None, words: str) -> None:
     points = Points()
-    points.take(Begun(replace(POINT, outcome="failed")))
+    points.take(PointBegun(replace(POINT, outcome="failed")))
     rest = points.rest(LEASE, Died(code))
     assert rest is not None
     (lost,) = rest.done
@@ -173,7 +173,7 @@ def test_a_child_that_dies_again_without_a_new_point_ends_the_attempt() -> None:
 
 def test_after_a_cuda_error_the_point_that_met_it_is_done() -> None:
     points = Points()
-    points.take(Begun(POINT))
+    points.take(PointBegun(POINT))
     points.take(Measured(replace(POINT, outcome="failed")))
     rest = points.rest(LEASE, Failure(Reason.CUDA_ERROR, "", replace=True))
     assert rest is not None

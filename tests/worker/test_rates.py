@@ -65,11 +65,11 @@ def measured(kernels: Kernels, folder: Path) -> SlotRates:
 def test_what_was_measured_is_kept_for_the_next_start_on_this_device_with_this_version(
     kernels: Kernels, meter: Meter, tmp_path: Path
 ) -> None:
-    assert of(kernels, tmp_path / "rates").told is None
-    assert measured(kernels, tmp_path / "rates").told == CPU.model_dump()
+    assert of(kernels, tmp_path / "rates").reported is None
+    assert measured(kernels, tmp_path / "rates").reported == CPU.model_dump()
     again = measured(kernels, tmp_path / "rates")
-    assert (again.told, meter.runs) == (CPU.model_dump(), 1)
-    assert of(kernels, tmp_path / "rates", "2").told is None
+    assert (again.reported, meter.runs) == (CPU.model_dump(), 1)
+    assert of(kernels, tmp_path / "rates", "2").reported is None
 
 
 def test_without_a_folder_nothing_is_measured(kernels: Kernels, meter: Meter) -> None:
@@ -79,9 +79,9 @@ def test_without_a_folder_nothing_is_measured(kernels: Kernels, meter: Meter) ->
 def test_measuring_goes_on_where_a_job_interrupted_it(kernels: Kernels, meter: Meter, tmp_path: Path) -> None:
     slot = of(kernels, tmp_path)
     next(slot.measuring(kernels._backend))
-    assert slot.told is None
+    assert slot.reported is None
     next(slot.measuring(kernels._backend))
-    assert told(slot) == CPU
+    assert reported_by(slot) == CPU
     assert meter.runs == 1, "it was not begun anew"
 
 
@@ -92,15 +92,15 @@ def test_one_slot_of_a_machine_measures_at_a_time(kernels: Kernels, meter: Meter
         waiting = slot.measuring(kernels._backend)
         for _ in range(5):
             next(waiting)
-        assert slot.told is None
+        assert slot.reported is None
     assert list(waiting) == [None, None]
-    assert slot.told is not None
+    assert slot.reported is not None
 
 
 def test_an_error_ends_the_measuring_and_nothing_else(kernels: Kernels, meter: Meter, tmp_path: Path) -> None:
     meter.fault = OSError("no space left on device")
     slot = measured(kernels, tmp_path)
-    assert slot.told is None
+    assert slot.reported is None
     assert list(slot.measuring(kernels._backend)) == []
 
 
@@ -118,7 +118,7 @@ def test_a_broken_file_counts_as_none(kernels: Kernels, meter: Meter, tmp_path: 
     measured(kernels, tmp_path)
     (kept,) = tmp_path.glob("*.json")
     kept.write_text('{"read_gb_per_s": -1}')
-    assert of(kernels, tmp_path).told is None
+    assert of(kernels, tmp_path).reported is None
 
 
 def result(gb_per_s: float, **changes: Any) -> dict[str, Any]:
@@ -133,20 +133,20 @@ def spec(**changes: Any) -> TaskSpec:
     return task_spec.validate_python({**MADE, **changes})
 
 
-def told(slot: SlotRates) -> RatesView:
-    return RatesView.model_validate(slot.told)
+def reported_by(slot: SlotRates) -> RatesView:
+    return RatesView.model_validate(slot.reported)
 
 
 def test_rates_follow_the_jobs_that_run(kernels: Kernels, meter: Meter, tmp_path: Path) -> None:
     slot = measured(kernels, tmp_path)
     for _ in range(40):
         slot.learn(spec(), result(10.0))
-    assert told(slot).generate_gb_per_s == pytest.approx(10.0, rel=0.1)
-    assert told(of(kernels, tmp_path)) == told(slot), "a restart begins with them"
+    assert reported_by(slot).generate_gb_per_s == pytest.approx(10.0, rel=0.1)
+    assert reported_by(of(kernels, tmp_path)) == reported_by(slot), "a restart begins with them"
     for _ in range(40):
         slot.learn(spec(source={"type": "path", "path": "x.npy"}), result(30.0))
-    assert told(slot).read_gb_per_s == pytest.approx(30.0, rel=0.1)
-    assert told(slot).reduce_gb_per_s == CPU.reduce_gb_per_s
+    assert reported_by(slot).read_gb_per_s == pytest.approx(30.0, rel=0.1)
+    assert reported_by(slot).reduce_gb_per_s == CPU.reduce_gb_per_s
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_no_exact_sum_of_much_float64_at_speed_teaches_nothing(
     slot = measured(kernels, tmp_path)
     for _ in range(20):
         slot.learn(task, outcome)
-    assert told(slot) == CPU
+    assert reported_by(slot) == CPU
 
 
 def asked(placement: Placement | None = None, **changes: Any) -> Lease:

@@ -19,10 +19,10 @@ from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_
 from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
+from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 from warpfold.worker.messages import Opener, Progress
 from warpfold.worker.slot import Slot, Verdict
-from warpfold.worker.stop import GaveUp, Stop, StopRequested
-from warpfold.worker.talk import Died, Ending, Halt, Hung
+from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
 
 
 @pytest.fixture
@@ -78,12 +78,12 @@ def test_a_child_that_spent_itself_on_an_answer_is_replaced_by_the_next(slot: Sl
 def test_what_a_child_answered_before_it_died_counts_although_more_was_to_be_sent(slot: Slot) -> None:
     assert slot.pid is not None
     child = psutil.Process(slot.pid)
-    with slot.talk() as talk:
-        talk.send(asked("say a"))
-        talk.send(asked("exit 3"))
+    with slot.exchange() as exchange:
+        exchange.send(asked("say a"))
+        exchange.send(asked("exit 3"))
         until(lambda: child.status() == psutil.STATUS_ZOMBIE)
-        talk.send(asked("say b"))
-        answered, died = talk.hear(60.0), talk.hear(60.0)
+        exchange.send(asked("say b"))
+        answered, died = exchange.receive(60.0), exchange.receive(60.0)
     assert isinstance(answered, Success)
     assert answered.result["said"] == "a"
     assert died == Died(3)
@@ -112,7 +112,7 @@ def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
 
 def test_a_job_beyond_its_time_is_ended_with_its_child(slot: Slot) -> None:
     before, started = slot.pid, time.monotonic()
-    assert run(slot, "sleep 60", timeout_s=0.2) is Halt.TIMEOUT
+    assert run(slot, "sleep 60", timeout_s=0.2) is EndCause.TIMEOUT
     assert time.monotonic() - started < 30.0
     slot.ready()
     assert slot.pid != before
@@ -121,12 +121,14 @@ def test_a_job_beyond_its_time_is_ended_with_its_child(slot: Slot) -> None:
 
 def test_a_child_deaf_to_sigterm_is_killed(slot: Slot) -> None:
     child = psutil.Process(slot.pid)
-    assert run(slot, "deafly-sleep 60", timeout_s=0.2) is Halt.TIMEOUT
+    assert run(slot, "deafly-sleep 60", timeout_s=0.2) is EndCause.TIMEOUT
     processes.wait_for_ends([child])
 
 
-@pytest.mark.parametrize(("verdict", "halt"), [(Verdict.CANCEL, Halt.CANCELLED), (Verdict.ABANDON, Halt.ABANDONED)])
-def test_the_beat_can_end_a_job(slot: Slot, verdict: Verdict, halt: Halt) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "halt"), [(Verdict.CANCEL, EndCause.CANCELLED), (Verdict.ABANDON, EndCause.ABANDONED)]
+)
+def test_the_beat_can_end_a_job(slot: Slot, verdict: Verdict, halt: EndCause) -> None:
     ending = slot.run(asked("sleep 60"), timeout_s=60.0, beat_s=0.05, beat=lambda progress: verdict)
     assert ending is halt
 
@@ -187,19 +189,19 @@ def test_a_stopped_child_that_takes_no_lease_is_hung(impatient: Slot) -> None:
 
 def test_a_job_whose_stopped_child_takes_no_lease_keeps_its_time(slot: Slot) -> None:
     psutil.Process(slot.pid).suspend()
-    assert run(slot, BEYOND_THE_PIPE, timeout_s=0.2) is Halt.TIMEOUT
+    assert run(slot, BEYOND_THE_PIPE, timeout_s=0.2) is EndCause.TIMEOUT
 
 
 def test_a_job_whose_stopped_child_takes_no_lease_can_be_cancelled(slot: Slot) -> None:
     psutil.Process(slot.pid).suspend()
     ending = slot.run(asked(BEYOND_THE_PIPE), timeout_s=600.0, beat_s=0.05, beat=lambda progress: Verdict.CANCEL)
-    assert ending is Halt.CANCELLED
+    assert ending is EndCause.CANCELLED
 
 
 def test_a_worker_whose_stopped_child_takes_no_lease_can_be_stopped(slot: Slot, stop: Stop) -> None:
     psutil.Process(slot.pid).suspend()
     stop.request()
-    assert run(slot, BEYOND_THE_PIPE, timeout_s=600.0) is Halt.STOPPING
+    assert run(slot, BEYOND_THE_PIPE, timeout_s=600.0) is EndCause.STOPPING
 
 
 def test_a_child_that_was_slow_to_take_its_lease_gets_all_of_it(slot: Slot) -> None:
@@ -227,7 +229,7 @@ def test_a_child_stopped_while_idle_is_replaced_before_the_next_job(slot: Slot) 
 
 def test_a_request_to_stop_ends_the_job_at_once(slot: Slot, stop: Stop) -> None:
     stop.request()
-    assert run(slot, "sleep 60") is Halt.STOPPING
+    assert run(slot, "sleep 60") is EndCause.STOPPING
 
 
 @pytest.mark.parametrize(("spec", "code"), [("exit 7", 7), (f"signal {signal.SIGKILL}", -9), ("signal 11", -11)])
@@ -319,7 +321,7 @@ def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop) -> None:
         return asked == 3
 
     slot = Slot("cuda:0", open_slowly, stop, grace_s=0.3)
-    with pytest.raises(GaveUp):
+    with pytest.raises(WaitAbandoned):
         slot.ready(give_up)
     assert (asked, slot.pid) == (3, None)
 

@@ -13,6 +13,7 @@ from warpfold.worker.stop import Stop
 @pytest.fixture
 def stop() -> Iterator[Stop]:
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
     stop = Stop()
     stop.listen()
     yield stop

@@ -18,12 +18,13 @@ from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.values import ValuesSource
 from warpfold.kernels.array_parts import ArrayPart, cut_array
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, shape_of
-from warpfold.kernels.source import ArraySource, ChainedSource
+from warpfold.kernels.source import ArraySource
 from warpfold.worker.dask.task import Partition
 
 PARTITION_BYTES = 1 << 27

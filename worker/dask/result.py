@@ -27,7 +27,7 @@ from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.keyed import Aggregation
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.partitions import PartialValue
-from warpfold.kernels.places.place import ObjectFacts
+from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.cutting import Cut, cut, cut_rows
 from warpfold.worker.dask.ran import Ran
@@ -43,9 +43,9 @@ from warpfold.worker.stages import point_of, timings_of
 class _ReadByWorkers:
     """An object of a place that Dask workers have read."""
 
-    known: ObjectFacts
+    known: ObjectMetadata
 
-    def facts(self) -> ObjectFacts:
+    def metadata(self) -> ObjectMetadata:
         return self.known
 
 
@@ -190,11 +190,11 @@ def in_pairs(partials: Sequence[PartialValue]) -> PartialValue:
 
 def _objects(ran: Ran) -> list[_ReadByWorkers]:
     """Each object once, with the bytes that all workers read of it."""
-    by: dict[tuple[str, str | None], ObjectFacts] = {}
-    for facts in (facts for each in ran.ordered for facts in each.objects):
-        known = by.get((facts.url, facts.etag))
+    by: dict[tuple[str, str | None], ObjectMetadata] = {}
+    for metadata in (metadata for each in ran.ordered for metadata in each.objects):
+        known = by.get((metadata.url, metadata.etag))
         read_before = 0 if known is None else known.bytes_read
-        by[facts.url, facts.etag] = ObjectFacts(
-            facts.url, facts.size, facts.etag, facts.modified, read_before + facts.bytes_read
+        by[metadata.url, metadata.etag] = ObjectMetadata(
+            metadata.url, metadata.size, metadata.etag, metadata.modified, read_before + metadata.bytes_read
         )
-    return [_ReadByWorkers(facts) for facts in by.values()]
+    return [_ReadByWorkers(metadata) for metadata in by.values()]

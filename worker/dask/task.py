@@ -29,7 +29,7 @@ from warpfold.kernels.keyed import KeyedBackend, KeyedSource
 from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.partitions import PartialValue, Reduced, reduce_partition
-from warpfold.kernels.places.place import ObjectFacts
+from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.sections import sections_between
 from warpfold.kernels.sequential import Elements, SequentialSource, counted, shaped
 from warpfold.kernels.source import part_of, unchanged
@@ -90,7 +90,7 @@ class PartitionDone:
     read: int
     nbytes: int
     nulls: int
-    objects: tuple[ObjectFacts, ...]
+    objects: tuple[ObjectMetadata, ...]
     share: Share
     dtypes: tuple[str, ...]
     strategy: str
@@ -130,7 +130,7 @@ def run_task(task: PartitionTask) -> PartitionDone | PartitionFailed:
     if own != task.version:
         other = f"Dask worker {worker} has warpfold {own}, and the slot has {task.version}"
         return PartitionFailed(number, Unavailable.reason, other, worker)
-    return _told(number, lambda: _reduced(task))
+    return _with_fault(number, lambda: _reduced(task))
 
 
 def merge_task(
@@ -142,10 +142,10 @@ def merge_task(
         if isinstance(part, PartitionFailed):
             return part
         done.append(part)
-    return _told(done[0].number, lambda: _merged(spec, done))
+    return _with_fault(done[0].number, lambda: _merged(spec, done))
 
 
-def _told(number: int, work: Callable[[], T]) -> T | PartitionFailed:
+def _with_fault(number: int, work: Callable[[], T]) -> T | PartitionFailed:
     worker = get_worker().address
     try:
         return work()
@@ -258,7 +258,7 @@ def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share
         read=read,
         nbytes=read * sum(dtype.itemsize for dtype in rows.dtypes),
         nulls=0,
-        objects=tuple(remote.facts() for remote in rows.remotes()),
+        objects=tuple(remote.metadata() for remote in rows.remotes()),
         share=share,
         dtypes=tuple(dtype.name for dtype in rows.dtypes),
         strategy="exact",
@@ -282,7 +282,7 @@ def _done(
         read=read,
         nbytes=read * sum(source.dtype.itemsize for source in opened),
         nulls=sum(source.tally.nulls for source in decoded),
-        objects=tuple(remote.facts() for source in decoded for remote in source.tally.objects),
+        objects=tuple(remote.metadata() for source in decoded for remote in source.tally.objects),
         share=share,
         dtypes=tuple(source.dtype.name for source in opened),
         strategy=reduced.strategy,

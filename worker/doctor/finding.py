@@ -10,7 +10,7 @@ class Health(StrEnum):
     OK = "ok"
     WARNING = "warning"  # the part works, but not as it should
     BROKEN = "broken"  # the service, or a part of it, cannot work
-    ABSENT = "absent"  # the machine has no such part, and needs none
+    ABSENT = "absent"  # the machine has no such part, and does not need it
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ def look_at_machine(settings: Settings) -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    facts = f"Python {platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}"
-    return well("python", facts)
+    detail = f"Python {platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}"
+    return well("python", detail)
 
 
 def _packages() -> Finding:
@@ -51,10 +51,10 @@ def _packages() -> Finding:
 
 def _memory() -> Finding:
     memory = psutil.virtual_memory()
-    facts = f"{_gib(memory.available)} of {_gib(memory.total)} available, {os.cpu_count()} logical cores"
+    detail = f"{_gib(memory.available)} of {_gib(memory.total)} available, {os.cpu_count()} logical cores"
     if memory.available < _LITTLE_MEMORY:
-        return poor("memory", facts, "large files and generated arrays may not fit")
-    return well("memory", facts)
+        return poor("memory", detail, "large files and generated arrays may not fit")
+    return well("memory", detail)
 
 
 def _data_dir(path: Path) -> Finding:
@@ -96,14 +96,14 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _space(part: str, folder: Path, facts: str) -> Finding:
+def _space(part: str, folder: Path, detail: str) -> Finding:
     free = shutil.disk_usage(folder).free
-    facts = f"{facts}; {_gib(free)} free"
+    detail = f"{detail}; {_gib(free)} free"
     if free < _TOO_LITTLE_DISK:
-        return broken(part, facts, "make room: servers stop when their disk is full")
+        return broken(part, detail, "make room: servers stop when their disk is full")
     if free < _LITTLE_DISK:
-        return poor(part, facts, "make room, or lower WARPFOLD_DATASET_QUOTA_BYTES and WARPFOLD_RETENTION_DAYS")
-    return well(part, facts)
+        return poor(part, detail, "make room, or lower WARPFOLD_DATASET_QUOTA_BYTES and WARPFOLD_RETENTION_DAYS")
+    return well(part, detail)
 
 
 def _gib(count: int) -> str:

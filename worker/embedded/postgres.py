@@ -104,8 +104,8 @@ class EmbeddedPostgres:
 
     def _clear_after_kill(self) -> None:
         """Remove the lock file of a postmaster that was killed and that nobody has waited for (as in a container
-        whose first process reaps nothing): Postgres takes it for a running one. First let its backends end, because
-        the lock file is what keeps two servers off one cluster."""
+        whose first process reaps nothing): Postgres takes the file for that of a running postmaster. First let its
+        backends end, because the lock file keeps two servers off one cluster."""
         give_up = time.monotonic() + _START_S
         while any(serving(pid, self._data_dir) for pid in psutil.pids()):
             if time.monotonic() > give_up:

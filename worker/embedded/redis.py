@@ -19,7 +19,7 @@ _STOP_S = 4.0
 
 
 def redis_program() -> Path:
-    """The server's program. Raises ServerMissing where this machine has none."""
+    """The server's program. Raises ServerMissing where this machine has no such program."""
     for name in ("redis-server", "valkey-server"):
         if path := shutil.which(name):
             return Path(path)

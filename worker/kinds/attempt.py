@@ -13,7 +13,7 @@ from warpfold.contract.placement import Placement
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.backend import Backend
-from warpfold.worker.messages import Begun, Measured, Progress, Tell
+from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Attempt:
 
     def begun(self, lost: Measurement) -> None:
         """Report that a point is being measured, and the row to keep if the child dies of it."""
-        self.tell(Begun(lost))
+        self.tell(PointBegun(lost))
 
     def measured(self, point: Measurement) -> None:
         """Report that a point is done, so that it need not be measured again."""

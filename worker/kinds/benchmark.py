@@ -47,7 +47,7 @@ def _case(row: Measurement) -> Case:
 
 def _result(attempt: Attempt, rows: Sequence[Measurement], ceiling: Ceiling | None) -> BenchmarkResult:
     outcomes = [row.outcome for row in rows]
-    # Rows of hot data have none.
+    # Rows of hot data have no ceiling.
     gbps = next((row.ceiling_gbps for row in rows if row.ceiling_gbps), None)
     if gbps is None and ceiling is not None and ceiling.trusted:
         gbps = ceiling.measured / 1e9

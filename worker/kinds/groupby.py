@@ -30,7 +30,7 @@ def run(attempt: Attempt, spec: GroupbySpec) -> Success:
 
 def _run(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Success:
     if not isinstance(attempt.backend, KeyedBackend):
-        raise Unavailable("no groups by key are made on this slot; give the backend cpu, cuda or gang")
+        raise Unavailable("this slot makes no groups by key; give the backend cpu, cuda or gang")
     rows = open_rows(spec, attempt.folders)
     survive_cuts()
     table = attempt.backend.group_by(

@@ -26,7 +26,7 @@ from warpfold.worker.serve.bootstrap import (
     start_servers,
     write_secret,
 )
-from warpfold.worker.serve.hangs import Hangs, Reports
+from warpfold.worker.serve.hangs import HangDetector, Reports
 from warpfold.worker.serve.supervisor import (
     NotReady,
     keep_alive,
@@ -107,7 +107,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
             # Programs wait for this line, letter by letter.
             _say(f"Warpfold ready at {url}")
             with Reports(servers.database_url) as reports:
-                keep_alive(processes, servers, stop, Hangs(url, reports), settings.log_max_bytes)
+                keep_alive(processes, servers, stop, HangDetector(url, reports), settings.log_max_bytes)
     except NotReady as error:
         _fail(str(error))
     except OperationalError as error:

@@ -16,7 +16,7 @@ from warpfold.app.db import DATABASE_LOST, BlockingDatabase
 from warpfold.app.metrics.monitoring import somebody_leads
 from warpfold.app.tables.jobs import lives, workers
 from warpfold.worker.serve.process import Process
-from warpfold.worker.silence import Clock, Silence
+from warpfold.worker.silence import Clock, SilenceDetector
 
 _AFTER_S = 20.0
 _UNREPORTED_AFTER_S = 60.0  # even on a busy machine a process that starts reports itself much sooner
@@ -78,7 +78,7 @@ def _reported(connection: Connection, host: str) -> tuple[bool, Mapping[str, int
     return somebody_leads(connection), {row.slot: row.pid for row in rows}
 
 
-class Hangs:
+class HangDetector:
     """Call this object often. A process hangs when every look for `after_s` finds it stopped, or deaf; and when every
     look for `unreported_after_s` finds that it does not report itself, as a dispatcher does whose loop does not turn.
 
@@ -102,8 +102,8 @@ class Hangs:
         self._next = 0.0
         # If this process was stopped itself, it could not see the others meanwhile.
         longest_s = after_s / 5 + _ANSWER_WITHIN_S
-        self._mute = Silence[str](longest_s, clock)
-        self._unreported = Silence[tuple[str, int]](longest_s, clock)
+        self._mute = SilenceDetector[str](longest_s, clock)
+        self._unreported = SilenceDetector[tuple[str, int]](longest_s, clock)
 
     def find(self, processes: Sequence[Process]) -> list[Process]:
         """The processes that hang now."""

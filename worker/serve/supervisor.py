@@ -14,7 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.serve.bootstrap import Servers
-from warpfold.worker.serve.hangs import Hangs
+from warpfold.worker.serve.hangs import HangDetector
 from warpfold.worker.serve.process import Process, rotate, stop_all
 from warpfold.worker.stop import Stop
 
@@ -89,7 +89,9 @@ def _last_words(path: Path) -> str:
     return f"{path} ends with: {lines[-1]}" if lines else f"{path} is empty"
 
 
-def keep_alive(processes: Sequence[Process], servers: Servers, stop: Stop, hangs: Hangs, most_log_bytes: int) -> None:
+def keep_alive(
+    processes: Sequence[Process], servers: Servers, stop: Stop, hangs: HangDetector, most_log_bytes: int
+) -> None:
     """Watch until the user asks to stop. A process that dies or hangs is started again, and the log says so. No log
     grows far beyond `most_log_bytes`."""
     logs = [*(process.log for process in processes), *servers.logs()]

@@ -58,7 +58,7 @@ class Outbox:
 async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float], claimed: Claimed) -> None:
     """Post the message. Note that it was delivered, or why it was not and when to try again."""
     what = "batch" if isinstance(claimed.ended, EndedBatch) else "job"
-    facts = {what: str(claimed.ended.id), "number": claimed.number}
+    fields = {what: str(claimed.ended.id), "number": claimed.number}
     status: int | None = None
     again = pause_after(claimed.number, schedule)
     try:
@@ -71,17 +71,17 @@ async def deliver(outbox: Outbox, transport: Transport, schedule: Sequence[float
         why, again = str(error), None
     except Exception as error:
         # Any error counts as an attempt: a message that cannot be made must not be tried for ever.
-        log.error("a webhook cannot be sent", exc_info=error, **facts)
+        log.error("a webhook cannot be sent", exc_info=error, **fields)
         why = "the service failed over it; its log has the details"
     try:
         if status is not None and 200 <= status < 300:
             await outbox.run_patiently(NOTE_WITHIN_S, repository.delivered, claimed, status)
-            log.info("webhook delivered", **facts)
+            log.info("webhook delivered", **fields)
         else:
             await outbox.run_patiently(NOTE_WITHIN_S, repository.failed, claimed, status, why, again)
-            log.warning("webhook given up" if again is None else "webhook not delivered", why=why, **facts)
+            log.warning("webhook given up" if again is None else "webhook not delivered", why=why, **fields)
     except DATABASE_LOST as error:
-        log.warning("what came of a webhook is not noted; it is due again", error=str(error).strip(), **facts)
+        log.warning("what came of a webhook is not noted; it is due again", error=str(error).strip(), **fields)
 
 
 async def _post(transport: Transport, claimed: Claimed) -> int:

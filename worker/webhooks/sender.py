@@ -38,7 +38,7 @@ class Sender:
         self._settings = settings
         self._schedule = schedule
         self._lease_s = settings.webhook_timeout_s + NOTE_WITHIN_S
-        self._under_way: dict[asyncio.Task[None], int] = {}  # and their owners
+        self._under_way: dict[asyncio.Task[None], int] = {}  # the running tasks and their owners
         self._stopping = asyncio.Event()
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -24,7 +24,7 @@ class Guarded(httpcore.AsyncNetworkBackend):
     connection (DNS rebinding) gains nothing."""
 
     def __init__(self, owner: int, resolve: Resolve, *, allow_private: bool) -> None:
-        """For a job of `owner`, the id of a user."""
+        """A transport for messages about jobs of `owner`, the id of a user."""
         self._inner = httpcore.AnyIOBackend()
         self._allow_private = allow_private
         self._owner = owner

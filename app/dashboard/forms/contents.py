@@ -41,7 +41,8 @@ def offering(form: Form, group: str, inspection: Inspection, typed: Typed) -> Fo
     named = [content for content in inspection.contents if content.reduced_as is not None and content.name]
     options = [content.name for content in named]
     labels = [
-        f"{content.name} ({', '.join(_facts(content.reduced_as, content.shape, content.nulls))})" for content in named
+        f"{content.name} ({', '.join(_described(content.reduced_as, content.shape, content.nulls))})"
+        for content in named
     ]
     if texts[0] and texts[0] not in options:
         options.append(texts[0])
@@ -56,10 +57,10 @@ def offering(form: Form, group: str, inspection: Inspection, typed: Typed) -> Fo
     return replace(form, main=of(form.main), more=of(form.more))
 
 
-def _facts(dtype: str | None, shape: tuple[int, ...] | None, nulls: int | None) -> list[str]:
-    facts = [str(dtype)]
+def _described(dtype: str | None, shape: tuple[int, ...] | None, nulls: int | None) -> list[str]:
+    words = [str(dtype)]
     if shape is not None:
-        facts.append(" × ".join(f"{length:,}" for length in shape))
+        words.append(" × ".join(f"{length:,}" for length in shape))
     if nulls:
-        facts.append(f"{nulls:,} null{'' if nulls == 1 else 's'}")
-    return facts
+        words.append(f"{nulls:,} null{'' if nulls == 1 else 's'}")
+    return words

@@ -38,7 +38,7 @@ class FieldRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Faceoff:
+class ComparedBenchmark:
     """A benchmark compared with the first one, or the reason why the two cannot be compared."""
 
     job: JobRow
@@ -107,7 +107,7 @@ def _same_bits(compared: Sequence[Job]) -> bool | None:
 
 async def _faceoffs(
     context: Context, compared: Sequence[Job], rows: Sequence[JobRow], *, across: bool
-) -> list[Faceoff]:
+) -> list[ComparedBenchmark]:
     """Compare every other benchmark with the first."""
     benchmarks = [job.id for job in compared if job.kind == "benchmark"]
     shown = {row.id: row for row in rows}
@@ -116,7 +116,7 @@ async def _faceoffs(
         try:
             comparison = await results.compare(context, str(benchmarks[0]), str(job_id), across=across)
         except (Invalid, NotFound) as error:
-            faceoffs.append(Faceoff(shown[job_id], None, error.detail))
+            faceoffs.append(ComparedBenchmark(shown[job_id], None, error.detail))
         else:
-            faceoffs.append(Faceoff(shown[job_id], ComparisonView.of(comparison), None))
+            faceoffs.append(ComparedBenchmark(shown[job_id], ComparisonView.of(comparison), None))
     return faceoffs

@@ -39,7 +39,7 @@ _APART = ("timings", "device", "provenance", "state", "placement")
 router = pages()
 
 _NO_VALUE = object()
-"""Stands for the value of a result that has none."""
+"""Stands for the value of a result without a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class PlacementView:
-    """Why a job ran where it did: a sentence, the bytes that predictions went by, None where there were none, and the
-    seconds that were predicted of each slot, the fastest first. `took_ms` is how long the job ran on `slot`."""
+    """Why a job ran where it did: a sentence, the bytes on which the predictions rest, None without predictions, and
+    the seconds that were predicted for each slot, the fastest first. `took_ms` is how long the job ran on `slot`."""
 
     slot: str
     reason: str
@@ -107,8 +107,8 @@ async def live(
 
 @router.get("/jobs/{job_id}/measured")
 async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
-    """Show the charts and tables of a job that succeeded. A reduction to one value has none: the page itself shows its
-    result."""
+    """Show the charts and tables of a job that succeeded. A reduction to one value has no charts or tables: the page
+    itself shows its result."""
     job = await service.get(context, job_id)
     result = None if job.result is None else await run_in_threadpool(result_of, job.result)
     if result is None or isinstance(result, ReduceResult):

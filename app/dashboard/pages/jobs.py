@@ -47,7 +47,7 @@ Texts = Annotated[list[Annotated[str, StringConstraints(max_length=321, pattern=
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JobsPage:
     """A page of the list, and how many rows all pages have. Without `batches` no row of the list can be a batch."""
 
     rows: Sequence[Job | Batch]
@@ -57,7 +57,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JobsQuery:
     """The filters of a list of jobs, as the address says them; an empty one does not restrict. Owners and words stand
     side by side in one text, as people type them; `since` and `until` are as `moment` reads them, so that "2h" keeps
     its meaning in an address that is kept. `batch` is the id of a batch whose jobs are listed; `batched` lists the jobs
@@ -142,7 +142,7 @@ def _moment(field: str, text: str, now: datetime) -> datetime | None:
         raise Invalid.of(field, str(error)) from None
 
 
-async def _asked(
+async def _query_of(
     *,
     status: Texts = [],  # noqa: B006 - FastAPI copies it
     kind: Texts = [],  # noqa: B006
@@ -155,11 +155,11 @@ async def _asked(
     batch: Text = "",
     batched: Text = "",
     cursor: Text = "",
-) -> Asked:
+) -> JobsQuery:
     def stripped(texts: list[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(filter(None, map(str.strip, texts))))
 
-    return Asked(
+    return JobsQuery(
         statuses=stripped(status),
         kinds=stripped(kind),
         owner=owner.strip(),
@@ -174,15 +174,15 @@ async def _asked(
     )
 
 
-Asking = Annotated[Asked, Depends(_asked)]
+AddressQuery = Annotated[JobsQuery, Depends(_query_of)]
 
 router = pages()
 
 
 @router.get("/jobs")
-async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing, asked: Asking) -> Response:
+async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing, asked: AddressQuery) -> Response:
     """The whole page."""
-    listed = await _found(context, shared, asked)
+    listed = await _page_of(context, shared, asked)
     model = _model(asked, listed, visitor)
     return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, how=HOW, **model)
 
@@ -194,11 +194,11 @@ async def live(
     visitor: Visitor,
     context: Using,
     shared: Sharing,
-    asked: Asking,
+    asked: AddressQuery,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """The list alone, for polls."""
-    listed = await _found(context, shared, asked)
+    listed = await _page_of(context, shared, asked)
     tag = _etag(asked, listed, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
@@ -219,40 +219,40 @@ async def cancel(
     return RedirectResponse(safe_path(next) if next else f"/jobs/{job_id}", 303)
 
 
-async def _found(context: Context, shared: Shared, asked: Asked) -> Found:
+async def _page_of(context: Context, shared: Shared, asked: JobsQuery) -> JobsPage:
     before = key_of(_LISTING, asked.cursor or None)
     chosen = asked.filter()
     look = _folded if asked.folded else _each
 
-    async def read() -> Found:
+    async def read() -> JobsPage:
         give_up = time.monotonic() + _SEARCHED_S
         listed = await context.database.search(look, chosen, before)
         while not listed.rows and listed.following is not None and time.monotonic() < give_up:
             listed = await context.database.search(look, chosen, listed.following)
         return listed
 
-    # By what was asked: a time ago is another moment whenever it is looked at.
+    # The key is the query and not the filter: "2h ago" is another moment at each look.
     return await shared.polls.get(("jobs", asked), read)
 
 
-def _each(connection: Connection, chosen: Filter, before: int | None) -> Found:
+def _each(connection: Connection, chosen: Filter, before: int | None) -> JobsPage:
     listed = listing.page(connection, chosen, _PAGE, before)
-    return Found(listed.jobs, listed.following, listing.count(connection, chosen))
+    return JobsPage(listed.jobs, listed.following, listing.count(connection, chosen))
 
 
-def _folded(connection: Connection, chosen: Filter, before: int | None) -> Found:
+def _folded(connection: Connection, chosen: Filter, before: int | None) -> JobsPage:
     listed = folding.page(connection, chosen, _PAGE, before, counted=True)
     count = listed.tally or folding.count(connection, chosen)
-    return Found(listed.rows, listed.following, count.jobs, count.batches)
+    return JobsPage(listed.rows, listed.following, count.jobs, count.batches)
 
 
-def _etag(asked: Asked, listed: Found, visitor: Principal) -> str:
+def _etag(asked: JobsQuery, listed: JobsPage, visitor: Principal) -> str:
     return etag(
         asked, visitor, [stamp_of(row) for row in listed.rows], listed.following is None, listed.jobs, listed.batches
     )
 
 
-def _model(asked: Asked, listed: Found, visitor: Principal) -> dict[str, Any]:
+def _model(asked: JobsQuery, listed: JobsPage, visitor: Principal) -> dict[str, Any]:
     query = asked.query(asked.cursor)
     following = listed.following
     return {

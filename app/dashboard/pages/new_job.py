@@ -99,7 +99,7 @@ async def fields(
 
 @router.post("/jobs/new/preview")
 async def preview(request: Request, visitor: Contributor, context: Using) -> Response:
-    """The same submission in curl and Python, its faults so far, and the parts that no slot could run."""
+    """Show the submission in curl and Python, its faults so far, and the parts that no slot could run."""
     submission = await _sent(request, context, visitor)
     return part("new_job_preview", **await _preview(context, submission)).response(request)
 
@@ -191,7 +191,7 @@ def _more(form: Form) -> Sequence[Any]:
 
 async def _preview(context: Context, submission: SentForm) -> dict[str, Any]:
     wrong: ApiError | None = submission.wrong
-    unable: tuple[service.Unable, ...] = ()
+    unable: tuple[service.UnservedJob, ...] = ()
     if submission.spec is not None:
         try:
             check(submission.spec, context.settings)

@@ -44,7 +44,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Snapshot:
     """The service at a moment."""
 
     workers: tuple[Worker, ...]
@@ -82,10 +82,10 @@ async def live(
     return (await shared.polls.get(("now part", tag), rendered)).response(request)
 
 
-async def _seen(context: Context, shared: Shared) -> Seen:
-    async def read() -> Seen:
+async def _seen(context: Context, shared: Shared) -> Snapshot:
+    async def read() -> Snapshot:
         database = context.database
-        return Seen(
+        return Snapshot(
             workers=tuple(await database.read(catalogue.all_workers)),
             running=tuple((await database.search(page_of_jobs, _RUNNING, _MOST_RUNNING)).jobs),
             latest=tuple((await database.search(folding.page, Filter(parent=False), _LATEST)).rows),
@@ -95,13 +95,13 @@ async def _seen(context: Context, shared: Shared) -> Seen:
     return await shared.polls.get("now", read)
 
 
-def _etag(seen: Seen, visitor: Principal) -> str:
+def _etag(seen: Snapshot, visitor: Principal) -> str:
     workers = [(worker.id, worker.state, worker.job_id, worker.device, worker.reading) for worker in seen.workers]
     jobs = [stamp_of(row) for row in (*seen.running, *seen.latest)]
     return etag(visitor, workers, jobs, seen.owners)
 
 
-def _model(seen: Seen, visitor: Principal) -> dict[str, Any]:
+def _model(seen: Snapshot, visitor: Principal) -> dict[str, Any]:
     running: dict[UUID, Job] = {job.id: job for job in seen.running}
     by_worker = {job.worker: job for job in seen.running}
     slots = []

@@ -87,7 +87,7 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
     `points` are of one op, dtype and state of the caches, on one device, each with a time.
     """
     first = points[0]
-    name, subject = _subject(first)
+    name, words = _case_name(first)
     series = [
         Series(strategy, [Point(point.n, point.gb_per_s or 0.0) for point in members])
         for strategy, members in _by_strategy(points).items()
@@ -104,17 +104,17 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
         bars = [Bar(point.strategy, point.gb_per_s or 0.0) for point in points]
         text = ChartText(
             f"throughput-{name}",
-            f"Throughput: {subject}, {best.n:,} elements",
+            f"Throughput: {words}, {best.n:,} elements",
             first.device,
             f"GB/s: {', '.join(f'{bar.name} {significant(bar.value)}' for bar in bars)}.",
         )
         return bar_chart(text, "GB/s", bars, levels)
     fastest = best.gb_per_s or 0.0
-    own = best.ceiling_gbps  # hot data from a cache have none
+    own = best.ceiling_gbps  # hot data from a cache have no ceiling
     of_ceiling = f", {100 * fastest / own:.0f} % of the ceiling of {own:,.0f} GB/s" if own else ""
     text = ChartText(
         f"throughput-{name}",
-        f"Throughput: {subject}",
+        f"Throughput: {words}",
         first.device,
         f"GB/s against the number of elements, {min(sizes):,} to {max(sizes):,}, one line each for "
         f"{', '.join(line.name for line in series)}. The highest is {best.strategy} with {significant(fastest)} GB/s "
@@ -126,7 +126,7 @@ def _throughput(points: Sequence[Measurement]) -> Chart:
 def _spread(points: Sequence[Measurement]) -> Chart:
     """How far the runs of a case lay apart, in multiples of their median: a thin line from the fastest to the 95th
     percentile, a thick one for the median's interval of confidence. `points` as in `_throughput`."""
-    name, subject = _subject(points[0])
+    name, words = _case_name(points[0])
     runs = [_Runs.of(point) for point in points if point.min_ms and point.p95_ms]
     strategies = list(_by_strategy(points))
     base = altair.Chart(inline([asdict(case) for case in runs])).encode(
@@ -148,7 +148,7 @@ def _spread(points: Sequence[Measurement]) -> Chart:
     )
     text = ChartText(
         f"spread-{name}",
-        f"Spread of the runs: {subject}",
+        f"Spread of the runs: {words}",
         "thin: fastest to 95th percentile; thick: 97.5 % interval of confidence of the median",
         f"For each strategy and size, the range of its runs in multiples of the median. {range_of_widest}",
     )
@@ -177,8 +177,8 @@ class _Runs:
         return cls(point.strategy, f"{point.n:,}", *(time / median for time in times))
 
 
-def _subject(point: Measurement) -> tuple[str, str]:
-    """The subject of a chart, as a name and in words."""
+def _case_name(point: Measurement) -> tuple[str, str]:
+    """The op, the dtype and the caches of a chart, as a part of its file name and in words."""
     return f"{point.op}-{point.dtype}-{point.cache}", f"{point.op} of {point.dtype}, {point.cache} caches"
 
 

@@ -60,7 +60,7 @@ def _value(column: GroupValues, group: int) -> str:
 
 
 def charts(result: GroupTableResult) -> list[Chart]:
-    """The values of the first groups as bars, a chart for each of the first columns; none of groups that are stored."""
+    """The values of the first groups as bars, a chart for each of the first columns. Stored groups have no charts."""
     drawn = []
     for number, column in enumerate(result.columns[:_MOST_CHARTS], 1):
         bars = [

@@ -16,7 +16,7 @@ _CEILING = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class _MapKey:
     """The properties that all points of one heat map share, but for the strategy: the axes of the map, and its
     title."""
 
@@ -26,7 +26,7 @@ class _Subject:
     words: str
 
     @classmethod
-    def of(cls, point: Measurement, shape: CaseShape) -> "_Subject":
+    def of(cls, point: Measurement, shape: CaseShape) -> "_MapKey":
         where = f"{point.op}-{point.dtype}-{point.cache}"
         what = f"{point.op} of {point.dtype}, {point.cache} caches"
         match shape.by:
@@ -41,14 +41,12 @@ class _Subject:
 def heat_maps(points: Sequence[Measurement]) -> list[Chart]:
     """Two charts of each op, dtype, state of the caches and way to make values: `ratio`, where peers were measured, and
     `share`. `points` have a shape and a time, and are those of one device."""
-    subjects: dict[_Subject, dict[tuple[int, int], dict[str, Measurement]]] = {}
+    points_of: dict[_MapKey, dict[tuple[int, int], dict[str, Measurement]]] = {}
     for point in points:
         shape = point.shape
         assert shape is not None, "a point without a shape is no cell"
-        subjects.setdefault(_Subject.of(point, shape), {}).setdefault(_place(shape), {})[point.strategy] = point
-    return [
-        chart for subject, cells in subjects.items() for chart in (*_ratio(subject, cells), *_share(subject, cells))
-    ]
+        points_of.setdefault(_MapKey.of(point, shape), {}).setdefault(_place(shape), {})[point.strategy] = point
+    return [chart for key, cells in points_of.items() for chart in (*_ratio(key, cells), *_share(key, cells))]
 
 
 def _place(shape: CaseShape) -> tuple[int, int]:
@@ -64,7 +62,7 @@ def _place(shape: CaseShape) -> tuple[int, int]:
 Cells = Mapping[tuple[int, int], Mapping[str, Measurement]]
 
 
-def _ratio(subject: _Subject, cells: Cells) -> list[Chart]:
+def _ratio(key: _MapKey, cells: Cells) -> list[Chart]:
     """The time of the best peer over that of the exact strategy."""
 
     def ratio(measured: Mapping[str, Measurement]) -> tuple[float, str] | None:
@@ -82,24 +80,24 @@ def _ratio(subject: _Subject, cells: Cells) -> list[Chart]:
     names = sorted({name for measured in cells.values() for name in measured} - {EXACT})
     worst = min(made, key=lambda cell: cell.value)
     text = ChartText(
-        f"ratio-{subject.name}",
-        f"Exact beside the best of {', '.join(names)}: {subject.words}",
+        f"ratio-{key.name}",
+        f"Exact beside the best of {', '.join(names)}: {key.words}",
         f"{device}; time of the best peer ÷ time of the exact strategy: above 1 the exact strategy is faster",
-        f"A cell for each number of {subject.x} and {subject.y}. The exact strategy is faster at "
+        f"A cell for each number of {key.x} and {key.y}. The exact strategy is faster at "
         f"{sum(cell.value > 1 for cell in made)} of {len(made)} shapes; its lowest ratio is {worst.shown} at "
-        f"{worst.x:,} {subject.x} and {worst.y:,} {subject.y}.",
+        f"{worst.x:,} {key.x} and {worst.y:,} {key.y}.",
     )
-    return [heat_map(text, Plane(subject.x, subject.y, "best peer ÷ exact", 1.0), made)]
+    return [heat_map(text, Plane(key.x, key.y, "best peer ÷ exact", 1.0), made)]
 
 
-def _share(subject: _Subject, cells: Cells) -> list[Chart]:
+def _share(key: _MapKey, cells: Cells) -> list[Chart]:
     """The share of the measured read speed that the exact strategy reaches, or each strategy where it is not there."""
     strategies = list(dict.fromkeys(name for measured in cells.values() for name in measured))
     shown = [EXACT] if EXACT in strategies else strategies
-    return [chart for strategy in shown for chart in _share_of(subject, cells, strategy)]
+    return [chart for strategy in shown for chart in _share_of(key, cells, strategy)]
 
 
-def _share_of(subject: _Subject, cells: Cells, strategy: str) -> list[Chart]:
+def _share_of(key: _MapKey, cells: Cells, strategy: str) -> list[Chart]:
     def share(measured: Mapping[str, Measurement]) -> tuple[float, str] | None:
         point = measured.get(strategy)
         percent = None if point is None else point.percent_of_ceiling
@@ -116,13 +114,13 @@ def _share_of(subject: _Subject, cells: Cells, strategy: str) -> list[Chart]:
     )
     lowest = min(made, key=lambda cell: cell.value)
     text = ChartText(
-        f"share-{subject.name}" if strategy == EXACT else f"share-{subject.name}-{strategy}",
-        f"{strategy} beside a loop that reads: {subject.words}",
+        f"share-{key.name}" if strategy == EXACT else f"share-{key.name}-{strategy}",
+        f"{strategy} beside a loop that reads: {key.words}",
         f"percent of the measured read speed of {ceiling:,.0f} GB/s",
-        f"A cell for each number of {subject.x} and {subject.y}. The lowest share of the read speed is {lowest.shown}, "
-        f"at {lowest.x:,} {subject.x} and {lowest.y:,} {subject.y}.",
+        f"A cell for each number of {key.x} and {key.y}. The lowest share of the read speed is {lowest.shown}, "
+        f"at {lowest.x:,} {key.x} and {lowest.y:,} {key.y}.",
     )
-    return [heat_map(text, Plane(subject.x, subject.y, "% of the read speed", _CEILING), made)]
+    return [heat_map(text, Plane(key.x, key.y, "% of the read speed", _CEILING), made)]
 
 
 def _cells(cells: Cells, figure: Callable[[Mapping[str, Measurement]], tuple[float, str] | None]) -> list[Cell]:

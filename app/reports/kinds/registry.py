@@ -1,5 +1,5 @@
 """How the result of each kind of job is shown: a row for each class of results, with the functions that make its tables
-and its charts, or None where it has none."""
+and its charts; None for a class without tables or charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

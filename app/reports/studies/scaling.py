@@ -132,7 +132,7 @@ def _points(study: Study, name: str) -> tuple[ScalingPoint, ...]:
 
 
 def _point(result: ScalingResult | None, n: int, ranks: int) -> ScalingPoint | None:
-    """The float sum of strong scaling, which is what the report measured."""
+    """The point of a float sum under strong scaling, which the report measured."""
     points = () if result is None else result.points
     matching = (p for p in points if (p.n, p.ranks, p.scaling, p.method) == (n, ranks, "strong", "float"))
     return next((point for point in matching if point.total_ms is not None), None)

@@ -66,15 +66,15 @@ class HostObserver:
 
 
 _LOAD_BYTES = 128  # two loads of 64 bytes a clock: the most that a core of today sustains
-_CLOCK_HZ = 8e9  # which none of them reaches
+_CLOCK_HZ = 8e9  # no processor reaches this frequency
 _MEASURE_S = 0.3
 
 
 def measure_ceiling(observer: Observer, cache: int) -> Ceiling:
-    """What all cores together read from memory behind a last cache of `cache` bytes: the best of many passes of a plain
-    maximum over integers. It is trusted if `observer` saw no other process at work meanwhile.
+    """The rate at which all cores together read from memory behind a last cache of `cache` bytes: the best of many
+    passes of a plain maximum over integers. It is trusted if `observer` saw no other process at work meanwhile.
 
-    The system does not tell how fast its memory is, so `peak` is None.
+    The system does not report how fast its memory is, so `peak` is None.
     """
     cores = usable_cores()
     data = np.ones(max(4 * cache, 64 << 20) // 8, dtype=np.int64)

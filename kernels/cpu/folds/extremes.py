@@ -144,4 +144,4 @@ def _order(value: float) -> tuple[float, float]:
 
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({"extremum": ExtremumFold, "place": PlaceFold})
-"""Those of one source, by the names that rows of `kernels/ops.py` give."""
+"""The folds of one source, by the names that rows of `kernels/ops.py` give."""

@@ -112,4 +112,4 @@ class ProductFold:
 
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({"nonzero": NonzeroFold, "product": ProductFold})
-"""Those of one source, by the names that rows of `kernels/ops.py` give."""
+"""The folds of one source, by the names that rows of `kernels/ops.py` give."""

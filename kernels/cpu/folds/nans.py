@@ -10,7 +10,7 @@ from warpfold.kernels.errors import InvalidInput
 
 
 def is_nan(part: NDArray[Any], dtype: DType) -> NDArray[np.bool_]:
-    """Which elements of a contiguous `part` of a float dtype are NaN, shape (n,)."""
+    """A mask of the elements of a contiguous `part` of a float dtype that are NaN, shape (n,)."""
     width = 8 * dtype.itemsize
     bits = part.view(f"uint{width}")
     magnitude = bits.dtype.type((1 << (width - 1)) - 1)

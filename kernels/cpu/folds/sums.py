@@ -160,4 +160,4 @@ class DotFold:
 
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({"sum": SumFold, "moments": MomentsFold})
-"""Those of one source, by the names that rows of `kernels/ops.py` give."""
+"""The folds of one source, by the names that rows of `kernels/ops.py` give."""

@@ -46,7 +46,7 @@ class GroupFold(Protocol):
         ...
 
     def values(self, counts: Index) -> list[Value | None]:
-        """The values, where `counts` elements entered each, shape (values,); None where the op has none."""
+        """The values, where `counts` elements entered each, shape (values,); None where the op has no value."""
         ...
 
 
@@ -65,8 +65,8 @@ class Omitted:
         self._dtypes = dtypes
 
     def replaced(self, part: GroupedPart, neutral: Sequence[float]) -> tuple[GroupedPart, bool]:
-        """The part with the number of `neutral` for each array in place of every element that is NaN, and of both
-        elements of a pair of which one is NaN; and whether any element was replaced."""
+        """The part in which the number of `neutral` for its array replaces every element that is NaN, and both elements
+        of a pair if one of them is NaN; and whether any element was replaced."""
         missing = is_nan(part.arrays[0], self._dtypes[0])
         for array, dtype in zip(part.arrays[1:], self._dtypes[1:], strict=True):
             missing |= is_nan(array, dtype)

@@ -15,7 +15,7 @@ from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
-from warpfold.kernels.cpu.grouped.selecting import Extremes, Nonzeros, Products
+from warpfold.kernels.cpu.grouped.selecting import Extremes, FoldsApart, Nonzeros
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
@@ -212,7 +212,8 @@ class _Taking:
         floats = dtypes[0].is_float
         self._refuse = floats and nan_policy is NanPolicy.RAISE
         self._omitted = Omitted(outputs, dtypes) if floats and nan_policy is NanPolicy.OMIT else None
-        self._neutral = (nan,) if op.extreme else (-0.0, 0.0) if op.adds else (0.0,)
+        # Sums and counts take a number that changes nothing for a NaN. Every other fold leaves NaNs out by itself.
+        self._neutral = (-0.0, 0.0) if op.adds else (0.0,) if op.fold == "nonzero" else (nan,)
         self._fold = _fold(asked, op, nan_policy, outputs, rounded, keep=keep)
 
     def add(self, start: int, part: GroupedPart) -> None:
@@ -271,8 +272,7 @@ def _fold(
         return Extremes(op, dtypes, outputs, nan_policy)
     if op.fold == "nonzero":
         return Nonzeros(op, dtypes, outputs)
-    assert not dtypes[0].is_float, "products of floats round"
-    return Products(op, dtypes, outputs, nan_policy)
+    return FoldsApart(op, dtypes, outputs, nan_policy)
 
 
 def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> GroupedReduction:

@@ -1,4 +1,4 @@
-"""Ops of many values that select or test elements: extremes and their places, and what is counted.
+"""Ops of many values that add nothing up: extremes and their places, what is counted, and all that need a fold apart.
 
 Elements are compared by keys: integers of their width that sort as the elements do. A float's key is its pattern, whose
 lower bits are turned over where the sign is set, so that keys sort −∞ … −0, +0 … ∞. For the largest element all bits of
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import readable
-from warpfold.kernels.cpu.folds.integers import ProductFold
+from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.grouped.fold import GroupedPart, present
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.grouping import Index
@@ -154,18 +154,18 @@ class Nonzeros:
         return present(answers, counts)
 
 
-class Products:
-    """A Python integer for each value."""
+class FoldsApart:
+    """A fold of the op for each value: slow where values have few elements, and right for every op that has a fold."""
 
     def __init__(self, op: Op, dtypes: Sequence[DType], outputs: int, nan_policy: NanPolicy) -> None:
-        self._folds = [ProductFold(op, dtypes[0], nan_policy) for _ in range(outputs)]
+        self._folds = [fold_for(op, dtypes[0], nan_policy) for _ in range(outputs)]
 
     def add(self, start: int, part: GroupedPart) -> None:
         for rows, arrays in part.rows():
             for row, output in enumerate(rows.outputs.tolist()):
                 self._folds[output].add(0, arrays[0][rows.bounds[row] : rows.bounds[row + 1]])
 
-    def merge(self, other: "Products") -> None:
+    def merge(self, other: "FoldsApart") -> None:
         for mine, theirs in zip(self._folds, other._folds, strict=True):
             mine.merge(theirs)
 

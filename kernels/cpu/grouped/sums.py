@@ -81,8 +81,8 @@ class FloatSums:
             mine.merge(theirs)
 
     def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
-        """For each kind of terms the exponent of the unit, the limbs of all values (shape (values, limbs)) and their
-        flags (shape (values,))."""
+        """The exponent of the unit, the limbs of all values (shape (values, limbs)) and their flags (shape (values,)),
+        for each kind of terms."""
         return [limbs.resolved() for limbs in self._limbs]
 
     def states(self, counts: Index) -> list[StateColumn]:
@@ -255,7 +255,7 @@ class LimbSums:
         self._flags |= other._flags
         self._resolve()
 
-    def _told(self) -> Index:
+    def _flags_of_sums(self) -> Index:
         """The flags of the sums. Squares and magnitudes are neither −0 nor −∞."""
         if not self._unsigned:
             return self._flags
@@ -268,19 +268,19 @@ class LimbSums:
     def round(self, divisors: Index, form: tuple[int, int, int], values: NDArray[np.float64]) -> None:
         """values[i] = sum i ÷ divisors[i], rounded once, wherever the divisor is not 0. Spoils the sums."""
         self._resolve()
-        self._nearest.round_sums(self._limbs, self._origins[0], self._told(), divisors, form, values)
+        self._nearest.round_sums(self._limbs, self._origins[0], self._flags_of_sums(), divisors, form, values)
 
     def resolved(self) -> tuple[Terms, int, NDArray[np.int64], Index]:
         """The terms, the exponent of their unit, the resolved limbs of all values, and their flags."""
         self._use(slice(0, 0))
         self._resolve()
-        return self.terms, self._origins[0], self._limbs, self._told()
+        return self.terms, self._origins[0], self._limbs, self._flags_of_sums()
 
     def state(self, at: int, count: int) -> ExactState:
         """The state of a value of `count` ≥ 1 elements."""
         if self._calls:
             self._resolve()
-        return ExactState(self.terms, units_of(self._limbs[at]), count, Flags(int(self._told()[at])))
+        return ExactState(self.terms, units_of(self._limbs[at]), count, Flags(int(self._flags_of_sums()[at])))
 
 
 class IntegerSums:
@@ -319,13 +319,13 @@ class IntegerSums:
             _carry(mine)
 
     def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
-        """As `FloatSums.limbs`; integers have no flag but that they are not −0."""
+        """The limbs as `FloatSums.limbs` gives them. The only flag of integers is that they are not −0."""
         kinds = (Terms.VALUES, Terms.PRODUCTS) if len(self._sums) == 2 else (self._op.terms,)
         flags = np.full(self._sums[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
         return [(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
 
     def states(self, counts: Index) -> list[StateColumn]:
-        """As `FloatSums.states`."""
+        """The states as `FloatSums.states` gives them."""
         for sums in self._sums:
             _carry(sums)
         return [encoded(*limbs, counts) for limbs in self.limbs()]

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
-from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedNonzeros, KeyedProducts
+from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedFoldsApart, KeyedNonzeros
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
+from warpfold.kernels.cpu.partial_columns import values_array
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, deviation, value_of, variance
@@ -108,7 +109,7 @@ class ColumnFold:
         if op.fold == "nonzero":
             nonzero = folds[0].values(groups)
             return np.asarray(nonzero > 0 if op.name == "any" else nonzero == self.counts(groups))
-        return whole_numbers(folds[0].values(groups))
+        return values_array(folds[0].values(groups), result)
 
     def _summed(self, asked: Aggregation, result: str, folds: list[Sums], groups: int, counts: Index) -> NDArray[Any]:
         op, sums = asked.op, folds[0]
@@ -144,7 +145,7 @@ def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin]) ->
         return KeyedIntegerSums(dtype, terms, magnitudes=magnitudes)
     if op.extreme is not None:
         return KeyedExtremes(op, dtype)
-    return KeyedNonzeros(dtype) if op.fold == "nonzero" else KeyedProducts(op, dtype)
+    return KeyedNonzeros(dtype) if op.fold == "nonzero" else KeyedFoldsApart(op, dtype)
 
 
 def ops_by_fold(ops: Iterator[Op]) -> dict[str, Op]:

@@ -59,8 +59,8 @@ def _slot(key: Any, shift: Any) -> Any:
 
 @jit
 def number_by_hash(keys: Any, shift: Any, slots: Any, ids: Any, known: Any, count: Any) -> Any:
-    """As `number_by_table`, where a key's number is in the first of `slots` from its hash on (2**(64 − shift) of them,
-    of which at most half are taken) that has the key or is 0."""
+    """Do what `number_by_table` does, where a key's number is in the first of `slots` from its hash on (2**(64 − shift)
+    of them, of which at most half are taken) that has the key or is 0."""
     mask = _U(slots.size - 1)
     for i in range(keys.size):
         key = np.int64(keys[i])
@@ -136,7 +136,7 @@ def least_keys(keys: Any, ids: Any, best: Any) -> None:
 
 @jit
 def least_places(keys: Any, ids: Any, start: Any, best: Any, where: Any) -> None:
-    """As `least_keys`; where[g] is the lowest row of the least key. Rows come in ascending order."""
+    """Do what `least_keys` does; where[g] becomes the lowest row of the least key. Rows come in ascending order."""
     for i in range(keys.size):
         g = _U(ids[i])
         if keys[i] < best[g] or where[g] < 0:
@@ -178,7 +178,7 @@ def add_integers(elements: Any, ids: Any, unsigned: Any, magnitudes: Any, sums: 
 
 @jit
 def add_integer_squares(elements: Any, ids: Any, unsigned: Any, sums: Any) -> None:
-    """As `add_integers`, of squares: sums has the shape (groups, 6), five digits and a count."""
+    """Do what `add_integers` does for squares: sums has the shape (groups, 6), five digits and a count."""
     digit, half = _U(0xFFFFFFFF), _U(32)
     for i in range(elements.size):
         g = _U(ids[i])

@@ -66,7 +66,9 @@ class _Merging:
                     merged.add(column, ids, self._groups)
             except StateError as error:
                 start = self.rows - before
-                raise InvalidInput(f"from row {start:,} on it holds what is no state: {error}", table.field) from None
+                raise InvalidInput(
+                    f"holds from row {start:,} on bytes that are not an exact state: {error}", table.field
+                ) from None
             self._add_sizes(table, batch, ids)
             self.rows += batch.num_rows
         if self._shape is not None and self.rows - before != prod(self._shape):

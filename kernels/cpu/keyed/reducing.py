@@ -93,7 +93,7 @@ Places = tuple[dict[str, LevelOrigin], ...]
 
 
 def _places(source: KeyedSource, plan: GroupPlan) -> Places:
-    """For each column and fold, the places of the levels that all threads share."""
+    """The places of the levels that all threads share, for each column and fold."""
     return tuple({name: LevelOrigin() for name in ops} for ops in _ops(source, plan))
 
 

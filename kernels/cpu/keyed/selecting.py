@@ -1,5 +1,5 @@
-"""Ops by group that compare, test or multiply the elements of a column. `grouped.selecting` says what a key of an
-element is."""
+"""Ops by group that add nothing up: they compare or test the elements of a column, or need a fold apart.
+`grouped.selecting` says what a key of an element is."""
 
 from typing import Any
 
@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import readable
-from warpfold.kernels.cpu.folds.integers import ProductFold
+from warpfold.kernels.cpu.folds.by_name import fold_for
+from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.grouped.selecting import Keys
 from warpfold.kernels.cpu.keyed.sums import Numbers, grown
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import whole_numbers
-from warpfold.kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.ops import NanPolicy, Op, Value, empty_value
 
 
 class KeyedExtremes:
@@ -127,19 +128,19 @@ class Counts:
         return grown(self._counts, groups + 1)[1 : groups + 1]
 
 
-class KeyedProducts:
-    """A Python integer for each group."""
+class KeyedFoldsApart:
+    """A fold of the op for each group: slow where groups have few rows, and right for every op that has a fold."""
 
     def __init__(self, op: Op, dtype: DType) -> None:
         self._op, self._dtype = op, dtype
-        self._folds: list[ProductFold] = []
+        self._folds: list[Fold[NDArray[Any]]] = []
 
     def _hold(self, groups: int) -> None:
         while len(self._folds) < groups:
-            self._folds.append(ProductFold(self._op, self._dtype, NanPolicy.PROPAGATE))
+            self._folds.append(fold_for(self._op, self._dtype, NanPolicy.PROPAGATE))
 
     def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
-        """Multiply the elements of `array`, shape (n,), into the products of their groups. Elements are sorted by group
+        """Take in the elements of `array`, shape (n,), by the folds of their groups. Elements are sorted by group
         first."""
         self._hold(groups)
         order = np.argsort(ids, kind="stable")
@@ -148,13 +149,14 @@ class KeyedProducts:
         for group in np.flatnonzero(np.diff(edges)).tolist():
             self._folds[group].add(0, elements[edges[group] : edges[group + 1]])
 
-    def merge(self, other: "KeyedProducts", ids: Numbers, groups: int) -> None:
-        """Multiply by the products of `other`, whose group g is ids[g] here."""
+    def merge(self, other: "KeyedFoldsApart", ids: Numbers, groups: int) -> None:
+        """Take in the elements of `other`, whose group g is ids[g] here."""
         self._hold(groups)
         for group, fold in enumerate(other._folds, 1):
             self._folds[ids[group] - 1].merge(fold)
 
-    def values(self, groups: int) -> list[Value]:
-        """The products of groups 1 … `groups`."""
+    def values(self, groups: int) -> list[Value | None]:
+        """The values of groups 1 … `groups`; None where a group has no elements and the op no value of none."""
         self._hold(groups)
-        return [fold.value() for fold in self._folds]
+        empty = None if self._op.empty is None else empty_value(self._op, self._dtype)
+        return [fold.value() if fold.count else empty for fold in self._folds]

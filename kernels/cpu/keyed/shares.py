@@ -39,10 +39,11 @@ def group_shares(
 
     def run(device: int) -> None:
         while not failed and (share := shares.take()) is not None:
-            told = done.beside(share.number)
+            share_progress = done.beside(share.number)
             try:
                 made = _Reduced(
-                    device, *reduce_rows(members[device], share.source, plan, share.number, told, sort=plan.sort)
+                    device,
+                    *reduce_rows(members[device], share.source, plan, share.number, share_progress, sort=plan.sort),
                 )
                 done.end(share.number, made.rows)
                 reduced[share.number] = made

@@ -1,35 +1,23 @@
 """The strategy that rounds the true value once. It gives the same bits for any order of the elements and any number of
 threads."""
 
-from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any
-
-from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Reduction
 from warpfold.kernels.cpu.claims import claims_on, stream_claims
-from warpfold.kernels.cpu.folds import extremes, integers, sums
-from warpfold.kernels.cpu.folds.fold import Fold, StartFold
+from warpfold.kernels.cpu.folds.by_name import FOLDS, fold_for
+from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.folds.sums import DotFold, SumFold
 from warpfold.kernels.cpu.pieces import pieces_of
 from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
 from warpfold.kernels.cpu.stream import Streamed, stream
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
 from warpfold.kernels.source import extents_of
 from warpfold.kernels.strategy import EXACT, claims
-
-FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
-"""Every fold of one source by its name."""
-
-
-def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold[NDArray[Any]]:
-    """An empty fold of `op`, an op of one source, over elements of `dtype`."""
-    return FOLDS[op.fold](op, dtype, nan_policy, ddof)
 
 
 class ExactCpuStrategy(CpuStrategy):

@@ -23,7 +23,7 @@ from warpfold.kernels.machine_code import ENDED, LINE, WORD, add, errno, load, n
 NEXT = 0
 """The piece that is taken next."""
 STOP = 1
-"""Not 0 when no piece is to be begun any more."""
+"""The word that is not 0 when no piece is to be begun any more."""
 FAILED, ERROR = 2, 3
 """How many threads could not read, and what `read_whole` returned to the first of them."""
 DONE = 4
@@ -39,8 +39,8 @@ FORGOTTEN in place of a descriptor."""
 STEP = 12
 """Elements that a thread brings into memory and adds at a time, of its piece."""
 TABLE = 13
-"""The address of a table of the pieces of several files, 0 where there is none. Each piece then has a row of words, and
-its first element counts as number `piece * PIECE`, though the piece may have fewer elements than PIECE."""
+"""The address of a table of the pieces of several files; 0 without a table. Each piece then has a row of words, and its
+first element counts as number `piece * PIECE`, though the piece may have fewer elements than PIECE."""
 WORDS = 14
 
 # A row of the table: the file, where in it the piece begins, and how many elements it has.
@@ -59,7 +59,8 @@ _EFAULT = numbers.EFAULT
 
 @jit
 def _taken(control: Any) -> Any:
-    """The first element of the next piece, and the one behind its last; two equal numbers where there is none."""
+    """The index of the first element of the next piece, and that behind its last element; two equal numbers where no
+    piece is left."""
     count, piece = load(control + COUNT * LINE), load(control + PIECE * LINE)
     start = add(control + NEXT * LINE, 1) * piece - load(control + LEAD * LINE)
     if start >= count or load(control + STOP * LINE) != 0:
@@ -166,7 +167,7 @@ def add_claimed64(
     spare: Any,
     fields: Any,
 ) -> Any:
-    """As `add_claimed32`, of float64 elements as `add_float64` adds them."""
+    """Do what `add_claimed32` does for float64 elements, as `add_float64` adds them."""
     flags, count, step = 0, 0, load(control + STEP * LINE)
     while True:
         start, stop = _taken(control)

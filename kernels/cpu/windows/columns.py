@@ -215,7 +215,7 @@ def add_columns64(
     spare: Any,
     fields: Any,
 ) -> None:
-    """As `add_columns32`, of float64 elements as `add_float64` reads them."""
+    """Do what `add_columns32` does for float64 elements, as `add_float64` reads them."""
     for left in range(0, width, BLOCK_WIDTH):
         n = min(BLOCK_WIDTH, width - left)
         for at in range(0, height, BLOCK_ROWS):

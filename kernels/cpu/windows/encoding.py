@@ -115,8 +115,8 @@ def look(data: Any, offsets: Any, code: Any, most_digits: Any, doubtful: Any) ->
 @jit
 def add(data: Any, offsets: Any, ids: Any, low: Any, limbs: Any, counts: Any, flags: Any) -> Any:
     """Add state i, which is sound, to row ids[i] of `limbs`, whose first digit has the index `low`, to its count and
-    its flags. Limbs take 2**30 states before they are resolved. Returns the first state with which a count passes
-    2**63, −1 if there is none."""
+    its flags. Limbs take 2**30 states before they are resolved. Returns the index of the first state with which a
+    count passes 2**63, −1 if no count does."""
     for i in range(ids.size):
         at, g = offsets[i], ids[i]
         count = counts[g] + _word(data, at + 8, 8)

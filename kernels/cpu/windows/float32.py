@@ -44,8 +44,8 @@ def _term(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
 
 @jit
 def _sums32(tile: Any, layout: Any, squares: Any, levels: Any, unit: Any) -> Any:
-    """Σ k of both levels of a window, of which one level has the second alone, and the tile's bounds as `two_levels`
-    gives them."""
+    """Σ k of both levels of a window, where a window of one level has only the second, and the tile's bounds as
+    `two_levels` gives them."""
     shift, keep, _ = layout
     first, last = anchor_at(unit + STEP), anchor_at(unit)
     if levels < 2:

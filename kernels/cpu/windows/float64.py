@@ -131,8 +131,8 @@ def _outside64(
 def add_float64(
     bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, fields: Any
 ) -> Any:
-    """As `add_float32`, of float64 elements (int64) masked by `keep`; `rest`, `other` (float64) and `spare` (int64)
-    have TILE64; `fields` are two arrays (uint64, int16) of FIELDS64 zeros."""
+    """Do what `add_float32` does for float64 elements (int64) masked by `keep`. `rest`, `other` (float64) and `spare`
+    (int64) have TILE64 elements; `fields` are two arrays (uint64, int16) of FIELDS64 zeros."""
     flags = 0
     windowed, certain, unit = not squares, False, np.int64(_LIKELY)
     for at in range(0, bits.size, TILE64):
@@ -236,8 +236,8 @@ def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: 
 def add_float64_products(
     x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: Any, spare: Any, spare_y: Any
 ) -> Any:
-    """As `add_float32_products`, of float64 elements (int64); `rest`, `other` (float64), `spare` and `spare_y` (int64)
-    have TILE64."""
+    """Do what `add_float32_products` does for float64 elements (int64). `rest`, `other` (float64), `spare` and
+    `spare_y` (int64) have TILE64 elements."""
     flags = 0
     for at in range(0, x.size, TILE64):
         tile, factor = x[at : at + TILE64], y[at : at + TILE64]

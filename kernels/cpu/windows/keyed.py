@@ -38,7 +38,7 @@ _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
 
 @jit
 def extent(words: Any) -> Any:
-    """Of patterns (int32 or int64): `levels.bounds`, and whether a −0 is among them."""
+    """The bounds of patterns (int32 or int64), as `levels.bounds` gives them, and whether a −0 is among them."""
     word = words.dtype.type
     magnitude = word(np.iinfo(words.dtype).max)
     most, least, lowest = word(0), magnitude, magnitude
@@ -78,7 +78,7 @@ def _into(pattern: Any, anchor: Any) -> Any:
 
 @jit
 def add_two(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> None:
-    """Add all elements; state has the shape (groups, 4), and `weight` is what an element counts."""
+    """Add all elements. `state` has the shape (groups, 4), and each element adds `weight` to the count of its group."""
     first, second = anchors[1], anchors[0]
     for i in range(elements.size):
         g = _U(ids[i])
@@ -94,7 +94,7 @@ def add_two(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> N
 
 @jit
 def add_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> None:
-    """As `add_two`, with four levels and state of shape (groups, 6)."""
+    """Do what `add_two` does with four levels and a state of shape (groups, 6)."""
     m3, m2, m1, m0 = anchors[3], anchors[2], anchors[1], anchors[0]
     for i in range(elements.size):
         g = _U(ids[i])
@@ -128,9 +128,9 @@ def _is_held(words: Any, held: Any) -> bool:
 def add_few_two(
     elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any
 ) -> Any:
-    """As `add_two`, of few groups: `table`, zeros of the shape (groups, COPIES, 2), gathers a block of elements, which
-    then goes to `state`. Returns how many elements were added: the last few are not, and none from the first block on
-    that `_is_held` refuses, where `words` are the patterns of the elements."""
+    """Do what `add_two` does for few groups: `table`, zeros of the shape (groups, COPIES, 2), gathers a block of
+    elements, which then goes to `state`. Returns how many elements were added: the last few are not added, nor any
+    block from the first on that `_is_held` refuses, where `words` are the patterns of the elements."""
     size = elements.size // WIDE * WIDE
     below = _lowered(anchors[1]), anchors[0]
     for at in range(0, size, _BLOCK):
@@ -146,7 +146,7 @@ def add_few_two(
 def add_few_four(
     elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any
 ) -> Any:
-    """As `add_few_two`, of four levels: `table` has the shape (groups, COPIES, 4)."""
+    """Do what `add_few_two` does with four levels: `table` has the shape (groups, COPIES, 4)."""
     size = elements.size // WIDE * WIDE
     below = _lowered(anchors[3]), _lowered(anchors[2]), _lowered(anchors[1]), anchors[0]
     for at in range(0, size, _BLOCK):

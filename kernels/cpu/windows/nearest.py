@@ -67,7 +67,7 @@ def nearest(high: Any, low: Any, sticky: Any, unit: Any, precision: Any, least: 
             kept += _ONE
     if length_of(kept) + exponent > most:
         return np.inf
-    if exponent < -900:  # what is subnormal is exact all the same
+    if exponent < -900:  # subnormal numbers are exact all the same
         return np.float64(kept) * power(exponent + 200) * power(-200)
     return np.float64(kept) * power(exponent)
 

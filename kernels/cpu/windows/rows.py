@@ -83,8 +83,8 @@ def _short64(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
 
 @jit
 def _short32(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
-    """As `_short64`, of float32 (int32). A float64 halfway between two float32 is rounded again only where nothing was
-    lost before."""
+    """Do what `_short64` does for float32 (int32). A float64 halfway between two float32 is rounded again only where
+    nothing was lost before."""
     s, rest, size = np.float64(np.int32(flat[_U(start)] & keep).view(np.float32)), 0.0, 0.0
     for i in range(start + 1, stop):
         s, error = _two_sum(s, np.float64(np.int32(flat[_U(i)] & keep).view(np.float32)))
@@ -199,7 +199,8 @@ def sum_rows64(
     space: Any,
     values: Any,
 ) -> None:
-    """As `sum_rows32`, of float64 elements (int64) masked by `keep`; `space` is limbs and what `add_float64` takes."""
+    """Do what `sum_rows32` does for float64 elements (int64) masked by `keep`. `space` has limbs, and the arrays that
+    `add_float64` takes."""
     limbs, rest, other, spare, fields = space
     origin, adjusted = origins
     for r in range(edges.size - 1):
@@ -269,7 +270,7 @@ def add_rows64(
     spare: Any,
     fields: Any,
 ) -> None:
-    """As `add_rows32`, as `add_float64` adds elements."""
+    """Do what `add_rows32` does, with elements that `add_float64` adds."""
     for r in range(outputs.size):
         row = flat[edges[r] : edges[r + 1]]
         o = outputs[r]
@@ -290,7 +291,7 @@ def add_row_products32(
     spare_x: Any,
     spare_y: Any,
 ) -> None:
-    """As `add_rows32`, of the products x[i] · y[i], as `add_float32_products` adds them."""
+    """Do what `add_rows32` does for the products x[i] · y[i], as `add_float32_products` adds them."""
     layout_x, layout_y = layouts
     for r in range(outputs.size):
         o = outputs[r]
@@ -312,7 +313,7 @@ def add_row_products64(
     spare: Any,
     spare_y: Any,
 ) -> None:
-    """As `add_row_products32`, of float64 elements, as `add_float64_products` adds them."""
+    """Do what `add_row_products32` does for float64 elements, as `add_float64_products` adds their products."""
     for r in range(outputs.size):
         o = outputs[r]
         left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]

@@ -118,7 +118,7 @@ def add(state: Any, value: Any, place: Any, shape: Any) -> None:
 
 @jit
 def long_of(state: Any, shape: Any) -> Any:
-    """The address of the long limbs of a state, which it gets if it has none; 0 where there is no memory."""
+    """The address of the long limbs of a state, which are made if the state lacks them; 0 where memory is exhausted."""
     if state[LONG_AT] == 0:
         state[LONG_AT] = _calloc(np.int64(shape[1]), np.int64(8))
         if state[LONG_AT] == 0:
@@ -144,19 +144,19 @@ def combine(sources: Any, targets: Any, count: Any, offset: Any, shape: Any) -> 
         source, target = words_at(froms[i] + offset), words_at(tos[i] + offset)
         target[COUNT] += source[COUNT]
         target[META] |= source[META] & FLAGS
-        here, there = source[META] >> 8, target[META] >> 8
-        if here != 0:
+        window_at, target_window_at = source[META] >> 8, target[META] >> 8
+        if window_at != 0:
             for k in range(shape[0]):
                 window[k] = source[FIRST + k]
             resolve(window)
-            if there == 0:
-                target[META] |= here << 8
-            if there in (0, here):
+            if target_window_at == 0:
+                target[META] |= window_at << 8
+            if target_window_at in (0, window_at):
                 for k in range(shape[0]):
                     target[FIRST + k] += window[k]
             elif long_of(target, shape) != 0:
                 for k in range(shape[0]):
-                    _into_long(words_at(target[LONG_AT]), window[k], 32 * (here - 1 + k))
+                    _into_long(words_at(target[LONG_AT]), window[k], 32 * (window_at - 1 + k))
         if source[LONG_AT] != 0 and long_of(target, shape) != 0:
             long, theirs = words_at(target[LONG_AT]), words_at(source[LONG_AT])
             for k in range(shape[1]):
@@ -166,7 +166,7 @@ def combine(sources: Any, targets: Any, count: Any, offset: Any, shape: Any) -> 
 
 @jit
 def clear(address: Any, words: Any) -> None:
-    """Make a state of so many words that of nothing."""
+    """Make a state of so many words the state of no terms."""
     state = words_at(address)
     for k in range(words):
         state[k] = 0
@@ -208,8 +208,8 @@ def round_states(
     states: Any, count: Any, shape: Any, origin: Any, mean: Any, form: Any, values: Any, missing: Any
 ) -> Any:
     """values[i] = the sum of each state, or its mean, rounded once; missing[i] where it has no terms. The units are
-    2**origin. Returns the first state that has more terms than are divided by here, or no memory: from it on nothing is
-    written; −1 if there is none."""
+    2**origin. Returns −1, or the index of the first state that has too many terms to be divided by them here, or that
+    got no memory: from that state on nothing is written."""
     addresses = words_at(states)
     window = np.zeros(shape[0], np.int64)
     whole = np.zeros((1, shape[1]), np.int64)

@@ -141,8 +141,8 @@ def add_float_products(
             state[META] |= 0 if negative else NOT_NEGATIVE_ZERO
             continue
         state[META] |= NOT_NEGATIVE_ZERO
-        (one, place), (two, further) = _parts(x), _parts(y)
-        low, high = _product(one, two)
+        (factor, place), (other, further) = _parts(x), _parts(y)
+        low, high = _product(factor, other)
         add(state, -low if negative else low, place + further, PRODUCTS)
         add(state, -high if negative else high, place + further + 53, PRODUCTS)
         if state[COUNT] & CARRY == 0:
@@ -150,11 +150,11 @@ def add_float_products(
 
 
 @jit
-def _product(one: Any, two: Any) -> Any:
-    """The product of two significands as low + high · 2**53."""
+def _product(x: Any, y: Any) -> Any:
+    """The product of y significands as low + high · 2**53."""
     # 27 bits below and 26 above: no sum of partial products takes more than 63 bits.
-    below, above = one & np.int64(0x7FFFFFF), one >> 27
-    low_below, low_above = two & np.int64(0x7FFFFFF), two >> 27
+    below, above = x & np.int64(0x7FFFFFF), x >> 27
+    low_below, low_above = y & np.int64(0x7FFFFFF), y >> 27
     middle = below * low_above + above * low_below
     low = below * low_below + ((middle & np.int64(0x3FFFFFF)) << 27)
     return low & _FRACTION, ((above * low_above) << 1) + (middle >> 26) + (low >> 53)
@@ -185,7 +185,7 @@ def add_integer_products(
     lefts: Any, left_validity: Any, rights: Any, right_validity: Any, states: Any, count: Any, offset: Any,
     unsigned: Any,
 ) -> None:  # fmt: skip
-    """As `add_float_products`, of int64, or of uint64 if `unsigned`."""
+    """Do what `add_float_products` does for int64, or for uint64 if `unsigned`."""
     left, right, addresses = words_at(lefts), words_at(rights), words_at(states)
     for i in range(count):
         if is_null(left_validity, i) or is_null(right_validity, i):

@@ -140,7 +140,7 @@ def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Calla
 
 @intrinsic
 def one_level(context: Any, tile: Any, shift: Any, keep: Any, anchor: Any, second: Any) -> Any:
-    """As `two_levels`, of the one level of `anchor`; `second` is None and its sum 0."""
+    """Do what `two_levels` does for the one level of `anchor`; `second` is None and its sum 0."""
     return _SUMS(tile, shift, keep, anchor, second), _sums(tile, shift, second)
 
 
@@ -155,7 +155,7 @@ def two_levels(context: Any, tile: Any, shift: Any, keep: Any, anchor: Any, seco
 
 @intrinsic
 def two_levels_of_squares(context: Any, tile: Any, shift: Any, keep: Any, anchor: Any, second: Any) -> Any:
-    """As `two_levels`, of the squares of elements of up to 32 bits; the bounds are those of the elements."""
+    """Do what `two_levels` does for the squares of elements of up to 32 bits; the bounds are those of the elements."""
     return _SUMS(tile, shift, keep, anchor, second), _sums(tile, shift, second, squares=True)
 
 

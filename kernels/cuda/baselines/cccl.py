@@ -202,7 +202,7 @@ def _result_name(op: Op, dtype: DType) -> str:
 
 
 def _result_type(op: Op, dtype: DType) -> "np.dtype[Any]":
-    """The dtype of what lies at the result's address."""
+    """The dtype of the number at the result's address."""
     if op.places:
         return np.dtype(np.int64)
     if op.name != "sum":

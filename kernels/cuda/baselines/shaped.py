@@ -51,18 +51,18 @@ def cub_keys(gpu: Gpu, array: Any, dtype: DType, keys: Any, *, in_order: bool) -
     import cupy
 
     library, count = _library(gpu, dtype, "BY_KEYS"), int(keys.size)
-    names, sums, found = cupy.empty_like(keys), cupy.empty_like(array), cupy.zeros(1, dtype=np.int64)
+    names, sums, key_count = cupy.empty_like(keys), cupy.empty_like(array), cupy.zeros(1, dtype=np.int64)
     steps = []
     if not in_order:
         ordered, moved = cupy.empty_like(keys), cupy.empty_like(array)
         steps.append(_Call(gpu, library.peer_sort, (keys, ordered, array, moved, count)))
         keys, array = ordered, moved
-    steps.append(_Call(gpu, library.peer_reduce, (keys, names, array, sums, found, count)))
+    steps.append(_Call(gpu, library.peer_reduce, (keys, names, array, sums, key_count, count)))
 
     def run() -> Any:
         for step in steps:
             step()
-        return names, sums, found
+        return names, sums, key_count
 
     return run
 

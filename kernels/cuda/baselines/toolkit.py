@@ -93,11 +93,11 @@ class BuildError(KernelError):
 
 
 def build(defines: Mapping[str, str], arch: str, cache: Path | None = None, source: Path = SOURCE) -> Path:
-    """The shared library of `source` with these macros, for `arch` ("sm_90"); built in 6 to 30 s if there is none yet.
+    """The shared library of `source` with these macros, for `arch` ("sm_90"); built in 6 to 30 s if it is missing.
 
     Several processes may ask at once: one builds. Raises Unavailable without a compiler, BuildError when it fails.
     """
-    from filelock import FileLock  # a client that reads the catalogue has none
+    from filelock import FileLock  # a client that reads the catalogue lacks it
 
     toolkit = find_toolkit()
     folder = (default_cache() if cache is None else cache) / "peers"

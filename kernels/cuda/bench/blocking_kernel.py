@@ -70,8 +70,8 @@ class BlockingKernel:
 
 @contextmanager
 def held_together(blocking_kernels: Sequence[BlockingKernel]) -> Iterator[None]:
-    """As `Gate.held` for several GPUs, whose streams may wait for each other. At the end of the block all streams are
-    let go before the first is waited for."""
+    """Hold the streams of several GPUs, which may wait for each other, as `BlockingKernel.held` holds one. At the end
+    of the block all streams are let go before the first is waited for."""
     with ExitStack() as shut:
         for blocking_kernel in blocking_kernels:
             shut.enter_context(blocking_kernel._blocked())

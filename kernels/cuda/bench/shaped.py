@@ -238,8 +238,8 @@ def _cub_keys(data: DeviceShape, op: str) -> PeerOfShape:
     call = cub_keys(data.gpu, data.elements, data.dtype, data.keys, in_order=data.shape.key_order == KeyOrder.SORTED)
 
     def read(made: Any) -> NDArray[Any]:
-        names, sums, found = made
-        count = int(found.get()[0])
+        names, sums, key_count = made
+        count = int(key_count.get()[0])
         return data.dense(names[:count], sums[:count])
 
     return PeerOfShape(data, call, read, waits=False)
@@ -260,4 +260,4 @@ BOUND: Mapping[tuple[str, By], Callable[[DeviceShape, str], ShapedWorkload]] = M
         ("cub", By.KEYS): _cub_keys,
     }
 )
-"""By strategy and kind of shape, the function that makes the strategy ready."""
+"""The function that makes a strategy ready, by strategy and kind of shape."""

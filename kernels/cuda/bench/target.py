@@ -33,9 +33,9 @@ class CudaTarget:
         self._backend, self._gpu = backend, backend.gpu
         self._stager = Stager(self._gpu)
         self._gauge = CeilingGauge(lambda: measure_ceiling(self._gpu, self.observer, self._cache_bytes))
-        with cuda_errors("device facts"):
-            facts = cupy.cuda.runtime.getDeviceProperties(self._gpu.index)
-            self._cache_bytes = int(facts["l2CacheSize"])
+        with cuda_errors("device properties"):
+            properties = cupy.cuda.runtime.getDeviceProperties(self._gpu.index)
+            self._cache_bytes = int(properties["l2CacheSize"])
             self._pci_bus_id = str(cupy.cuda.runtime.deviceGetPCIBusId(self._gpu.index))
 
     @property

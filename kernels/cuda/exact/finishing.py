@@ -38,4 +38,4 @@ FINISHED_OPS: Mapping[str, FinishedOp] = MappingProxyType(
         "dot": FinishedOp(SumKind.PRODUCTS, Finishing.SUM),
     }
 )
-"""By their names in `kernels.ops`."""
+"""The numbers of the ops by their names in `kernels.ops`."""

@@ -25,7 +25,7 @@ class SumKind(StrEnum):
     MAGNITUDES = "MAGNITUDES"
     SQUARES = "SQUARES"
     MOMENTS = "MOMENTS"  # values and squares
-    PRODUCTS = "PRODUCTS"  # of two arrays
+    PRODUCTS = "PRODUCTS"  # products of two arrays
 
     @property
     def terms(self) -> Terms:
@@ -123,12 +123,12 @@ some. That costs 8 µs, 5 % of the time for narrow data at this size, and wide d
 
 
 def chosen_shapes(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[LaunchShape, ...]:
-    """The shapes of the kernels of which one is chosen; none where there is no choice."""
+    """The shapes of the kernels of which one is chosen; empty where there is no choice."""
     return tuple(shape.fitted(shared_per_block) for shape in CHOICES.get(dtype.name, {}).get(kind, ()))
 
 
 def chosen_names(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[str, ...]:
-    """Their names, as C++ name expressions."""
+    """The names of the chosen kernels, as C++ name expressions."""
     shapes = chosen_shapes(dtype, kind, shared_per_block)
     return tuple(
         f"exact_chosen<{element(dtype)}, {kind}, {choice}, {_numbers(shape)}>" for choice, shape in enumerate(shapes)
@@ -152,7 +152,7 @@ def exact_unit(dtype: DType, shared_per_block: int = LARGEST_SHARED) -> Unit:
 
 
 def chosen_unit(dtype: DType, kind: SumKind, shared_per_block: int = LARGEST_SHARED) -> Unit:
-    """The kernels of which one is chosen, and the one that chooses."""
+    """The kernels of which one is chosen, and the kernel that chooses."""
     return Unit(SOURCE, (*chosen_names(dtype, kind, shared_per_block), survey_name(dtype, kind)))
 
 

@@ -53,8 +53,8 @@ def flags_of_heads(heads: NDArray[np.int64], *, signed: bool, omit_nan: bool = F
         flags |= (heads[:, _FLAGS + place] != 0).astype(np.int64) << place
     if not omit_nan:
         flags |= (heads[:, _NANS] != 0) * int(Flags.NAN)
-    told: NDArray[np.int64] = flags | int(Flags.NOT_NEGATIVE_ZERO) * ((flags != 0) | (not signed))
-    return told
+    complete: NDArray[np.int64] = flags | int(Flags.NOT_NEGATIVE_ZERO) * ((flags != 0) | (not signed))
+    return complete
 
 
 def nans_of_heads(heads: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -63,8 +63,8 @@ def nans_of_heads(heads: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def states_of_limbs(kind: SumKind, limbs: NDArray[Any], *, omit_nan: bool = False) -> tuple[ExactState, ...]:
-    """The state of what was added to a total of `kind`, or to several whose `limbs` (int64) were added up; for moments
-    the states of values and of squares. Terms that are NaN are left out and not counted if `omit_nan`."""
+    """The state of the terms of a total of `kind`, or of several totals whose `limbs` (int64) were added up; for
+    moments the states of values and of squares. Terms that are NaN are left out and not counted if `omit_nan`."""
     nans, flags = int(limbs[_NANS]), Flags.NONE
     count = int(limbs[_COUNT]) - (nans if omit_nan else 0)
     for place in range(4):

@@ -14,7 +14,7 @@ def describe(gpu: Gpu) -> Device:
     import cupy
     from cuda.bindings import driver
 
-    with cuda_errors("device facts"):
+    with cuda_errors("device properties"):
         versions = (
             ("driver", driver_release()),
             ("cuda_driver", _dotted(cupy.cuda.runtime.driverGetVersion())),
@@ -98,7 +98,7 @@ def driver_release() -> str | None:
 
 
 def _uuid(driver: Any, handle: Any) -> str:
-    """As nvidia-smi prints it: GPU-8-4-4-4-12 hexadecimal digits.
+    """The UUID of a device as nvidia-smi prints it: GPU-8-4-4-4-12 hexadecimal digits.
 
     The driver is asked, because CuPy's device properties end the identifier at its first byte of zero.
     """

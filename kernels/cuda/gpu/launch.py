@@ -51,7 +51,7 @@ class Kernel:
 
 def bind_context() -> None:
     """Make the context of CuPy's current device current for the driver. A thread that has not called CUDA's runtime has
-    none, and the driver's own calls need one."""
+    no context, and the driver's own calls need a context."""
     from cupy.cuda import driver, runtime
 
     if not driver.ctxGetCurrent():
@@ -85,13 +85,13 @@ class Gpu:
         self._modules: dict[tuple[Unit, bool], tuple[Binary, Any]] = {}
         self._kernels: dict[tuple[Unit, str, bool], Kernel] = {}
         with cuda_errors(f"device {index}"):
-            facts = cupy.cuda.runtime.getDeviceProperties(index)
-            self.name: str = facts["name"].decode()
-            self.compute_capability = f"{facts['major']}.{facts['minor']}"
+            properties = cupy.cuda.runtime.getDeviceProperties(index)
+            self.name: str = properties["name"].decode()
+            self.compute_capability = f"{properties['major']}.{properties['minor']}"
             self.arch = arch_of(self.compute_capability)
-            self.multiprocessors = int(facts["multiProcessorCount"])
-            self.memory = int(facts["totalGlobalMem"])
-            self.shared_per_block = int(facts["sharedMemPerBlockOptin"])
+            self.multiprocessors = int(properties["multiProcessorCount"])
+            self.memory = int(properties["totalGlobalMem"])
+            self.shared_per_block = int(properties["sharedMemPerBlockOptin"])
             with cupy.cuda.Device(index):
                 self.stream = cupy.cuda.Stream(non_blocking=True)
 

@@ -61,7 +61,7 @@ def reductions_of(dtype: DType) -> tuple[str, ...]:
     selecting = ("Min", "Max", "NormInf", "ArgMin", "ArgMax", "CountNonzero")
     if dtype.is_float:
         return (*selecting, COUNT_NAN)
-    squares = () if dtype.name == "uint64" else ("SumSquares",)  # that of 192 bits spills registers
+    squares = () if dtype.name == "uint64" else ("SumSquares",)  # a sum of 192 bits spills registers
     return (*selecting, "Sum", "Norm1", *squares)
 
 

@@ -54,7 +54,7 @@ class GroupedOp:
         return np.zeros(1, np.int64)
 
     def values(self, counts: NDArray[np.int64]) -> list[Value | None]:
-        """The values, where `counts` elements entered each; None where the op has none."""
+        """The values, where `counts` elements entered each; None where the op has no value."""
         words = [part.words() for part in self._folds]
         if self._op.terms is Terms.MOMENTS:
             return self._of_moments([_integers(part) for part in words], counts.tolist())

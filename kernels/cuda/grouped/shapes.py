@@ -17,7 +17,7 @@ FLOATS = ("float32", "float64")
 
 LEVELS = {"float32": 2, "float64": 3}
 LEVELS_OF_PARTS = 5
-"""Doubles that a part of a value leaves, and one of what parts left (include/grouped_window.cuh)."""
+"""The doubles that a part of a value, or of several such parts, leaves (include/grouped_window.cuh)."""
 
 WORDS = 78
 """Words of 64 bits that a total takes (include/exact_total.cuh)."""
@@ -97,7 +97,7 @@ class GroupedShapes:
     enough: int
     short_spans: tuple[tuple[float, SpanShape], ...]  # up to so many elements a span on average
     long_spans: SpanShape
-    columns: ColumnsShape  # of wide arrays
+    columns: ColumnsShape  # the columns of wide arrays
     narrow: ColumnsShape
     of_parts: ColumnsShape
     short_columns: int = 128  # threads
@@ -219,13 +219,13 @@ def later_kernel(dtype: DType, shape: StreamShape) -> str:
 
 
 def spans_kernel(dtype: DType, result: DType, shape: SpanShape, *, parts: bool, of_parts: bool = False) -> str:
-    """The kernel of spans, or of what their parts left."""
+    """The kernel of spans, or with `of_parts` of the doubles that their parts left."""
     flags = f"{str(shape.vectors).lower()}, {shape.flight}, {str(parts).lower()}"
     return f"spans<{_element(dtype, of_parts=of_parts)}, {element(result)}, {shape.lanes}, {flags}, {shape.threads}>"
 
 
 def short_columns_kernel(dtype: DType, height: int, threads: int) -> str | None:
-    """The kernel of columns of so few rows; None where there is none."""
+    """The kernel of columns of `height` rows; None where no kernel serves so many rows."""
     flight = next((flight for flight in SHORT_COLUMNS if height <= flight), None)
     return None if flight is None else f"short_columns<{element(dtype)}, {flight}, {threads}>"
 

@@ -83,11 +83,11 @@ class KeyedColumn:
     def _selected(self, op: Op) -> NDArray[Any]:
         sums = self._of("magnitudes" if op.magnitudes else "values")
         orders = Keys(OPS["max"] if op.magnitudes else op, sums.held, omit=self._omit)
-        found, rows = sums.least(*orders.numbers(), equal_zeros=op.places, first=op.places)
+        least, rows = sums.least(*orders.numbers(), equal_zeros=op.places, first=op.places)
         if rows is not None:
             return self._spread(rows.get().view(np.int64))
         with np.errstate(invalid="ignore"):
-            elements = orders.elements(self._spread(found.get().astype(orders.word)))
+            elements = orders.elements(self._spread(least.get().astype(orders.word)))
             if self.dtype.is_float:
                 return elements.astype(np.float64)
         return whole_numbers(elements.tolist()) if op.magnitudes else elements.astype(self.dtype.numpy)

@@ -155,8 +155,8 @@ class _Table:
 
         keys = self._rows.columns[0].keys
         _, firsts = cupy.unique(keys.view(np.uint8) if keys.dtype == bool else keys, return_index=True)
-        found: Index = firsts.get().astype(np.int64)
-        return found
+        rows: Index = firsts.get().astype(np.int64)
+        return rows
 
 
 def _keys_of(keys: NDArray[Any], kind: Any) -> Any:

@@ -62,13 +62,13 @@ class KeyedSample:
 
         cleared = np.zeros(_PLACES + PLACE_BINS, dtype=np.uint64)
         cleared[_LEAST_KEY] = (1 << 64) - 1
-        found = cupy.asarray(cleared)
+        statistics = cupy.asarray(cleared)
         count = int(keys.size)
         samples = min(SAMPLES, count)
         name = sample_kernel(key, dtype)
         sizes = (np.uint64(count), np.uint64(count // samples), np.uint32(samples))
-        gpu.kernel(unit_of(name), name)(-(-(samples + 1) // 256), 256, (keys, values, *sizes, found))
-        seen = found.get()
+        gpu.kernel(unit_of(name), name)(-(-(samples + 1) // 256), 256, (keys, values, *sizes, statistics))
+        seen = statistics.get()
         turned = 1 << 63 if key.kind is Kind.INT else 0
         least, most = int(seen[_LEAST_KEY]) - turned, int(seen[_MOST_KEY]) - turned
         in_order = not int(seen[_DESCENTS])

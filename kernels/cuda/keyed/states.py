@@ -78,13 +78,13 @@ def limbs_of_levels(halves: Sequence[NDArray[Any]], unit: int) -> tuple[int, Ind
 
 
 def totals_of_integers(low: NDArray[Any], high: NDArray[Any]) -> GroupTotals:
-    """Those of integers of 128 bits: their lower words (uint64) and their upper ones (int64)."""
+    """The totals of integers of 128 bits, which come as their lower words (uint64) and their upper words (int64)."""
     small = np.uint64(_MASK)
     digits = ((low & small).astype(np.int64), (low >> np.uint64(32)).astype(np.int64), high & _MASK, high >> 32)
     return GroupTotals(0, np.stack(digits, axis=1), np.full(low.size, NOT_NEGATIVE_ZERO), *_none())
 
 
 def totals_of_limbs(limbs: Index, *, omit_nan: bool) -> GroupTotals:
-    """Those of totals in a GPU's memory, of shape (groups, limbs)."""
+    """The totals of groups from the limbs that a GPU made, of shape (groups, limbs)."""
     flags = flags_of_heads(limbs[:, :HEAD], signed=True, omit_nan=omit_nan)
     return GroupTotals(ORIGIN[Terms.VALUES], limbs[:, HEAD:], flags, *_none())

@@ -44,8 +44,8 @@ class SortedStream:
         few = rows.reach.range * rows.shapes.longest_streamed <= rows.count
         if few or not rows.reach.sorted or not rows.dtype.is_float:
             return None
-        found = sample.planes(rows.dtype, rows.count)
-        stream = None if found is None else cls(gpu, rows, *found)
+        planes = sample.planes(rows.dtype, rows.count)
+        stream = None if planes is None else cls(gpu, rows, *planes)
         return stream if stream is not None and stream._shared() <= gpu.shared_per_block else None
 
     def _shared(self, *, mean: bool = False) -> int:

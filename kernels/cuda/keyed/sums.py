@@ -96,7 +96,7 @@ class KeyedSums:
     ) -> None:
         if keys.size > MOST_ROWS:
             raise OutOfMemory(f"a GPU groups at most {MOST_ROWS:,} rows at a time, and these are {keys.size:,}")
-        self._gpu, self._given, self._keep = gpu, reach, keep
+        self._gpu, self._reach, self._keep = gpu, reach, keep
         held, elements = held_key(key), held_value(dtype)
         self._rows = KeyedAdder(
             gpu,
@@ -131,7 +131,7 @@ class KeyedSums:
             self.strategy = "none"
             return
         sample = KeyedSample.of(self._gpu, rows.keys, rows.key, rows.values, rows.dtype)
-        rows.reach = sample.reach if self._given is None else replace(self._given, sorted=sample.reach.sorted)
+        rows.reach = sample.reach if self._reach is None else replace(self._reach, sorted=sample.reach.sorted)
         self._stream = None if self._keep else SortedStream.of(self._gpu, rows, sample)
         if self._stream is not None:
             streamed = self._stream.groups(mean=False)
@@ -207,8 +207,8 @@ class KeyedSums:
         if self._state is None:
             return GroupedRows(cupy.zeros(0, np.int64), cupy.zeros(0, np.int64), None)
         state = self._state
-        there = state.counts if not self._rows.omit_nan else state.counts + state.absent
-        present = cupy.flatnonzero(there)
+        row_counts = state.counts if not self._rows.omit_nan else state.counts + state.absent
+        present = cupy.flatnonzero(row_counts)
         self._present = None if int(present.size) == state.range else present
         keys = present.astype(np.uint64) + np.uint64(self._rows.reach.least % (1 << 64))
         keys = keys if self._rows.key.kind is Kind.UINT and self._rows.key.itemsize == 8 else keys.view(np.int64)
@@ -239,8 +239,8 @@ class KeyedSums:
             return low, high
         result = self._rows.dtype if self._rows.dtype.is_float else DTYPES["float64"]
         values = cupy.empty(state.range, dtype=result.numpy)
-        found = self._other_than_zero()
-        other = np.uint64(0) if found is None else found
+        other = self._other_than_zero()
+        other = np.uint64(0) if other is None else other
         name = values_kernel(self._rows.dtype, result, self._rows.levels)
         self._run(name, blocks, 256, (np.int32(self._rows.unit), np.uint32(mean), other, values, *state.args))
         if self._notes[LISTED]:
@@ -282,7 +282,7 @@ class KeyedSums:
         return np.asarray(array.get())
 
     def _other_than_zero(self) -> Any:
-        """For each code whether it has an element other than −0; None where there is no −0."""
+        """Whether each code has an element other than −0; None if no element is −0."""
         import cupy
 
         rows, state = self._rows, self._state
@@ -334,11 +334,11 @@ class KeyedSums:
         self, flip: int, of_nan: int, none: int, *, equal_zeros: bool = False, first: bool = False
     ) -> tuple[Any, Any | None]:
         """The least order of the elements of each group of `groups`, which must have been called, and with `first` the
-        first row that has it (uint64; 2**64 − 1 where there is none).
+        first row that has it (uint64; 2**64 − 1 for a group without elements).
 
-        An order is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`; of a NaN
-        `of_nan`, and of no elements `none`. With `equal_zeros` −0 has the order of +0. Orders are int64, or int32 of
-        elements of up to 32 bits."""
+        An order is the pattern of an element, of a negative float with its lower bits turned over, ^ `flip`. The order
+        of a NaN is `of_nan`, and that of no elements `none`. With `equal_zeros` −0 has the order of +0. Orders are
+        int64, or int32 of elements of up to 32 bits."""
         import cupy
 
         rows = self._rows
@@ -354,13 +354,13 @@ class KeyedSums:
         )  # fmt: skip
         blocks = 8 * self._gpu.multiprocessors
         self._run(least_kernel(key, rows.dtype), blocks, 256, of)
-        found: Any = None
+        firsts: Any = None
         if first:
-            found = cupy.full(reach.range, (1 << 64) - 1, dtype=np.uint64)
-            self._run(rows_kernel(key, rows.dtype), blocks, 256, (*of, found))
+            firsts = cupy.full(reach.range, (1 << 64) - 1, dtype=np.uint64)
+            self._run(rows_kernel(key, rows.dtype), blocks, 256, (*of, firsts))
         if known is not None:
-            return orders, found
-        return self._compact(orders), None if found is None else self._compact(found)
+            return orders, firsts
+        return self._compact(orders), None if firsts is None else self._compact(firsts)
 
     def _group_keys(self) -> Any:
         """The keys of sorted rows' groups; None where groups have codes from the least key on."""

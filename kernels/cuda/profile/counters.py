@@ -58,7 +58,7 @@ def profiled(
 
 def parse(output: str) -> Sequence[Mapping[str, str]]:
     """The kernels in what ncu prints as CSV: a head, a line of units, a line a kernel. Raises Unavailable if there is
-    none."""
+    no kernel."""
     rows = list(csv.DictReader(line for line in output.splitlines() if line.startswith('"')))[1:]
     if not rows:
         raise Unavailable("ncu saw no kernel")

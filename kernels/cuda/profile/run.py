@@ -33,7 +33,7 @@ def claimed(strategy: str, op: Op, dtype: DType) -> CudaStrategy:
 
 def compiled_kernels(strategy: str, op: Op, dtype: DType, arch: str) -> tuple[KernelRecord, ...]:
     """The kernels that a strategy launches for an op of `dtype`, as compiled for `arch` ("sm_90"). Raises InvalidInput
-    or Unavailable saying why there are none."""
+    or Unavailable saying why the strategy launches no kernels."""
     planned = claimed(strategy, op, dtype).planned(op, dtype, arch)
     return tuple(_compiled(kernel, compile_unit(kernel.unit, arch)) for kernel in planned)
 
@@ -55,7 +55,8 @@ def _compiled(planned: PlannedKernel, binary: Binary) -> KernelRecord:
 def launched_kernels(gpu: Gpu, strategy: str, op: Op, dtype: DType, n: int) -> tuple[KernelRecord, ...]:
     """The kernels that a strategy launches for an op of `n` elements in one array, in their order.
 
-    Raises InvalidInput or Unavailable saying why there are none, OutOfMemory where the array has no room.
+    Raises InvalidInput or Unavailable saying why the strategy launches no kernels, OutOfMemory where the array has no
+    room.
     """
     chosen = claimed(strategy, op, dtype)
     if chosen.needs_whole:
@@ -123,9 +124,9 @@ def _launched(gpu: Gpu, launch: RecordedLaunch, unit: Unit) -> KernelRecord:
 
 
 def profile(axes: Axes, gpu: Gpu | None, arch: str, *, counters: bool) -> Iterator[ProfileRecord]:
-    """Every point of `axes` as launched on `gpu`; without one, what is known of kernels compiled for `arch`, once for
-    all sizes. A point that does not exist is skipped, and a point that goes wrong fails, each with its reason.
-    CudaError is raised."""
+    """A record for every point of `axes` as launched on `gpu`; without a GPU, a record of each kernel as compiled for
+    `arch`, once for all sizes. A point that does not exist is skipped, and a point that goes wrong fails, each with its
+    reason. CudaError is raised."""
     for strategy in axes.strategies:
         for op in axes.ops:
             for dtype in axes.dtypes:

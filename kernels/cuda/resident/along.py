@@ -38,8 +38,8 @@ class Arrangement:
 
     @classmethod
     def of(cls, shape: Sequence[int], strides: Sequence[int], axes: frozenset[int]) -> "Arrangement | None":
-        """That of an array with these strides, in elements; None where it has gaps, repeats elements, or reduces axes
-        between others that are kept."""
+        """The arrangement of an array with these strides, in elements; None where the array has gaps, repeats elements,
+        or reduces axes between others that are kept."""
         order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis))
         expected = 1
         for axis in reversed(order):
@@ -65,7 +65,7 @@ class Arrangement:
 
     @classmethod
     def rows(cls, shape: Sequence[int], axes: frozenset[int]) -> "Arrangement":
-        """That of a copy of an array of `shape` whose reduced axes were moved behind the others."""
+        """The arrangement of a copy of an array of `shape` whose reduced axes were moved behind the others."""
         kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
         lengths = tuple(shape[axis] for axis in kept)
         count = prod(shape[axis] for axis in axes)

@@ -32,7 +32,7 @@ def whole_kernel(dtype: DType, kind: SumKind, shared_per_block: int = LARGEST_SH
 
 
 def each_kernel(dtype: DType, kind: SumKind) -> str:
-    """The kernel of many values of a float `dtype`; there is none of products of two arrays."""
+    """The kernel of many values of a float `dtype`. Products of two arrays have no such kernel."""
     return f"reduced_each<{element(dtype)}, {kind}, {EACH_THREADS}, {SHAPES[dtype.name][kind].shared}>"
 
 

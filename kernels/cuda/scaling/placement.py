@@ -37,8 +37,8 @@ class GangMember(Protocol):
 
 class Gang:
     """The GPUs that CUDA shows this process, or `gpus`. It holds no context on them until a reduction asks for that:
-    their memory stays with the slots of single GPUs. `open_member` opens one by its number. Raises Unavailable if there
-    are none."""
+    their memory stays with the slots of single GPUs. `open_member` opens one by its number. Raises Unavailable without
+    a GPU."""
 
     def __init__(
         self, gpus: Sequence[Device] | None = None, open_member: Callable[[int], GangMember] = CudaBackend

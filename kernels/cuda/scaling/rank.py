@@ -82,7 +82,7 @@ class GpuRank:
         import cupy
 
         self.gpu, self.rank = Gpu(index), rank
-        with cuda_errors("device facts"), self.gpu.active():
+        with cuda_errors("device properties"), self.gpu.active():
             cache_bytes = int(cupy.cuda.runtime.getDeviceProperties(index)["l2CacheSize"])
             self._timer = CudaTimer(self.gpu, cache_bytes)
             self.blocking_kernel = BlockingKernel(self.gpu)

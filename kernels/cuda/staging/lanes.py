@@ -54,7 +54,7 @@ class Driver:
 
 @cache
 def cuda_driver() -> Driver:
-    """The functions of the driver that is installed. Raises OSError where there is none."""
+    """The functions of the driver that is installed. Raises OSError without a driver."""
     library = ctypes.CDLL("libcuda.so.1")
     names = ("cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime")
     return Driver(*(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names))
@@ -87,7 +87,7 @@ class Lanes:
         self._wake = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
-        self._held: tuple[Any, ...] = ()  # what the threads use by its address
+        self._held: tuple[Any, ...] = ()  # objects that the threads use by their addresses
         self._control, self._scratch_at = int(self._words.ctypes.data), int(self._scratch.ctypes.data)
         self._driver_words: tuple[int, ...] = ()
         self._set(native.WAKE, self._wake)
@@ -145,8 +145,8 @@ class Lanes:
         return self._get(self._native.STARTED) != self._get(self._native.DONE)
 
     def taken_seconds(self) -> tuple[float, float]:
-        """For how long all threads together read the current sources, and for how long the GPU copied them, since the
-        last call. No thread reads and no copy is under way."""
+        """The seconds for which all threads together read the current sources, and for which the GPU copied them, since
+        the last call. No thread reads and no copy is under way."""
         words = (self._native.READ_NS, self._native.COPIED_NS)
         read_ns, copied_ns = map(self._get, words)
         for word in words:
@@ -224,7 +224,7 @@ def _end(words: NDArray[np.int64], wake: int, threads: list[threading.Thread]) -
 
 
 def _aligned(words: int) -> NDArray[np.int64]:
-    """So many words, each at the beginning of a cache line of its own."""
+    """An array of `words` words, each at the beginning of a cache line of its own."""
     room = np.zeros((words + 1) * _STEP, np.int64)
     skipped = -room.ctypes.data % 64 // 8
     return room[skipped : skipped + words * _STEP]

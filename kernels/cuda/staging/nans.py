@@ -30,19 +30,19 @@ class NanCounter:
         unit = nans_unit(dtype)
         self._gpu = gpu
         self._kernel = gpu.kernel(unit, unit.kernels[0])
-        self._found = cupy.array([0, NOWHERE], dtype=np.uint64)
+        self._count_and_first = cupy.array([0, NOWHERE], dtype=np.uint64)
 
     def add(self, array: Any, first: int) -> None:
         blocks, threads = GRID_STRIDE.grid(array.size, array.itemsize, self._gpu.multiprocessors)
-        self._kernel(blocks, threads, (array, np.uint64(array.size), np.uint64(first), self._found))
+        self._kernel(blocks, threads, (array, np.uint64(array.size), np.uint64(first), self._count_and_first))
 
     def count(self) -> int:
         """How many elements so far are NaN. This waits for the work."""
-        return int(self._found.get()[0])
+        return int(self._count_and_first.get()[0])
 
     def refuse(self, what: str = "element", of: str = "") -> None:
-        """Raise InvalidInput naming the first NaN element, if there was one; `what` is what to call an element, and
-        `of` what it belongs to."""
-        count, first = map(int, self._found.get())
+        """Raise InvalidInput naming the first NaN element, if an element is NaN. The message calls an element `what`,
+        and adds `of`, which names its source."""
+        count, first = map(int, self._count_and_first.get())
         if count:
             raise InvalidInput(f"{what} {first}{of} is NaN, and nan_policy is raise", "nan_policy")

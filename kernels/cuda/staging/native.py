@@ -21,9 +21,9 @@ from warpfold.kernels.machine_code import LINE, WORD, add, errno, load, now_ns, 
 NEXT = 0
 """The part that is claimed next."""
 FREED = 1
-"""So many parts, counted from the first, have reached the GPU."""
+"""The number of parts, counted from the first, that have reached the GPU."""
 STOP = 2
-"""Not 0 when nobody is to read or copy any more."""
+"""The word that is not 0 when no thread is to read or copy any more."""
 FAILED, ERROR = 3, 4
 """How many threads failed, and the number of the system's error that the first of them met, 0 at the end of a file."""
 ACTIVE = 5
@@ -31,7 +31,7 @@ ACTIVE = 5
 READ_NS = 6
 """Nanoseconds that reading took, of all threads."""
 ENDED = 7
-"""Not 0 when the threads are to end."""
+"""The word that is not 0 when the threads are to end."""
 PARTS, SLOTS = 8, 9
 """How many parts there are, and how many places of pinned memory they take in turns."""
 TABLE, PLACES = 10, 11

@@ -49,7 +49,7 @@ def state_of(limbs: NDArray[np.int64]) -> ExactState:
 
 
 class Barrier(Protocol):
-    """Of threads or of processes."""
+    """A barrier of threads or of processes."""
 
     def wait(self) -> object: ...
 

@@ -148,7 +148,7 @@ class CpuRanks:
         def seconds_of(place: int) -> float:
             self._barrier()
             started = time.perf_counter()
-            for _ in range(runs):  # of what the run before left: int64 wraps and stays as quick
+            for _ in range(runs):  # each run adds the numbers that the run before left: int64 wraps and stays as quick
                 self._allreduce(self._rows, self._mine[place], self._barrier)
             return (time.perf_counter() - started) / runs
 

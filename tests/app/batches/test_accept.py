@@ -16,7 +16,7 @@ from tests.support.waiting import until
 from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.http.large_bodies import LARGE_BYTES
 from warpfold.app.jobs import turns, workers
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.quotas import room
 from warpfold.contract.batches import MAX_JOBS
 

@@ -20,7 +20,7 @@ def refused(path: Path, body: bytes, dtype: str | None = None) -> Invalid:
     with path.open("w+b") as file:
         intake = Intake(file, None if dtype is None else dtype_named(dtype), len(body))
         with pytest.raises(Invalid) as caught:
-            intake.feed(body)
+            intake.write(body)
     return caught.value
 
 
@@ -51,7 +51,7 @@ def test_a_file_of_another_format_is_kept_as_it_is_and_not_parsed(tmp_path: Path
         intake = Intake(file, None, len(body))
         assert intake.begin(body) == len(body)
         for at in range(0, len(body), 7000):
-            intake.feed(body[at : at + 7000])
+            intake.write(body[at : at + 7000])
         kept = intake.finish()
     assert (kept.dtype, kept.shape, kept.bytes) == (name, (), len(body))
     assert kept.id == hashlib.sha256(body).hexdigest()
@@ -72,7 +72,7 @@ def test_a_file_of_another_format_comes_whole_and_says_its_length(tmp_path: Path
 
 
 def _whole(intake: Intake, body: bytes) -> None:
-    intake.feed(body)
+    intake.write(body)
     intake.finish()
 
 
@@ -82,7 +82,7 @@ def test_text_is_kept_where_its_sender_calls_it_a_table_and_it_is_no_other_bytes
         with (tmp_path / "a").open("w+b") as file:
             intake = Intake(file, None, len(body), text=True)
             intake.begin(body[:length])
-            intake.feed(body)
+            intake.write(body)
             kept = intake.finish()
         assert (kept.dtype, kept.shape, kept.bytes) == ("text", (), len(body))
     for other in (b"x\0,y\n", b"\xff\xfe1,2\n"):

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.api import Api, running_api
 from tests.support.waiting import until
-from warpfold.app.datasets.partial import Facts, PartialUploads
+from warpfold.app.datasets.partial import PartialUploads, UploadMetadata
 from warpfold.app.datasets.store import Store
 from warpfold.contract.upload_notes import is_finished_mark
 
@@ -209,12 +209,12 @@ def test_an_upload_is_its_owners_alone(uploads: Api, http: httpx.Client) -> None
 def test_an_upload_to_which_nothing_is_added_is_removed_when_its_time_is_over(tmp_path: Path) -> None:
     store = Store(tmp_path)
     upload = store.partial.new(7)
-    upload.create(Facts(name="", dtype=None, length=MIB, lives_s=600))
+    upload.create(UploadMetadata(name="", dtype=None, length=MIB, lives_s=600))
     os.truncate(upload.path, MIB)
     assert store.remove_abandoned(0.0) == 0, "nobody writes it, and it may be resumed"
     assert store.arriving(7).owned == MIB
     os.utime(upload.path, (0, 0))
-    assert upload.facts() is None
+    assert upload.metadata() is None
     os.utime(tmp_path / "partial" / upload.path.name, (0, 0))
     assert store.arriving(7).owned == 0
     assert not upload.path.exists()
@@ -226,7 +226,7 @@ def test_after_another_start_of_the_machine_only_what_was_flushed_counts(
 ) -> None:
     uploads = PartialUploads(tmp_path / "notes", tmp_path / "files")
     upload = uploads.new(7)
-    upload.create(Facts(name="", dtype=None, length=MIB, lives_s=600))
+    upload.create(UploadMetadata(name="", dtype=None, length=MIB, lives_s=600))
     with upload.writing() as writing:
         writing.note(1000, flushed=True)
         writing.note(3000, flushed=False)

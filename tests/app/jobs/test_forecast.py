@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from tests.support.rates import CPU, H200
-from warpfold.app.jobs.allotment import Assignment, allot
-from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import Assignment, assign
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 from warpfold.contract.placement import UNKNOWN_BYTES, Work
 
 GPU_SLOT = OpenSlot("a:cuda:0", "cuda", rates=H200)
@@ -28,9 +28,9 @@ def allotted(
     only: dict[str, Sequence[Candidate]] | None = None,
 ) -> list[Assignment]:
     """What one pass assigns. `only` are jobs that slots of one backend alone can run; they came last."""
-    now = Board(slots, {slot.backend for slot in slots}, {}, {}, ANY_NUMBER, no_gpu)
+    now = DispatchState(slots, {slot.backend for slot in slots}, {}, {}, ANY_NUMBER, no_gpu)
     waiting = {slot.backend: [*jobs, *(only or {}).get(slot.backend, ())] for slot in slots}
-    return list(allot(now, waiting, 64, Depth(2, 8))[0])
+    return list(assign(now, waiting, 64, Depth(2, 8))[0])
 
 
 def where(assignments: Sequence[Assignment]) -> list[str]:

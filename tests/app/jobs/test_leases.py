@@ -35,15 +35,15 @@ def test_an_end_tells_the_dispatcher_whether_any_job_waits(ledger: Ledger, datab
     with psycopg.connect(conninfo(database_url), autocommit=True) as listener:
         listener.execute(f"listen {QUEUE}")
 
-        def said() -> list[str]:
+        def notified() -> list[str]:
             return [notice.payload for notice in listener.notifies(timeout=30.0, stop_after=1)]
 
         assert ledger.database.run(leases.succeed, held[0], {}, ())
-        assert said() == [FREED]
+        assert notified() == [FREED]
         ledger.submit()
-        assert said() == [""]
+        assert notified() == [""]
         assert ledger.database.run(leases.succeed, held[1], {}, ())
-        assert said() == [""]
+        assert notified() == [""]
 
 
 def test_a_lease_that_was_lost_with_its_claim_ends_nothing(ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.api import RESULT, THREE_VALUES, WORKER, Api
 from warpfold.app.jobs import leases, presets, queue, transitions, turns, workers
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.views import JobView
 from warpfold.contract.states import Reason
 

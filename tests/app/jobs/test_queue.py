@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select, update
 
 from tests.support.ledger import Ledger
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.queue import anything, suits
 from warpfold.app.tables.jobs import jobs, workers
 from warpfold.contract.needs import GANG_FIRST, GPU_FIRST

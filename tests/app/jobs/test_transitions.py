@@ -8,7 +8,7 @@ import pytest
 from tests.support.api import Api
 from tests.support.ledger import Ledger
 from warpfold.app.jobs import leases, transitions, workers
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.contract.states import Reason
 from warpfold.worker.dispatcher import choose

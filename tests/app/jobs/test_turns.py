@@ -12,7 +12,7 @@ from tests.support.rates import CPU, H200
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.turns import live_slots
 from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits

@@ -47,7 +47,7 @@ def test_a_webhook_is_that_of_the_batch(shell: Shell, service: Service) -> None:
     words = ("submit", "specs.jsonl", "--webhook", "https://hooks.example.org/warpfold")
     refused = shell.run(*words)
     assert refused.code == 4
-    assert "webhook.secret: give one" in refused.err
+    assert "webhook.secret: give a secret" in refused.err
     with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {service.token}"}) as http:
         assert http.post("/v1/webhooks/secret").is_success
         batch = shell.run(*words).out.strip()

@@ -101,8 +101,8 @@ def test_times_nulls_and_complex_numbers_are_printed_in_words(tmp_path: Path) ->
     fare = CliRunner().invoke(build(), [*words, "fare", "--null-policy", "propagate"])
     assert fare.stdout == "null\n"
     assert "sum of 1 elements as float64, exact, correctly rounded; this machine; 1 null met" in fare.stderr
-    told = json.loads(CliRunner().invoke(build(), [*words, "pickup", "--op", "mean", "--json"]).stdout)
-    assert told["time"] == {"iso": "2026-01-01T13:32:02", "unit": "s", "timezone": None, "exact": "3534548645/2"}
+    printed = json.loads(CliRunner().invoke(build(), [*words, "pickup", "--op", "mean", "--json"]).stdout)
+    assert printed["time"] == {"iso": "2026-01-01T13:32:02", "unit": "s", "timezone": None, "exact": "3534548645/2"}
     np.save(tmp_path / "t.npy", np.array([5, 7], "m8[h]"))
     total = CliRunner().invoke(build(), ["reduce", str(tmp_path / "t.npy"), "--local"])
     assert total.stdout == "PT12H\n"

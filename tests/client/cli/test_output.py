@@ -43,7 +43,7 @@ def test_times_are_those_of_the_reader(capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        output.facts([("submitted", datetime(2026, 11, 21, 20, 30, tzinfo=UTC)), ("finished", None)])
+        output.properties([("submitted", datetime(2026, 11, 21, 20, 30, tzinfo=UTC)), ("finished", None)])
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -86,13 +86,13 @@ def test_a_dry_run_sends_nothing(runs: Shell) -> None:
     ],
 )
 def test_what_cannot_be_submitted_is_an_error_of_usage(runs: Shell, words: tuple[str, ...], says: str) -> None:
-    said = runs.run("submit", *words)
-    assert said.code == 2
-    assert says in " ".join(said.err.split())
+    run = runs.run("submit", *words)
+    assert run.code == 2
+    assert says in " ".join(run.err.split())
 
 
 def test_too_many_files_are_refused_before_any_is_sent(runs: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spec_files, "MOST_JOBS", 1)
-    said = runs.run("submit", "runs/*.npy")
-    assert said.code == 2
-    assert "is one too many" in " ".join(said.err.split())
+    run = runs.run("submit", "runs/*.npy")
+    assert run.code == 2
+    assert "is one too many" in " ".join(run.err.split())

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.api import RESULT, Api
 from warpfold.app.jobs import presets, turns, workers
-from warpfold.app.jobs.board import Depth
+from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.views import JobView
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec

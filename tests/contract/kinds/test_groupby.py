@@ -40,8 +40,8 @@ def test_a_gpu_takes_what_it_computes_and_unasked_only_many_rows_that_it_makes()
     assert [of(n).needs() for n in (1 << 23, 1 << 24)] == ["cpu", "gpu_first"]
     assert of(1 << 24, backend="cpu").needs() == "cpu"
     assert of(1 << 24, sort=False).needs() == "cpu"
-    given = {"source": {"type": "values", "values": [1.0, 2.0]}}
-    assert of(2, aggregations=[given]).needs() == "cpu"
+    aggregation = {"source": {"type": "values", "values": [1.0, 2.0]}}
+    assert of(2, aggregations=[aggregation]).needs() == "cpu"
     assert of(9).changed(Changes(backend="cuda")).needs() == "cuda"
     wide = {"source": {"type": "generate", "distribution": "modulo", "n": 9, "dtype": "int64"}, "op": "var"}
     with pytest.raises(ValidationError, match=r"by key a GPU computes .* and not var of int64"):

@@ -23,7 +23,7 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.places import remote
-from warpfold.kernels.places.remote import Patience
+from warpfold.kernels.places.remote import RetryPolicy
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 
 h5py = pytest.importorskip("h5py")
@@ -49,8 +49,8 @@ def s3() -> Iterator[S3Server]:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = Patience(retries=3, first_s=0.001, most_s=0.002)
-    monkeypatch.setattr(remote, "Patience", lambda: quick)
+    quick = RetryPolicy(retries=3, first_s=0.001, most_s=0.002)
+    monkeypatch.setattr(remote, "RetryPolicy", lambda: quick)
 
 
 def opened(folders: Folders, **source: Any) -> Elements:
@@ -200,9 +200,11 @@ def test_files_by_urls_are_one_array_beside_files_of_this_machine(web: WebServer
     source = opened(folders, type="files", paths=paths)
     assert isinstance(source, SequentialSource)
     assert gathered(source).read(0, 3 * NUMBERS[0].size).tobytes() == NUMBERS[:3].tobytes()
-    facts = [read.facts() for read in source.tally.objects]
-    assert [(fact.url, fact.size) for fact in facts] == [(url, len(web.files["0.npy"])) for url in (paths[0], paths[2])]
-    assert all(fact.etag and fact.modified for fact in facts)
+    metadata = [read.metadata() for read in source.tally.objects]
+    assert [(fact.url, fact.size) for fact in metadata] == [
+        (url, len(web.files["0.npy"])) for url in (paths[0], paths[2])
+    ]
+    assert all(fact.etag and fact.modified for fact in metadata)
     message = refused(folders, "source.paths", type="files", paths=[paths[0], web.url("none.npy")])
     assert message == f"{web.url('none.npy')!r} is not there"
 
@@ -234,7 +236,7 @@ class TestAnObjectStore:
         source = opened(folders, type="files", glob="s3://globs/runs/[0-9]/a.npy")
         assert isinstance(source, SequentialSource)
         assert gathered(source).read(0, 140).tobytes() == NUMBERS[1:3, 0].tobytes()
-        assert [read.facts().url for read in source.tally.objects] == [f"s3://globs/runs/{n}/a.npy" for n in (1, 2)]
+        assert [read.metadata().url for read in source.tally.objects] == [f"s3://globs/runs/{n}/a.npy" for n in (1, 2)]
         everything = elements(folders, type="files", glob="s3://globs/runs/**/*.npy")
         assert everything.size == 4 * 70
         message = refused(folders, "source.glob", type="files", glob="s3://globs/runs/*.parquet")

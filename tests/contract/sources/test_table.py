@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.support.table_files import FORMATS, TABLE, arrow, opened, refused, values
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.formats import text
 from warpfold.kernels.sequential import SequentialSource, in_order
-from warpfold.kernels.source import ChainedSource
 
 RARELY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

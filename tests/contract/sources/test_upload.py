@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support.waiting import until
-from warpfold.app.datasets.partial import Facts, PartialUpload
+from warpfold.app.datasets.partial import PartialUpload, UploadMetadata
 from warpfold.app.datasets.store import Store
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources import upload as module
@@ -38,7 +38,7 @@ class Sender:
     def __init__(self, store: Store, body: bytes) -> None:
         self._store = store
         self.upload: PartialUpload = store.partial.new(7)
-        self.upload.create(Facts(name="", dtype=None, length=len(body), lives_s=600))
+        self.upload.create(UploadMetadata(name="", dtype=None, length=len(body), lives_s=600))
         self._body = body
         with self.upload.path.open("r+b") as file:
             file.truncate(len(body))
@@ -163,14 +163,14 @@ def test_an_upload_that_is_given_up_fails_the_job_at_once(folders: Folders, send
 def test_what_cannot_be_read_in_order_is_opened_once_it_is_whole(folders: Folders, array: Any) -> None:
     sender = Sender(Store(folders.datasets), npy(array))
     sender.receive(len(npy(array)) - 1)
-    found: list[Any] = []
-    thread = reading(lambda: found.append(opened(folders, sender)))
+    sources: list[Any] = []
+    thread = reading(lambda: sources.append(opened(folders, sender)))
     until(thread.is_alive)
-    assert not found
+    assert not sources
     sender.finish()
     thread.join()
-    assert not isinstance(found[0], SequentialSource)
-    assert found[0].array.tolist() == array.tolist()
+    assert not isinstance(sources[0], SequentialSource)
+    assert sources[0].array.tolist() == array.tolist()
 
 
 def test_bytes_that_a_crash_of_the_machine_lost_are_waited_for_again(

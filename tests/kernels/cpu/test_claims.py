@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cpu import claims as module
 from warpfold.kernels.cpu.accumulator import FloatAccumulator
 from warpfold.kernels.cpu.backend import CpuBackend
@@ -25,7 +26,7 @@ from warpfold.kernels.exact import ExactState
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileSource, GeneratedSource, Link
+from warpfold.kernels.source import ArraySource, FileBytes, FileSource, GeneratedSource
 
 F32 = DTYPES["float32"]
 LONG = LEAST_BYTES // 4

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
+from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.folds.integers import MAX_BITS, ProductFold
-from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op

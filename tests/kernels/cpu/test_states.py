@@ -94,7 +94,7 @@ ONE = ExactState.of(np.array([1.0])).to_bytes()
         (ONE[:24] + bytes(4), "limbs"),
         (ONE[:20] + b"\x01" + ONE[21:], "reserved"),
         (b"", "magic"),
-        (ExactState.of(np.array([1.0]), Terms.PRODUCTS).to_bytes(), "holds products, and values are added"),
+        (ExactState.of(np.array([1.0]), Terms.PRODUCTS).to_bytes(), "holds products, and the sum is of values"),
     ],
 )
 def test_a_damaged_state_is_refused_with_its_row(bad: bytes, word: str) -> None:

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cpu import pieces, stream
+from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.pieces import MADE_PIECE, OneSource, TwoSources
-from warpfold.kernels.cpu.strategies.exact import fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
-from warpfold.kernels.source import ArraySource, ChainedSource, GeneratedSource, Link
+from warpfold.kernels.source import ArraySource, GeneratedSource
 
 F32 = DTYPES["float32"]
 

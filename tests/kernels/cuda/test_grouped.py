@@ -155,8 +155,8 @@ def test_segments_of_any_lengths_at_any_start_are_correctly_rounded(sums: Sums, 
         values = random.random(size) if data == "positive" else adversarial(data, row, size, seed)
         array, layout = aligned(values.astype(row.numpy), 0), OffsetsLayout(host_array(offsets), offsets)
         for mean, omit_nan in ((False, False), (True, data == "special")):
-            found, omitted, _, _ = sums(array, layout, mean=mean, omit_nan=omit_nan)
-            check(found, omitted, np.split(array, offsets)[1:-1], mean=mean, omit_nan=omit_nan)
+            values, omitted, _, _ = sums(array, layout, mean=mean, omit_nan=omit_nan)
+            check(values, omitted, np.split(array, offsets)[1:-1], mean=mean, omit_nan=omit_nan)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -81,7 +81,7 @@ def test_what_is_gone_leaves_the_table() -> None:
 
 
 def test_a_table_is_of_one_compiler_and_whole() -> None:
-    with pytest.raises(ValueError, match=r"would miss 1 kernels, such as \('wide<int, 2>', 'sm_90'\)"):
+    with pytest.raises(ValueError, match=r"would lack 1 kernels, such as \('wide<int, 2>', 'sm_90'\)"):
         updated(TABLE, "12.9", {PLAIN: Usage(32, 128)}, KNOWN, KNOWN)
 
 

@@ -166,7 +166,7 @@ def test_fill_values_of_complex_numbers_are_refused_unless_they_are_nan(root: Pa
     assert run("filled.h5", "sum", source={"array": "nan"}).value == 4 + 2j
     stored = zarr.create_array(str(root / "filled.zarr"), data=np.array([1 + 2j, -9 - 9j]), overwrite=True)
     stored.attrs["_FillValue"] = [-9.0, -9.0]
-    with pytest.raises(InvalidInput, match="missing complex numbers are not told from others"):
+    with pytest.raises(InvalidInput, match="missing complex numbers are not recognised so far"):
         run("filled.zarr", "sum")
 
 

@@ -23,7 +23,7 @@ from tests.support.places.web import (
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.places import remote
 from warpfold.kernels.places.place import Place, Places
-from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES, NotThere, Patience, RemoteObject, Session
+from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES, NotThere, RemoteObject, RetryPolicy, Session
 from warpfold.kernels.places.transport import Timeouts
 
 CONTENT = bytes(range(256)) * 40
@@ -34,16 +34,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_PIECE", 100)
 
 
-def opened(web: WebServer, *others: Place, patience: Patience = HURRIED, first: int = 1000) -> RemoteObject:
+def opened(web: WebServer, *others: Place, retry_policy: RetryPolicy = HURRIED, first: int = 1000) -> RemoteObject:
     web.files.setdefault("x", CONTENT)
-    session = web.session(*others, patience=patience)
+    session = web.session(*others, retry_policy=retry_policy)
     return RemoteObject(session, session.places.target(web.url("x"), ""), first)
 
 
-def whole(web: WebServer, *behaviours: Behaviour, patience: Patience = HURRIED) -> bytes:
+def whole(web: WebServer, *behaviours: Behaviour, retry_policy: RetryPolicy = HURRIED) -> bytes:
     """All of the object, of which the first requests are answered so."""
     web.behaviours[:] = behaviours
-    remote = opened(web, patience=patience)
+    remote = opened(web, retry_policy=retry_policy)
     ranges = ((at, min(at + 3000, remote.size)) for at in range(0, remote.size, 3000))
     return b"".join(bytes(part) for part in remote.in_order(ranges))
 
@@ -95,9 +95,9 @@ def test_what_came_before_a_fault_is_not_asked_for_again(
 ) -> None:
     monkeypatch.setattr(remote, "_PIECE", 1 << 22)
     web.files["x"] = content = np.random.default_rng().bytes(600_000)
-    patience = Patience(retries=1, first_s=0.001, timeouts=Timeouts(read_s=0.2))
+    retry_policy = RetryPolicy(retries=1, first_s=0.001, timeouts=Timeouts(read_s=0.2))
     web.behaviours[:] = [as_usual, fault(250_000)]
-    assert bytes(opened(web, patience=patience).read(0, len(content))) == content
+    assert bytes(opened(web, retry_policy=retry_policy).read(0, len(content))) == content
     assert web.ranges() == ["bytes=0-999", "bytes=1000-599999", "bytes=251000-599999"]
 
 
@@ -115,10 +115,10 @@ def test_a_connection_that_nobody_takes_is_told_in_plain_words() -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up(web: WebServer) -> None:
-    patience = Patience(retries=1, first_s=0.001, timeouts=Timeouts(read_s=0.05))
+    retry_policy = RetryPolicy(retries=1, first_s=0.001, timeouts=Timeouts(read_s=0.05))
     web.behaviours[:] = [hang, hang]
     with pytest.raises(Unavailable, match="did not answer in time"):
-        opened(web, patience=patience)
+        opened(web, retry_policy=retry_policy)
 
 
 @pytest.mark.parametrize("etags", [True, False])

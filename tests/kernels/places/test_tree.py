@@ -50,7 +50,7 @@ def test_objects_are_read_by_their_names(web: WebServer) -> None:
     with pytest.raises(InvalidInput, match="at most 5 are read"):
         folder.read("c/0", 0, None, 5)
     assert [path for path, _ in web.asked].count("/a.zarr/c/0") == 1
-    assert folder.facts().bytes_read == 12
+    assert folder.metadata().bytes_read == 12
 
 
 def test_no_name_leads_out_of_the_folder(web: WebServer) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 from warpfold.contract.folders import Folders
 from warpfold.kernels.places.place import Place, Places
-from warpfold.kernels.places.remote import Patience, Session
+from warpfold.kernels.places.remote import RetryPolicy, Session
 from warpfold.kernels.places.transport import Timeouts
 
 Behaviour = Callable[["Handler", bytes], None]
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 _MODIFIED = "Sun, 22 Nov 2026 15:00:00 GMT"
-HURRIED = Patience(retries=3, first_s=0.001, most_s=0.002, timeouts=Timeouts(connect_s=5.0, read_s=5.0))
+HURRIED = RetryPolicy(retries=3, first_s=0.001, most_s=0.002, timeouts=Timeouts(connect_s=5.0, read_s=5.0))
 """Tries again at once, for tests."""
 
 
@@ -47,8 +47,8 @@ class WebServer:
     def place(self, **facts: Any) -> Place:
         return Place(self.root, private=True, **facts)
 
-    def session(self, *others: Place, patience: Patience = HURRIED) -> Session:
-        return Session(Places((self.place(), *others)), patience)
+    def session(self, *others: Place, retry_policy: RetryPolicy = HURRIED) -> Session:
+        return Session(Places((self.place(), *others)), retry_policy)
 
     def ranges(self) -> list[str]:
         return [headers.get("range", "") for _, headers in self.asked]

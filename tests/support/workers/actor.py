@@ -41,9 +41,9 @@ class Actor:
     def run(self, lease: Lease, tell: Tell) -> Success:
         word, _, rest = str(json.loads(lease.spec)["do"]).partition(" ")
         _PARTS[word](rest, tell)
-        said = {"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}
+        result = {"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}
         timings = {"timings": {"queued_ms": lease.queued_ms, "total_ms": 1.0}} if word == "note" else {}
-        return Success({**said, **timings}, (_POINT,), replace=word == "spend")
+        return Success({**result, **timings}, (_POINT,), replace=word == "spend")
 
 
 def opened(device: Mapping[str, object]) -> Actor:

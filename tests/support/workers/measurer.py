@@ -11,7 +11,7 @@ from tests.support.measurements import replace
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.errors import CudaError
-from warpfold.worker.messages import Begun, Measured, Progress, Tell
+from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 
 POINT = Measurement(
     kind="benchmark",
@@ -47,7 +47,7 @@ class Measurer:
             if name == "always":
                 os._exit(9)
             point = replace(POINT, strategy=name)
-            tell(Begun(replace(point, outcome="failed", kernel_ms=None)))
+            tell(PointBegun(replace(point, outcome="failed", kernel_ms=None)))
             if name == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if name == "exit":

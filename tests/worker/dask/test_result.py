@@ -91,9 +91,9 @@ def test_tables_in_files_and_arrays_side_by_side(spreading: Kernels, alone: Kern
     )  # fmt: skip
     assert result.partitions is not None
     assert result.partitions.partitions == 7
-    given = {"type": "values", "values": ["b", "a", "b"]}
+    keys = {"type": "values", "values": ["b", "a", "b"]}
     both(
-        spreading, alone, by=[{"name": "k", "source": given}],
+        spreading, alone, by=[{"name": "k", "source": keys}],
         aggregations=[{"op": "sum", "name": "v", "source": {"type": "values", "values": [1e16, 2.5, 2.0]}}],
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 from warpfold.worker.execute import Kernels
-from warpfold.worker.messages import Begun, Measured, News, Progress
+from warpfold.worker.messages import Measured, News, PointBegun, Progress
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_progress_counts_points_and_every_point_is_told_once(cpu: Kernels) -> No
     steps = [(news.done, news.total, news.unit) for news in heard if isinstance(news, Progress)]
     assert steps == [(k, 8, "points") for k in range(9)]
     assert tuple(news.point for news in heard if isinstance(news, Measured)) == success.points
-    begun = [news.point for news in heard if isinstance(news, Begun)]
+    begun = [news.point for news in heard if isinstance(news, PointBegun)]
     assert {(row.outcome, row.reason) for row in begun} == {("failed", "the process that computed it died")}
 
 

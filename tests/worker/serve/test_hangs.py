@@ -22,7 +22,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.metrics.monitoring import somebody_leads
 from warpfold.app.tables.jobs import workers
 from warpfold.worker.serve.bootstrap import Servers
-from warpfold.worker.serve.hangs import Hangs, Reports
+from warpfold.worker.serve.hangs import HangDetector, Reports
 from warpfold.worker.serve.process import Process, stop_all
 from warpfold.worker.serve.supervisor import keep_alive
 from warpfold.worker.stop import Stop
@@ -50,7 +50,7 @@ def reports(settings: Settings) -> Iterator[Reports]:
 def test_a_process_that_is_stopped_is_replaced(process: Process) -> None:
     before = process.pid
     stop = Stop()
-    hangs = Hangs(NOWHERE, after_s=0.5)
+    hangs = HangDetector(NOWHERE, after_s=0.5)
     keeper = threading.Thread(target=keep_alive, args=([process], Servers("", "", None, None), stop, hangs, 1 << 20))
     process.signal(signal.SIGSTOP)
     keeper.start()
@@ -66,7 +66,7 @@ def test_a_process_that_is_stopped_is_replaced(process: Process) -> None:
 
 def test_it_is_given_its_time_and_one_that_wakes_up_in_time_is_left_alone(process: Process) -> None:
     clock = HandClock()
-    hangs = Hangs(NOWHERE, after_s=20.0, clock=clock)
+    hangs = HangDetector(NOWHERE, after_s=20.0, clock=clock)
     processes: list[Process] = []
 
     def look() -> None:
@@ -105,7 +105,7 @@ def test_a_dispatcher_that_does_nothing_is_replaced_by_one_that_leads(
     command = ("tests.support.workers.wedged_dispatcher", str(note))
     environment = {**processes.environment(quick), "PYTHONPATH": str(ROOT)}  # so that it finds `tests`
     dispatcher = Process("dispatcher", command, environment, tmp_path / "log")
-    hangs = Hangs(NOWHERE, reports, clock=clock)
+    hangs = HangDetector(NOWHERE, reports, clock=clock)
     watch = ([dispatcher], Servers("", "", None, None), stop, hangs, 1 << 20)
     keeper = threading.Thread(target=keep_alive, args=watch)
     dispatcher.start()
@@ -140,7 +140,7 @@ def test_nobody_is_called_silent_while_postgres_does_not_answer(
     clock = HandClock()
     processes: list[Process] = []
     with Reports(fragile_settings.database_url) as reports:
-        hangs = Hangs(NOWHERE, reports, clock=clock)
+        hangs = HangDetector(NOWHERE, reports, clock=clock)
 
         def look() -> bool:
             clock.pass_over(2.5)
@@ -176,7 +176,7 @@ def test_an_api_that_takes_requests_and_answers_none_hangs(process: Process) -> 
     process.name = "api"
     clock = HandClock()
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        hangs = Hangs(f"http://127.0.0.1:{deaf.getsockname()[1]}", after_s=2.0, clock=clock)
+        hangs = HangDetector(f"http://127.0.0.1:{deaf.getsockname()[1]}", after_s=2.0, clock=clock)
         assert hangs.find([process]) == []
         clock.pass_over(4)
         assert hangs.find([process]) == [process]
@@ -185,7 +185,7 @@ def test_an_api_that_takes_requests_and_answers_none_hangs(process: Process) -> 
 def test_an_api_that_answers_or_is_only_starting_does_not(process: Process) -> None:
     process.name = "api"
     clock = HandClock()
-    hangs = Hangs(NOWHERE, after_s=2.0, clock=clock)
+    hangs = HangDetector(NOWHERE, after_s=2.0, clock=clock)
     for _ in range(3):
         clock.pass_over(4)
         assert hangs.find([process]) == []

@@ -9,7 +9,7 @@ from tests.support.servers import kill
 from tests.support.waiting import until
 from warpfold.worker.embedded import EmbeddedRedis
 from warpfold.worker.serve.bootstrap import Servers
-from warpfold.worker.serve.hangs import Hangs
+from warpfold.worker.serve.hangs import HangDetector
 from warpfold.worker.serve.supervisor import keep_alive
 from warpfold.worker.stop import Stop
 
@@ -32,7 +32,8 @@ def test_a_server_that_cannot_be_started_is_tried_again_until_it_can(server: Emb
     before = log.stat().st_size
     stop = Stop()
     keeper = threading.Thread(
-        target=keep_alive, args=([], Servers("", server.url, None, server), stop, Hangs("http://127.0.0.1:9"), 1 << 20)
+        target=keep_alive,
+        args=([], Servers("", server.url, None, server), stop, HangDetector("http://127.0.0.1:9"), 1 << 20),
     )
     keeper.start()
     try:

@@ -187,12 +187,12 @@ def test_an_order_within_the_values_does_not_show(op: str) -> None:
     array = (rng.standard_normal((40, 30)) * np.exp2(rng.integers(-60, 60, (40, 30)))).astype(np.float64)
     offsets = (0, 7, 7, 400, 1200)
     shuffled = np.concatenate([rng.permutation(part) for part in np.split(array.reshape(-1), offsets[1:-1])])
-    for one, other, grouping in (
+    for first, second, grouping in (
         (array, rng.permuted(array, axis=1), AlongAxes((1,))),
         (array, rng.permuted(array, axis=0), AlongAxes((0,))),
         (array, shuffled.reshape(40, 30), Segments(offsets)),
     ):
-        assert repr(reduced(one, grouping, op).listed()) == repr(reduced(other, grouping, op).listed())
+        assert repr(reduced(first, grouping, op).listed()) == repr(reduced(second, grouping, op).listed())
 
 
 @pytest.mark.parametrize("scale", [0, 4, 60], ids=["narrow", "wide", "all exponents"])

@@ -1,4 +1,4 @@
-"""Numbers of integer keys: equal keys have equal numbers, whether they are found by place, by table or by hash."""
+"""Numbers of integer keys: equal keys have equal numbers, whether they are numbers by place, by table or by hash."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,9 +17,9 @@ def numbered(parts: Sequence[NDArray[Any]], *, any_order: bool) -> tuple[Integer
     table, ids = IntegerKeys(any_order=any_order), []
     for part in parts:
         part.flags.writeable = False
-        found = table.number(part)
-        assert table.known()[found - 1].astype(part.dtype).tolist() == part.tolist()
-        ids += found.tolist()
+        numbers = table.number(part)
+        assert table.known()[numbers - 1].astype(part.dtype).tolist() == part.tolist()
+        ids += numbers.tolist()
     keys = [key for part in parts for key in part.tolist()]
     assert table.known().tolist() == [dict(zip(ids, keys, strict=True))[number + 1] for number in range(table.count)]
     assert len(set(ids)) == len(set(keys)) == table.count

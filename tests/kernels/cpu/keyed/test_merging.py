@@ -123,26 +123,26 @@ def with_states(states: pyarrow.Array) -> Change:
     return lambda table: table.set_column(5, "sum0_state", states)
 
 
-def said(before: bytes, after: bytes) -> Change:
+def edited(before: bytes, after: bytes) -> Change:
     return lambda table: described(table, (before, after))
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (said(b'"op": "sum"', b'"op": "mean"'), "'sum0' with the op mean, and tables.0 sum"),
-        (said(b'"ddof": 0, "states": ["var0_s', b'"ddof": 1, "states": ["var0_s'), "with the ddof 1, and tables.0 0"),
+        (edited(b'"op": "sum"', b'"op": "mean"'), "'sum0' with the op mean, and tables.0 sum"),
+        (edited(b'"ddof": 0, "states": ["var0_s', b'"ddof": 1, "states": ["var0_s'), "with the ddof 1, and tables.0 0"),
         (
-            said(b'"dtypes": ["float64"], "result": "float64"', b'"dtypes": ["float32"], "result": "float32"'),
+            edited(b'"dtypes": ["float64"], "result": "float64"', b'"dtypes": ["float32"], "result": "float32"'),
             "with the dtype float32, and tables.0 float64",
         ),
         (lambda table: table.set_column(0, "k", table["k"].cast("int64")), "key 'k' as int64, and tables.0 as int32"),
-        (said(b'"keys": ["k", "word"]', b'"keys": ["k"]'), "has keys (k), and tables.0 (k, word)"),
-        (said(b'"version": 1', b'"version": 2'), "version 2, and this is version 1"),
-        (said(b'"op": "sum"', b'"op": "max"'), "has not its states"),
-        (said(b'"sum0_state"', b'"gone"'), "no single column 'gone'"),
+        (edited(b'"keys": ["k", "word"]', b'"keys": ["k"]'), "has keys (k), and tables.0 (k, word)"),
+        (edited(b'"version": 1', b'"version": 2'), "version 2, and this is version 1"),
+        (edited(b'"op": "sum"', b'"op": "max"'), "lacks the states of that op"),
+        (edited(b'"sum0_state"', b'"gone"'), "no single column 'gone'"),
         (lambda table: table.replace_schema_metadata(None), "its schema says nothing about states"),
-        (said(b"{", b"["), "its schema describes none"),
+        (edited(b"{", b"["), "its schema describes no states"),
         (lambda table: table.set_column(4, "rows", pyarrow.array([None], "int64")), "no numbers of rows"),
         (with_states(pyarrow.array([None], pyarrow.large_binary())), "no states"),
         (with_states(pyarrow.array([b"WFXS\x02"], pyarrow.binary())), "version 2 is not known; this is version 1"),

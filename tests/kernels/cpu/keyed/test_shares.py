@@ -22,10 +22,11 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
 from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedPart, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
+from warpfold.kernels.partitions import combines
 from warpfold.kernels.source import ArraySource, GeneratedSource, generator_of
 
 ROWS = 700
-ASKED = tuple(op.name for op in OPS.values() if op.sources == 1 and op.name != "prod")
+ASKED = tuple(op.name for op in OPS.values() if op.sources == 1 and combines(op))
 
 
 class Device(CpuBackend):
@@ -224,13 +225,13 @@ def test_rows_that_cannot_be_read_end_all() -> None:
 
 
 def test_progress_grows_to_the_whole() -> None:
-    told, lock = list[tuple[int, int]](), Lock()
+    reports, lock = list[tuple[int, int]](), Lock()
 
     def progress(*now: int) -> None:
         with lock:
-            told.append((now[0], now[1]))
+            reports.append((now[0], now[1]))
 
     source = in_parts(arrays(np.arange(ROWS) % 7, np.ones(ROWS)), 20)
     group_shares([Device(), Device()], source, plan_of(), progress)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1] == (ROWS, ROWS)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1] == (ROWS, ROWS)

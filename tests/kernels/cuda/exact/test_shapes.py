@@ -40,7 +40,7 @@ def test_squares_of_wide_data_compile_without_spills(arch: str, dtype: str, kind
 
 def test_every_float_has_its_unit() -> None:
     kernels = [kernel for unit in exact_units() for kernel in unit.kernels]
-    dtypes = {found[1] for kernel in kernels if (found := re.match(r"exact<(\w+),", kernel))}
+    dtypes = {match[1] for kernel in kernels if (match := re.match(r"exact<(\w+),", kernel))}
     assert dtypes == {name for name, row in DTYPES.items() if row.is_float}
     surveys = {kernel for kernel in kernels if kernel.startswith("survey<")}
     assert surveys == {f"survey<{dtype}, {kind}>" for dtype, kinds in CHOICES.items() for kind in kinds}

@@ -54,12 +54,12 @@ def test_every_row_of_few_is_counted_once(
     special = (0.0, -0.0, math.inf, math.nan, float(np.finfo(dtype).smallest_subnormal), float(np.finfo(dtype).max))
     values[: len(special)] = np.array(special, dtype)[:rows]
     keys = np.sort(random.integers(-(1 << 31), 1 << 31, rows)).astype(np.int32)
-    found = seen(libraries, keys, values)
+    sample = seen(libraries, keys, values)
     top, bins = places_of(np.append(values, values[-1]))
-    assert found.top == top
-    assert found.places.tolist() == bins
-    assert (found.reach.least, found.reach.range) == (int(keys[0]), int(keys[-1]) - int(keys[0]) + 1)
-    assert found.reach.sorted
+    assert sample.top == top
+    assert sample.places.tolist() == bins
+    assert (sample.reach.least, sample.reach.range) == (int(keys[0]), int(keys[-1]) - int(keys[0]) + 1)
+    assert sample.reach.sorted
 
 
 def test_one_fall_among_many_keys_is_noticed(

@@ -52,11 +52,11 @@ def add(libraries: tuple[ctypes.CDLL, ctypes.CDLL], monkeypatch: pytest.MonkeyPa
 
 def check(made: KeyedSums, keys: Array, array: Array, *, omit_nan: bool = False) -> None:
     """Compare all keys and counts, and the bits of some groups."""
-    found = made.groups()
+    groups = made.groups()
     known = np.unique(keys)
-    assert found.keys.get().tolist() == known.tolist()
+    assert groups.keys.get().tolist() == known.tolist()
     missing = np.isnan(array) if omit_nan else np.zeros(array.size, bool)
-    assert found.counts.get().tolist() == [int(((keys == key) & ~missing).sum()) for key in known]
+    assert groups.counts.get().tolist() == [int(((keys == key) & ~missing).sum()) for key in known]
     for mean in (False, True):
         values = made.values(mean=mean).get()
         for number in range(0, known.size, max(1, known.size // 4)):

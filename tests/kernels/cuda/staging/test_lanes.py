@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cuda.staging import lanes as module
 from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, PinnedPlaces, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import ArraySource, ChainedSource, FileBytes, FileSource, HeldArrays, Link
+from warpfold.kernels.source import ArraySource, FileBytes, FileSource, HeldArrays
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 

@@ -155,7 +155,7 @@ def reduce(
         ctypes.c_bool(omit_nan),
         ctypes.c_void_p(words.ctypes.data),
     )
-    assert known, name
+    assert known, f"no REDUCE for {name} in tests/support/kernels/on_host/arithmetic.cpp"
     return PartialResult(words, first)
 
 

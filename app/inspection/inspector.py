@@ -1,11 +1,11 @@
-"""The process that looks into files: it imports what reads them, and forks a child for each look.
+"""The process that inspects files: it imports their parsers, and forks a child for each inspection.
 
-A hostile file may crash its parser. So each look has a process of its own, with a deadline that the kernel holds and
-with limits of memory and of processor time, and it may write nothing. A look that crashes disturbs no other look.
+A hostile file may crash its parser. So each inspection has a process of its own, with a deadline that the kernel holds
+and with limits of memory and of processor time, and it may write nothing. An inspection that crashes disturbs no other.
 Forking takes milliseconds, where importing the parsers takes a second. This process itself never opens a file.
 
-`python -m warpfold.app.inspection.looker DESCRIPTOR PARENT` takes sockets from the socket DESCRIPTOR, one a look, until
-its PARENT ends.
+`python -m warpfold.app.inspection.inspector DESCRIPTOR PARENT` takes sockets from the socket DESCRIPTOR, one for each
+inspection, until its PARENT ends.
 """
 
 import json
@@ -27,7 +27,7 @@ from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.lifeline import end_with
 
 MEMORY_BYTES = 1 << 30
-"""Memory that a look may take beside that of its imports."""
+"""Memory that an inspection may take beside that of its imports."""
 
 _PARSERS = ("pyarrow.dataset", "pyarrow.parquet", "pyarrow.csv", "pyarrow.ipc", "h5py", "zarr")
 _PAGE = resource.getpagesize()
@@ -35,7 +35,7 @@ _SOURCE: TypeAdapter[FileSources] = TypeAdapter(FileSources)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InspectionRequest:
     """The request of an inspection: a source as JSON, the folders of files, and the seconds that the inspection may
     take."""
 
@@ -54,13 +54,13 @@ class Refused:
 
 
 def main(descriptor: int, parent: int) -> None:
-    """Take looks until the parent ends."""
+    """Take requests until the parent ends."""
     end_with(parent)
     for module in _PARSERS:
         try:
             import_module(module)
         except ImportError:
-            continue  # a look that needs it says so
+            continue  # an inspection that needs it says so
     # The kernel reaps ended children.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -73,22 +73,23 @@ def main(descriptor: int, parent: int) -> None:
             with socket.socket(fileno=descriptors[0]) as connection:
                 if os.fork() == 0:
                     requests.close()
-                    _look(connection, own)
+                    _inspect(connection, own)
 
 
-def _look(connection: socket.socket, parent: int) -> None:
-    """Read a `Look`, write a "!" as it begins, and then an answer: the JSON of an Inspection behind a "+", or that of a
-    `Refused` behind a "-". Ends the process."""
+def _inspect(connection: socket.socket, parent: int) -> None:
+    """Read an `InspectionRequest`, write a "!" as it begins, and then an answer: the JSON of an Inspection behind a
+    "+", or that of a `Refused` behind a "-". Ends the process."""
     code = 1
     try:
         end_with(parent)
         with connection.makefile("rwb") as stream:
-            asked: Look = pickle.loads(stream.read())  # noqa: S301 (our own parent)
+            request: InspectionRequest = pickle.loads(stream.read())  # noqa: S301 (our own parent)
             stream.write(b"!")
             stream.flush()
-            _limit(asked.within_s)
+            _limit(request.within_s)
             try:
-                answer = b"+" + inspected(_SOURCE.validate_json(asked.source), asked.folders).model_dump_json().encode()
+                inspection = inspected(_SOURCE.validate_json(request.source), request.folders)
+                answer = b"+" + inspection.model_dump_json().encode()
             except (InvalidInput, Unavailable) as error:
                 field = getattr(error, "field", None)
                 answer = b"-" + json.dumps([str(error), field, isinstance(error, Unavailable)]).encode()

@@ -69,7 +69,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class DispatchState:
     """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
     owner may be in hand (those for whom that is set, and all others), the users who get nothing on a GPU today, and
     whether any job waits for a slot at all."""

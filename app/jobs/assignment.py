@@ -1,4 +1,4 @@
-"""Who gets what, decided in plain Python: candidates, in the order in which `app.jobs.turns` reads them, go to slots.
+"""Assigns jobs to slots, in plain Python: candidates come in the order in which `app.jobs.turns` reads them.
 
 Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is; among a user's own jobs of
 a rank the order in which they were read. A slot holds a few long jobs and many small ones
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from uuid import UUID
 
-from warpfold.app.jobs.board import Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.dispatch_state import Candidate, Depth, DispatchState, OpenSlot
 from warpfold.app.jobs.forecast import Forecast
 from warpfold.contract.placement import Placement
 
@@ -32,8 +32,8 @@ class Assignment:
     placement: Placement | None = None
 
 
-def allot(
-    now: Board, waiting: Mapping[str, Sequence[Candidate]], places: int, depth: Depth
+def assign(
+    now: DispatchState, waiting: Mapping[str, Sequence[Candidate]], places: int, depth: Depth
 ) -> tuple[Sequence[Assignment], bool]:
     """Assign the candidates in `waiting`, which are by backend, to slots, in this order; the second value tells that
     more could be assigned if more candidates were read.
@@ -82,8 +82,8 @@ def _by_room(slot: OpenSlot) -> tuple[int, int, bool]:
 def _slot_for(
     job: Candidate, slots: Sequence[OpenSlot], hungry: Collection[str], depth: Depth, forecast: Forecast
 ) -> OpenSlot | None:
-    """The slot of those of its backend that is to take a job; None if none has room for it. Only the `hungry` get small
-    jobs."""
+    """The slot that is to take a job, of the slots of its backend; None if no slot has room for it. Only the `hungry`
+    slots get small jobs."""
     if job.small:
         quick = [slot for slot in slots if slot.long == 0]
         able = [slot for slot in quick or slots if slot.worker in hungry and slot.takes_small(depth)]
@@ -101,7 +101,7 @@ class _Lanes:
     late: it is put back where it belongs when it comes out.
     """
 
-    def __init__(self, now: Board, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, now: DispatchState, candidates: Sequence[Candidate]) -> None:
         self._now = now
         self._lanes: dict[tuple[int, int], deque[Candidate]] = {}
         for job in candidates:

@@ -1,4 +1,4 @@
-"""Looks into files for the api: a process beside it does them, a few at a time."""
+"""Inspects files for the api: another process does that, a few files at a time."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from warpfold.app.fairness.turns import give_up_turn
-from warpfold.app.inspection.looker import Look, Refused
+from warpfold.app.inspection.inspector import InspectionRequest, Refused
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.inspection import FileSources, Inspection
 from warpfold.kernels.errors import InvalidInput, Unavailable
@@ -23,12 +23,12 @@ _OF_ONE_USER = 2
 _START_S = 60.0
 
 
-class TooManyLooks(Exception):
-    """The user has too many looks under way."""
+class TooManyInspections(Exception):
+    """The user has too many inspections under way."""
 
 
-class Looks:
-    """Has files looked into. The process that does so starts when it is first needed, and again should it die."""
+class Inspections:
+    """Has files inspected. The process that inspects them starts when it is first needed, and again should it die."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
@@ -37,13 +37,15 @@ class Looks:
         self._places = asyncio.Semaphore(_AT_A_TIME)
         self._users: Counter[int] = Counter()
 
-    async def look(self, user_id: int, source: FileSources, within_s: float) -> Inspection:
-        """Look into the files of `source`. Raises InvalidInput naming the field, Unavailable where a package is
-        missing, and TooManyLooks."""
+    async def inspect(self, user_id: int, source: FileSources, within_s: float) -> Inspection:
+        """Inspect the files of `source`. Raises InvalidInput naming the field, Unavailable where a package is
+        missing, and TooManyInspections."""
         with self._place(user_id):
             give_up_turn()
             async with self._places:
-                return await self._look(Look(source.model_dump_json().encode(), self._folders, within_s))
+                return await self._inspect(
+                    InspectionRequest(source.model_dump_json().encode(), self._folders, within_s)
+                )
 
     def close(self) -> None:
         """End the process."""
@@ -57,7 +59,7 @@ class Looks:
     @contextmanager
     def _place(self, user_id: int) -> Iterator[None]:
         if self._users[user_id] >= _OF_ONE_USER:
-            raise TooManyLooks(f"You have {_OF_ONE_USER} looks into files under way: wait for one.")
+            raise TooManyInspections(f"You have {_OF_ONE_USER} inspections under way: wait until one has ended.")
         self._users[user_id] += 1
         try:
             yield
@@ -66,14 +68,14 @@ class Looks:
             if not self._users[user_id]:
                 del self._users[user_id]
 
-    async def _look(self, look: Look) -> Inspection:
+    async def _inspect(self, request: InspectionRequest) -> Inspection:
         process = self._started()
-        answer, took_s = await self._exchanged(look)
-        if not answer:  # the process ended before the look began
+        answer, took_s = await self._exchanged(request)
+        if not answer:  # the process ended before the inspection began
             if self._process is process:
                 self.close()
             self._started()
-            answer, took_s = await self._exchanged(look)
+            answer, took_s = await self._exchanged(request)
         match answer[:2]:
             case b"!+":
                 return Inspection.model_validate_json(answer[2:])
@@ -83,16 +85,16 @@ class Looks:
                     raise Unavailable(refused.message)
                 raise InvalidInput(refused.message, refused.field or "source")
             case b"":
-                raise Unavailable("The process that looks into files ends as soon as it starts; its log may say why")
-        if took_s >= look.within_s:
-            raise InvalidInput(f"the look took longer than {look.within_s:g} s, and was ended", "timeout_s")
+                raise Unavailable("The process that inspects files ends as soon as it starts; its log may say why")
+        if took_s >= request.within_s:
+            raise InvalidInput(f"the inspection took longer than {request.within_s:g} s, and was ended", "timeout_s")
         raise InvalidInput(
-            "the service could not look into the file: it is damaged, or looking into it takes too much memory",
+            "the service could not inspect the file: it is damaged, or an inspection takes too much memory",
             "source",
         )
 
-    async def _exchanged(self, look: Look) -> tuple[bytes, float]:
-        """The answer of the process to `look`, and how long the look took."""
+    async def _exchanged(self, request: InspectionRequest) -> tuple[bytes, float]:
+        """The answer of the process to `request`, and how long the inspection took."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs, suppress(OSError):  # the process has ended: no answer will come
@@ -101,15 +103,15 @@ class Looks:
         reader, writer = await asyncio.open_connection(sock=ours)
         began, answer = time.monotonic(), b""
         try:
-            async with asyncio.timeout(_START_S + look.within_s):
+            async with asyncio.timeout(_START_S + request.within_s):
                 with suppress(ConnectionError):
-                    writer.write(pickle.dumps(look))
+                    writer.write(pickle.dumps(request))
                     await writer.drain()
                     writer.write_eof()
                     answer = await reader.read(1)
                     began = time.monotonic()
                     answer += await reader.read()
-        except TimeoutError:  # the process is stopped, or a look does not end: a new process serves later looks
+        except TimeoutError:  # the process is stopped, or an inspection does not end: a new process serves later ones
             self.close()
         finally:
             writer.close()
@@ -123,12 +125,12 @@ class Looks:
             self._requests, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "warpfold.app.inspection.looker", str(theirs.fileno()), str(os.getpid())],
+                    [sys.executable, "-m", "warpfold.app.inspection.inspector", str(theirs.fileno()), str(os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                     # The environment of the api is left out, because it may hold passwords; and libraries start no
-                    # threads, because a fork keeps none.
+                    # threads, because a fork keeps no threads.
                     env={"PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"},
                 )
         return self._process

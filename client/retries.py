@@ -10,7 +10,7 @@ from warpfold.contract.backoff import Backoff
 _RETRY_STATUS = frozenset({429, 502, 503, 504})
 
 
-class Patience:
+class Retries:
     """The repetitions of one request: each pause is twice as long as the one before, and at least what the service
     asked for; none goes beyond `seconds` from the start."""
 
@@ -20,7 +20,7 @@ class Patience:
         self._backoff = Backoff(first=0.1, longest=2.0, least=0.5)
 
     def after_error(self, error: httpx.TransportError, url: str) -> float:
-        """How long to wait after no answer came. Raises Unreachable when patience has run out."""
+        """How long to wait after no answer came. Raises Unreachable when the time for repetitions is over."""
         pause = self._next(0.0)
         if pause is None:
             raise Unreachable(f"no answer from {url}: {error or type(error).__name__}") from error

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from warpfold.client import models
+from warpfold.client import job_results
 from warpfold.client.answer import Answer
 from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.kinds.benchmark import BenchmarkResult
@@ -15,25 +15,25 @@ from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.kinds.scaling import ScalingResult
 from warpfold.contract.kinds.three_numbers import ThreeNumbersResult
 
-ADAPTER: TypeAdapter[Any] = TypeAdapter(models.Result)
+ADAPTER: TypeAdapter[Any] = TypeAdapter(job_results.Result)
 EXAMPLE: dict[str, Any] = ReduceResult.model_json_schema()["examples"][0]
 COMMON: dict[str, Any] = {name: EXAMPLE[name] for name in ("backend", "device", "provenance")}
 COUNTS = {"measured": 1, "skipped": 0, "failed": 0}
 TIMES = {"timings": {"queued_ms": 1.0, "total_ms": 2.0}}
 
 
-def of_the_service(model: type[Any], /, **facts: Any) -> Any:
+def of_the_service(model: type[Any], /, **fields: Any) -> Any:
     """As the service writes it: what the model does not allow is an error here."""
-    return model.model_validate({**COMMON, **facts}).model_dump(mode="json")
+    return model.model_validate({**COMMON, **fields}).model_dump(mode="json")
 
 
 @pytest.mark.parametrize(
     ("served", "read"),
     [
-        (EXAMPLE, models.ReduceResult),
+        (EXAMPLE, job_results.ReduceResult),
         (
             of_the_service(BenchmarkResult, cases=1, **COUNTS, suspect=0, ceiling_gbps=None, peak_gbps=None, **TIMES),
-            models.BenchmarkResult,
+            job_results.BenchmarkResult,
         ),
         (
             of_the_service(
@@ -42,7 +42,7 @@ def of_the_service(model: type[Any], /, **facts: Any) -> Any:
                 **{"texts": ["523776.0"], "hex": ["0x1.ff8p+18"], "model": True, "why_model": "a CPU has no clusters"},
                 **{"same_bits_as_model": True, "checks": [], "timings": EXAMPLE["timings"]},
             ),
-            models.ClusterResult,
+            job_results.ClusterResult,
         ),
         (
             of_the_service(
@@ -52,10 +52,13 @@ def of_the_service(model: type[Any], /, **facts: Any) -> Any:
                 **COUNTS,
                 **TIMES,
             ),
-            models.ScalingResult,
+            job_results.ScalingResult,
         ),
-        (of_the_service(ProfileResult, arch="sm_90", note=None, points=[], **COUNTS, **TIMES), models.ProfileResult),
-        (of_the_service(AccuracyResult, points=[], exceeded=0, **COUNTS, **TIMES), models.AccuracyResult),
+        (
+            of_the_service(ProfileResult, arch="sm_90", note=None, points=[], **COUNTS, **TIMES),
+            job_results.ProfileResult,
+        ),
+        (of_the_service(AccuracyResult, points=[], exceeded=0, **COUNTS, **TIMES), job_results.AccuracyResult),
         (
             of_the_service(
                 ThreeNumbersResult,
@@ -63,9 +66,9 @@ def of_the_service(model: type[Any], /, **facts: Any) -> Any:
                 **{"orders": [], "distinct_values": 2},
                 **TIMES,
             ),
-            models.ThreeNumbersResult,
+            job_results.ThreeNumbersResult,
         ),
-        ({"some": "kind of a newer service"}, models.OtherResult),
+        ({"some": "kind of a newer service"}, job_results.OtherResult),
     ],
 )
 def test_a_result_is_read_as_what_it_is(served: dict[str, Any], read: type[Answer]) -> None:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from warpfold.app.jobs.allotment import Assignment, allot
-from warpfold.app.jobs.board import ANY_NUMBER, Board, Candidate, Depth, OpenSlot
+from warpfold.app.jobs.assignment import Assignment, assign
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 
 DEPTH = Depth(2, 8)
 
@@ -14,12 +14,12 @@ def candidate(owner: int, *, small: bool = True, rank: int = 1, read: int = ANY_
     return Candidate(uuid4(), owner, rank, small, read)
 
 
-def board(*slots: OpenSlot, in_hand: dict[int, int] | None = None, most: int = ANY_NUMBER) -> Board:
-    return Board(slots, {slot.backend for slot in slots}, in_hand or {}, {}, most, ())
+def state(*slots: OpenSlot, in_hand: dict[int, int] | None = None, most: int = ANY_NUMBER) -> DispatchState:
+    return DispatchState(slots, {slot.backend for slot in slots}, in_hand or {}, {}, most, ())
 
 
-def allotted(now: Board, *candidates: Candidate, places: int = 64) -> list[Assignment]:
-    return list(allot(now, {slot.backend: candidates for slot in now.slots}, places, DEPTH)[0])
+def assigned_to(now: DispatchState, *candidates: Candidate, places: int = 64) -> list[Assignment]:
+    return list(assign(now, {slot.backend: candidates for slot in now.slots}, places, DEPTH)[0])
 
 
 def jobs(assignments: Sequence[Assignment]) -> list[UUID]:
@@ -28,33 +28,33 @@ def jobs(assignments: Sequence[Assignment]) -> list[UUID]:
 
 def test_a_slot_holds_few_long_jobs_and_many_small_ones() -> None:
     cpu = OpenSlot("a:cpu", "cpu")
-    assert len(allotted(board(cpu), *(candidate(1) for _ in range(20)))) == 8
-    assert len(allotted(board(cpu), *(candidate(1, small=False) for _ in range(20)))) == 2
+    assert len(assigned_to(state(cpu), *(candidate(1) for _ in range(20)))) == 8
+    assert len(assigned_to(state(cpu), *(candidate(1, small=False) for _ in range(20)))) == 2
 
 
 def test_a_long_job_goes_behind_many_small_ones_and_behind_a_long_one_goes_one_job() -> None:
     """Of any size: who goes before whom after the long job is decided when that ends."""
-    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 0, 8)), candidate(1, small=False))) == 1
-    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 1, 0)), *(candidate(1) for _ in range(20)))) == 1
-    assert allotted(board(OpenSlot("a:cpu", "cpu", 1, 1)), candidate(1)) == []
-    assert allotted(board(OpenSlot("a:cpu", "cpu", 2, 0)), candidate(1)) == []
+    assert len(assigned_to(state(OpenSlot("a:cpu", "cpu", 0, 8)), candidate(1, small=False))) == 1
+    assert len(assigned_to(state(OpenSlot("a:cpu", "cpu", 1, 0)), *(candidate(1) for _ in range(20)))) == 1
+    assert assigned_to(state(OpenSlot("a:cpu", "cpu", 1, 1)), candidate(1)) == []
+    assert assigned_to(state(OpenSlot("a:cpu", "cpu", 2, 0)), candidate(1)) == []
 
 
 def test_small_jobs_wait_for_a_slot_without_a_long_job_where_there_is_one() -> None:
     slots = (OpenSlot("a:cpu", "cpu", 1, 0), OpenSlot("b:cpu", "cpu", 0, 0))
-    assert Counter(each.slot.worker for each in allotted(board(*slots), *(candidate(1) for _ in range(20)))) == {
+    assert Counter(each.slot.worker for each in assigned_to(state(*slots), *(candidate(1) for _ in range(20)))) == {
         "b:cpu": 8
     }
 
 
 def test_a_slot_is_filled_up_when_half_of_its_places_are_free() -> None:
-    assert allotted(board(OpenSlot("a:cpu", "cpu", 0, 5)), candidate(1)) == []
-    assert len(allotted(board(OpenSlot("a:cpu", "cpu", 0, 4)), *(candidate(1) for _ in range(20)))) == 4
+    assert assigned_to(state(OpenSlot("a:cpu", "cpu", 0, 5)), candidate(1)) == []
+    assert len(assigned_to(state(OpenSlot("a:cpu", "cpu", 0, 4)), *(candidate(1) for _ in range(20)))) == 4
 
 
 def test_small_jobs_are_spread_over_the_slots() -> None:
     slots = (OpenSlot("a:cpu", "cpu"), OpenSlot("b:cpu", "cpu"))
-    assert Counter(each.slot.worker for each in allotted(board(*slots), *(candidate(1) for _ in range(6)))) == {
+    assert Counter(each.slot.worker for each in assigned_to(state(*slots), *(candidate(1) for _ in range(6)))) == {
         "a:cpu": 3,
         "b:cpu": 3,
     }
@@ -62,12 +62,12 @@ def test_small_jobs_are_spread_over_the_slots() -> None:
 
 def test_no_later_job_passes_one_that_there_is_no_room_for() -> None:
     full = OpenSlot("a:cpu", "cpu", 0, 8)
-    assert allotted(board(full), candidate(1), candidate(2, small=False)) == []
+    assert assigned_to(state(full), candidate(1), candidate(2, small=False)) == []
 
 
 def test_users_take_turns_job_by_job_whatever_they_have_in_hand_counts() -> None:
     first, second = [candidate(1) for _ in range(8)], [candidate(2) for _ in range(8)]
-    assigned = allotted(board(OpenSlot("a:cpu", "cpu"), in_hand={1: 2}), *first, *second)
+    assigned = assigned_to(state(OpenSlot("a:cpu", "cpu"), in_hand={1: 2}), *first, *second)
     assert jobs(assigned) == jobs_of(
         second[0], second[1], first[0], second[2], first[1], second[3], first[2], second[4]
     )
@@ -79,12 +79,12 @@ def jobs_of(*candidates: Candidate) -> list[UUID]:
 
 def test_a_higher_rank_goes_first_and_a_limit_of_running_jobs_counts_each() -> None:
     low, high = [candidate(1, rank=0) for _ in range(5)], [candidate(2, rank=2) for _ in range(5)]
-    assigned = allotted(board(OpenSlot("a:cpu", "cpu"), most=3), *high, *low)
+    assigned = assigned_to(state(OpenSlot("a:cpu", "cpu"), most=3), *high, *low)
     assert jobs(assigned) == jobs_of(*high[:3], *low[:3])
 
 
 def test_where_more_jobs_were_not_read_nobody_is_passed() -> None:
     """One was read of perhaps many high jobs of the first user: the second user's low ones must not pass those."""
     first, second = candidate(1, rank=2, read=1), [candidate(2, rank=0) for _ in range(3)]
-    assignments, more = allot(board(OpenSlot("a:cpu", "cpu")), {"cpu": [first, *second]}, 64, DEPTH)
+    assignments, more = assign(state(OpenSlot("a:cpu", "cpu")), {"cpu": [first, *second]}, 64, DEPTH)
     assert (jobs(list(assignments)), more) == ([first.job_id], True)

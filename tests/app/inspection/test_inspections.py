@@ -1,4 +1,4 @@
-"""Looks into files beyond this machine."""
+"""Inspections of files beyond this machine."""
 
 import asyncio
 import io
@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from tests.support.places.web import folders_of, web_server
-from warpfold.app.inspection.looks import Looks
+from warpfold.app.inspection.inspections import Inspections
 from warpfold.contract.sources.inspection import FileSources, Inspection
 from warpfold.kernels.errors import InvalidInput
 
@@ -22,11 +22,11 @@ def test_an_object_of_an_allowed_place_is_looked_into_and_no_other() -> None:
     pq.write_table(pa.table({"price": [1.5, None]}), table)
     with web_server() as web:
         web.files["sales.parquet"] = table.getvalue()
-        looks = Looks(folders_of(web.place()))
+        inspections = Inspections(folders_of(web.place()))
 
         def look(url: str) -> Inspection:
             source: Any = SOURCE.validate_python({"type": "table", "path": url})
-            return asyncio.run(looks.look(1, source, 30.0))
+            return asyncio.run(inspections.inspect(1, source, 30.0))
 
         try:
             inspection = look(web.url("sales.parquet"))
@@ -36,4 +36,4 @@ def test_an_object_of_an_allowed_place_is_looked_into_and_no_other() -> None:
                 look("https://elsewhere.example/sales.parquet")
             assert caught.value.field == "source.path"
         finally:
-            looks.close()
+            inspections.close()

@@ -12,7 +12,7 @@ from warpfold.worker.child_process import Child
 from warpfold.worker.messages import News, Pulse
 
 
-class Halt(Enum):
+class EndCause(Enum):
     """Why the parent ended a running job, and the child with it."""
 
     TIMEOUT = auto()
@@ -36,17 +36,17 @@ class Hung:
     seconds: float
 
 
-Ending = Answer | Halt | Died | Hung
+Ending = Answer | EndCause | Died | Hung
 
 
-class Talk:
+class LeaseExchange:
     """The leases that are sent to a child, and its answers, which come in the order of the leases."""
 
     def __init__(
         self,
         child: Child,
         listen: Callable[[Child, float], News | Pulse | Ending | None],
-        quiet: "Quiet",
+        quiet: "ChildSilence",
         silent_s: float,
         ahead: Lease | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Talk:
         self._quiet = quiet
         self._silent_s = silent_s
         self._ahead = ahead
-        self._waited_ms: float | None = None  # of the lease that runs ahead
+        self._waited_ms: float | None = None  # the wait of the lease that runs ahead
         self._unanswered = 0 if ahead is None else 1
         self._broken = False
 
@@ -66,34 +66,34 @@ class Talk:
         return self._unanswered == 0 and not self._broken
 
     def send(self, lease: Lease) -> None:
-        """Send the child one more lease. If the child is gone, `hear` says so."""
+        """Send the child one more lease. If the child is gone, `receive` says so."""
         if self._ahead is not None:
-            assert lease.confirms(self._ahead), "what else was begun is forgotten before a talk"
+            assert lease.confirms(self._ahead), "what else was begun is forgotten before an exchange"
             self._ahead, self._waited_ms = None, lease.queued_ms
             return
         self._unanswered += 1
         with suppress(OSError):
             self._child.pipe.send(lease)
 
-    def hear(self, seconds: float) -> News | Pulse | Ending | None:
+    def receive(self, seconds: float) -> News | Pulse | Ending | None:
         """The first event within `seconds`: news or the answer of the running attempt, an ending of the child or of the
-        talk, or None. After an ending that is not a plain answer, no more events come."""
+        exchange, or None. After an ending that is not a plain answer, no more events come."""
         began = time.monotonic()
-        heard = self._listen(self._child, seconds)
-        self._quiet.note(heard is not None, min(seconds, time.monotonic() - began))
-        if heard is None and self._quiet.too_long:
-            heard = Hung(self._silent_s)
-        if isinstance(heard, Success | Failure):
+        received = self._listen(self._child, seconds)
+        self._quiet.note(received is not None, min(seconds, time.monotonic() - began))
+        if received is None and self._quiet.too_long:
+            received = Hung(self._silent_s)
+        if isinstance(received, Success | Failure):
             self._unanswered -= 1
-            if self._waited_ms is not None and isinstance(heard, Success):
-                heard = heard.after(self._waited_ms)
+            if self._waited_ms is not None and isinstance(received, Success):
+                received = received.after(self._waited_ms)
             self._waited_ms = None
-        if isinstance(heard, Halt | Died | Hung) or (isinstance(heard, Failure) and heard.replace):
+        if isinstance(received, EndCause | Died | Hung) or (isinstance(received, Failure) and received.replace):
             self._broken = True
-        return heard
+        return received
 
 
-class Quiet:
+class ChildSilence:
     """Measures how long a child has sent nothing while its parent listened, and whether it used its processor in the
     second half of that time."""
 
@@ -103,9 +103,9 @@ class Quiet:
         self._quiet_s = 0.0
         self._used_by_half: float | None = None
 
-    def note(self, heard: bool, seconds: float) -> None:
+    def note(self, received: bool, seconds: float) -> None:
         """Note that the parent listened for `seconds`, and whether a message came."""
-        if heard:
+        if received:
             self._quiet_s, self._used_by_half = 0.0, None
             return
         self._quiet_s += seconds

@@ -1,0 +1,113 @@
+"""Sources one after another, as one source."""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.source import Chain, Extent, Source, bytes_at, unchanged
+
+
+class ChainedSource(Chain):
+    """The elements of sources of one dtype, one source after another. A source is opened when it is read, and few of
+    them are open at a time, so that there may be more files than a process may hold open.
+
+    Elements are copied, not mapped: a file that is cut while it is read is an error, not the end of the process."""
+
+    MOST_OPEN = 64
+
+    def __init__(self, dtype: DType, links: Sequence["Link"]) -> None:
+        self.dtype = dtype
+        self._links = links
+        self._ends = list(accumulate(link.count for link in links))
+        self._open: OrderedDict[int, Source] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def count(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """The index behind the last element of each link."""
+        return self._ends
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        out = np.empty(stop - start, self.dtype.numpy)
+        self.read_into(start, out.view(np.uint8))
+        return out
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        itemsize, at, stop = self.dtype.itemsize, start, start + out.size // self.dtype.itemsize
+        while at < stop:
+            number = bisect_right(self._ends, at)
+            end = min(stop, self._ends[number])
+            begin = self._ends[number] - self._links[number].count
+            part = out[(at - start) * itemsize : (end - start) * itemsize]
+            with self._named(number):
+                self._source(number).read_into(at - begin, part)
+            at = end
+
+    def extents(self) -> Sequence[Extent] | None:
+        """Where the elements of all links lie, if the links are few enough to stay open, and their elements lie in
+        files. Raises InvalidInput where a link cannot be opened."""
+        if len(self._links) > self.MOST_OPEN:
+            return None
+        extents: list[Extent] = []
+        for number, link in enumerate(self._links):
+            if link.count:
+                with self._named(number):
+                    where = bytes_at(self._source(number))
+                if where is None or where.descriptor < 0:
+                    return None
+                extents.append(Extent(where, link.count))
+        return extents
+
+    @contextmanager
+    def _named(self, number: int) -> Iterator[None]:
+        """Errors of reading within the block name the link."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._links[number].name}: {error}", error.field) from None
+
+    def _source(self, number: int) -> Source:
+        with self._lock:
+            source = self._open.pop(number, None)
+        if source is None:  # two threads may open it at once, which costs time and nothing else
+            source = self._links[number].open()
+        with self._lock:
+            self._open[number] = source
+            closed = [self._open.popitem(last=False) for _ in range(len(self._open) - self.MOST_OPEN)]
+        for at, before in closed:
+            if not unchanged(before):
+                raise InvalidInput(f"{self._links[at].name} changed while it was read")
+        return source
+
+    def is_unchanged(self) -> bool:
+        """Whether the files that are open are as they were; a file that was closed was compared when it was closed."""
+        with self._lock:
+            return all(map(unchanged, self._open.values()))
+
+    def changed(self) -> str | None:
+        """The name of a link that is open and whose file has changed; None if all are unchanged."""
+        with self._lock:
+            return next((self._links[at].name for at, source in self._open.items() if not unchanged(source)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One source of a chain: what errors call it, how many elements it has, and how it is opened."""
+
+    name: str
+    count: int
+    open: Callable[[], Source]

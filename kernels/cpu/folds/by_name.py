@@ -1,0 +1,23 @@
+"""Every fold of one source, by the name that rows of `kernels/ops.py` give.
+
+The exact strategy folds whole arrays by these. So do reductions to many values, with a fold for each value, where an op
+has no faster way of its own.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.folds import extremes, integers, sums
+from warpfold.kernels.cpu.folds.fold import Fold, StartFold
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import NanPolicy, Op
+
+FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
+
+
+def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold[NDArray[Any]]:
+    """An empty fold of `op`, an op of one source, over elements of `dtype`."""
+    return FOLDS[op.fold](op, dtype, nan_policy, ddof)
