@@ -35,12 +35,12 @@ LANES = LaneShape()
 SHAPES = (
     RingShape(),
     RingShape(lanes=None),
-    RingShape(lanes=replace(LANES, most_threads=14)),
-    RingShape(lanes=replace(LANES, parts=24, most_threads=14)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=48, most_threads=14)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=32, most_threads=14)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=24, most_threads=12)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, parts=48, most_threads=14, first_bytes=MIB // 16)),
+    RingShape(lanes=replace(LANES, most_threads=13)),
+    RingShape(lanes=replace(LANES, parts=32)),
+    RingShape(lanes=replace(LANES, parts=64)),
+    RingShape(lanes=replace(LANES, part_bytes=2 * MIB, parts=32, most_threads=12)),
+    RingShape(lanes=replace(LANES, part_bytes=4 * MIB, parts=16)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, first_bytes=MIB // 8)),
 )
 
 

@@ -26,15 +26,15 @@ class LaneShape:
     """The sizes of what threads read and of what the GPU copies at a time.
 
     A thread reads `part_bytes` at a time, and the first parts are shorter, from `first_bytes` on, so that the first
-    copy begins early and the threads do not end all at once. `parts` of them are under way: 64 MiB together stay in
+    copy begins early and the threads do not end all at once. `parts` of them are under way: 48 MiB together stay in
     the last-level cache, from which the GPU fetches faster than from memory. Parts that lie side by side are copied
     together where they are ready together.
     """
 
-    part_bytes: int = 1 << 21
-    parts: int = 32
+    part_bytes: int = 1 << 20
+    parts: int = 48
     first_bytes: int = 1 << 18
-    most_threads: int = 12
+    most_threads: int = 15
 
     def threads(self) -> int:
         """How many threads read. A core is left to the thread that drives the GPU."""
