@@ -5,17 +5,18 @@ worker has the GPU, beside the GPU's own slot. Both take turns, and the wall-clo
 """
 
 import argparse
+import faulthandler
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
-
-import dask
 
 from benchmarks.dask import FOLDERS, lease, seconds
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.execute import Kernels
+
+_CHUNKS = 16
 
 
 def in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
@@ -27,22 +28,22 @@ def in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) ->
             began = time.perf_counter()
             work()
             spent.append(time.perf_counter() - began)
-        if number:  # the first round compiles and loads
+        if number:  # the first round loads
             times.append((spent[0], spent[1]))
     ours_s, theirs_s = (statistics.median(column) for column in zip(*times, strict=True))
     return ours_s, theirs_s, statistics.median(theirs / ours for ours, theirs in times)
 
 
-def computed(lazy: Any) -> None:
-    """Have the values computed by threads, and wait for the GPU."""
+def computed(lazy: Any, scheduler: str = "threads") -> None:
+    """Have the values computed, and wait for the GPU."""
     import cupy
 
-    lazy.compute(scheduler="threads")
+    lazy.compute(scheduler=scheduler)
     cupy.cuda.runtime.deviceSynchronize()
 
 
-def of_chunks(rounds: int) -> None:
-    """Sums and deviations of CuPy chunks, by Dask's threads."""
+def of_chunks(sizes: Sequence[int], rounds: int) -> None:
+    """Reductions of CuPy chunks, by Dask's threads: 16 chunks of each size of array."""
     import cupy
     import dask.array as dask_arrays
 
@@ -51,22 +52,34 @@ def of_chunks(rounds: int) -> None:
     arrays: Any = dask_arrays  # its functions have no types
     print("| call | dtype | elements | chunk | ours, ms | dask.array, ms | ratio |\n|---|---|---|---|---|---|---|")
     for dtype in ("float32", "float64"):
-        for size, chunk in ((1 << 28, 1 << 24), (1 << 30, 1 << 26)):
-            x = arrays.from_array(cupy.random.standard_normal(size, dtype=dtype), chunks=chunk, asarray=False)
-            y = x.reshape(-1, 1 << 12)
+        for size in sizes:
+            flat, chunk = cupy.random.standard_normal(size, dtype=dtype), size // _CHUNKS
+            x = arrays.from_array(flat, chunks=chunk, asarray=False)
+            rows = arrays.from_array(flat.reshape(-1, 1 << 12), chunks=(chunk >> 12, 1 << 12), asarray=False)
+            long = arrays.from_array(flat.reshape(8, -1), chunks=(8, size // 8 // _CHUNKS), asarray=False)
+            steps = arrays.from_array(flat.reshape(8 * _CHUNKS, -1), chunks=(8, -1), asarray=False)
             pairs = {
                 "sum": (exact.sum(x), x.sum()),
+                "mean": (exact.mean(x), x.mean()),
                 "std": (exact.std(x), x.std()),
-                "sum, rows of 4,096": (exact.sum(y, axis=1), y.sum(axis=1)),
-                "sum, 4,096 columns": (exact.sum(y, axis=0), y.sum(axis=0)),
+                "norm2": (exact.norm2(x), arrays.sqrt((x * x).sum())),
+                "dot": (exact.dot(x, x), (x * x).sum()),
+                "sum, rows of 4,096": (exact.sum(rows, axis=1), rows.sum(axis=1)),
+                "sum, 4,096 columns": (exact.sum(rows, axis=0), rows.sum(axis=0)),
+                "sum, 8 long rows": (exact.sum(long, axis=1), long.sum(axis=1)),
+                "sum, 128 steps": (exact.sum(steps, axis=0), steps.sum(axis=0)),
             }
             for name, lazy in pairs.items():
+                for each in lazy:
+                    # One thread first: threads that begin together each have CuPy compile its kernels, one thread
+                    # after another, which takes minutes for a deviation of dask.array.
+                    computed(each, "synchronous")
                 ours, theirs, ratio = in_turns(partial(computed, lazy[0]), partial(computed, lazy[1]), rounds)
                 row = (
                     f"| {name} | {dtype} | {size:,} | {chunk:,} | {ours * 1e3:.1f} | {theirs * 1e3:.1f} | {ratio:.2f} |"
                 )
                 print(row, flush=True)
-            del x, y, pairs
+            del flat, x, rows, long, steps, pairs, lazy
             cupy.get_default_memory_pool().free_all_blocks()
 
 
@@ -90,14 +103,18 @@ def of_a_slot(n: int, partitions: int, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how many times each takes its turn")
-    parser.add_argument("--elements", type=int, default=1 << 36, help="how many elements the slot generates")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1 << 28, 1 << 30], help="elements of arrays in chunks")
+    parser.add_argument(
+        "--elements", type=int, nargs="*", default=[1 << 36], help="how many elements the slot generates"
+    )
     parser.add_argument("--partitions", type=int, nargs="*", default=[16], help="into how many parts it cuts them")
+    parser.add_argument("--watch", type=int, default=60, help="seconds after which all threads tell where they are")
     arguments = parser.parse_args()
-    configuration: Any = dask.config  # its functions have no types
-    with configuration.set({"warpfold.cupy-chunks": True}):
-        of_chunks(arguments.rounds)
-    for partitions in arguments.partitions:
-        of_a_slot(arguments.elements, partitions, arguments.rounds)
+    faulthandler.dump_traceback_later(arguments.watch, repeat=True)
+    of_chunks(arguments.sizes, arguments.rounds)
+    for elements in arguments.elements:
+        for partitions in arguments.partitions:
+            of_a_slot(elements, partitions, arguments.rounds)
 
 
 if __name__ == "__main__":

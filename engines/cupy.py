@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import cupy
@@ -19,14 +20,52 @@ from warpfold.engines.axes import (
 )
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident import Arrangement, ResidentReducer, reduce_along
+from warpfold.kernels.cuda.resident import (
+    Arrangement,
+    ResidentLevels,
+    ResidentReducer,
+    ResidentTotals,
+    reduce_along,
+)
 from warpfold.kernels.dtypes import DType
+
+_OPENING = Lock()
+"""Of threads that begin together, one opens a GPU: each `Gpu` would compile and load the kernels anew."""
+
+
+def reducer(device: int) -> ResidentReducer:
+    """The kernels of the GPU that CUDA numbers `device`."""
+    with _OPENING:
+        return _reducer(device)
 
 
 @cache
-def reducer(device: int) -> ResidentReducer:
-    """The kernels of the GPU that CUDA numbers `device`."""
+def _reducer(device: int) -> ResidentReducer:
     return ResidentReducer(Gpu(device))
+
+
+def totals(device: int) -> ResidentTotals:
+    """The kernels of the same GPU for totals that stay on it."""
+    gpu = reducer(device).gpu
+    with _OPENING:
+        return _totals(gpu)
+
+
+@cache
+def _totals(gpu: Gpu) -> ResidentTotals:
+    return ResidentTotals(gpu)
+
+
+def levels(device: int) -> ResidentLevels:
+    """The kernels of the same GPU for sums of many values that stay on it."""
+    gpu = reducer(device).gpu
+    with _OPENING:
+        return _levels(gpu)
+
+
+@cache
+def _levels(gpu: Gpu) -> ResidentLevels:
+    return ResidentLevels(gpu)
 
 
 class CupyArrays:

@@ -7,10 +7,9 @@ A partial result takes some tens of bytes a value.
 
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
-from math import prod
+from math import isnan, prod
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 from dask.array.utils import meta_from_array
@@ -30,8 +29,10 @@ from warpfold.kernels.source import ArraySource
 
 Axes = int | Sequence[int] | None
 _NAME = 16
-_TOGETHER, _FEW = 64, 1 << 10
+_TOGETHER, _FEWEST = 64, 4
 """So many partial results of few values are merged at a time: a task costs Dask more than the merging."""
+_TOGETHER_BYTES, _VALUE_BYTES = 1 << 26, 16
+"""Partial results that are merged at a time take about so many bytes together, and each value takes so many."""
 Collection = Any
 """A `dask.array.Array`, or a column of a `dask.dataframe.DataFrame`."""
 
@@ -116,8 +117,8 @@ def _reduced(
         meta = meta_from_array(x, x.ndim, dtype)
     if other is None and (whole := _whole_in_chunks(x, axis)):
         return _of_whole_values(x, op, whole, keepdims, ddof, meta, on_gpu=on_gpu)
-    if split_every is None and _few_values(x, axis):
-        split_every = _TOGETHER
+    if split_every is None:
+        split_every = _merged_together(x, axis)
     reduced: da.Array = da.reduction(
         x,
         partial(_of_chunk, op=op, on_gpu=on_gpu),
@@ -134,11 +135,16 @@ def _reduced(
     return reduced
 
 
-def _few_values(x: da.Array, axis: Axes) -> bool:
-    """Whether a chunk gives few values, so that the partial results of many chunks are small together."""
+def _merged_together(x: da.Array, axis: Axes) -> int | None:
+    """How many partial results are merged at a time: as many as take _TOGETHER_BYTES and at most _TOGETHER, or as few
+    as Dask's configuration says."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     kept = set(range(x.ndim)) - {at % max(1, x.ndim) for at in axes}
-    return bool(prod(max(x.chunks[at], default=0) for at in kept) <= _FEW)
+    values = prod(max(x.chunks[at], default=0) for at in kept)
+    if isnan(values):  # lengths may be unknown
+        return None
+    together = _TOGETHER_BYTES // max(1, _VALUE_BYTES * values)
+    return min(_TOGETHER, together) if together > _FEWEST else None
 
 
 def _whole_in_chunks(x: da.Array, axis: Axes) -> tuple[int, ...]:
@@ -168,8 +174,11 @@ def _of_whole_chunk(
 
         return dask_cupy.whole_values(chunk, axes, op, ddof, result)
     _check_numpy(chunk)
+    if (sums := PartialResults.in_levels(chunk, axes, op)) is not None:
+        return sums.values(result, ddof)
     in_rows = chunk.flags.c_contiguous and axes == tuple(range(chunk.ndim))[-len(axes) :]
-    if not in_rows or len(axes) == chunk.ndim or chunk.dtype.kind != "f" or not chunk.size:
+    single_value = prod(chunk.shape[at] for at in axes) == chunk.size
+    if not in_rows or single_value or chunk.dtype.kind != "f" or not chunk.size:
         return PartialResults.of(chunk, axes, op).values(result, ddof)
     row, source = op_named(op), ArraySource(chunk)
     asked = Grouped(operands(row, source, ddof=ddof), chunk.shape, AlongAxes(axes, keepdims=True))
@@ -183,10 +192,8 @@ def _of_whole_chunk(
 
 
 def _takes_cupy(x: da.Array) -> bool:
-    """Whether the chunks are CuPy arrays, and Dask's configuration has them reduced where they lie. They are refused by
-    default, because a run of `benchmarks.dask_cuda` on an H200 did not end within its minute."""
-    named = type(x._meta).__module__.partition(".")[0]
-    return named == "cupy" and bool(dask.config.get("warpfold.cupy-chunks", False))
+    """Whether the chunks are CuPy arrays, which are reduced on the GPU that they lie on."""
+    return type(x._meta).__module__.partition(".")[0] == "cupy"
 
 
 def _check_numpy(array: Any) -> None:
@@ -271,31 +278,26 @@ def _of_chunk(
     return PartialResults.of(chunk, axis, op, other=weights)
 
 
-def _merged(parts: Any, *, axis: tuple[int, ...], keepdims: bool) -> PartialResults:
-    return PartialResults.merge(_on_host(parts))
+def _merged(parts: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+    flat = list(_flat(parts))
+    if all(isinstance(part, PartialResults) for part in flat):
+        return PartialResults.merge(flat)
+    from warpfold.engines import dask_cupy
+
+    return dask_cupy.merged(flat)
 
 
 def _rounded(
     parts: Any, *, axis: tuple[int, ...], keepdims: bool, result: "np.dtype[Any]", ddof: int, on_gpu: bool
 ) -> Any:
-    values = PartialResults.merge(_on_host(parts)).values(result, ddof)
-    values = values if keepdims else values.squeeze(axis)
-    if not on_gpu:
-        return values
-    from warpfold.engines import dask_cupy
-
-    return dask_cupy.on_gpu(values)
-
-
-def _on_host(parts: Any) -> list[PartialResults]:
-    """The partial results of all chunks. Those that are on a GPU are brought to the host."""
     flat = list(_flat(parts))
-    on_host = [part for part in flat if isinstance(part, PartialResults)]
-    if len(on_host) == len(flat):
-        return on_host
-    from warpfold.engines import dask_cupy
+    if on_gpu:
+        from warpfold.engines import dask_cupy
 
-    return dask_cupy.fetched(flat)
+        values = dask_cupy.rounded(flat, result, ddof)
+    else:
+        values = PartialResults.merge(flat).values(result, ddof)
+    return values if keepdims else values.squeeze(axis)
 
 
 def _flat(parts: Any) -> Iterator[Any]:

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -50,6 +51,10 @@ _OPTIONS: Mapping[str, Any] = MappingProxyType(
 _CACHES_SINCE = (12, 9)
 """NVRTC from 12.9 on keeps what it compiled where a driver is installed (NVRTC documentation, "Caching"). Its own cache
 returns code without the report of ptxas, so it stays off."""
+
+
+_IMPORTING = Lock()
+"""cuda.core names its parts while it is imported: a second thread that imports it meanwhile would not find them."""
 
 
 class CompileError(KernelError):
@@ -157,7 +162,8 @@ def _write(path: Path, content: bytes) -> None:
 
 def _run_nvrtc(unit: Unit, arch: str) -> tuple[bytes, dict[str, str], str]:
     """The cubin, the symbol of each kernel, and the log."""
-    from cuda.core import Program, ProgramOptions
+    with _IMPORTING:
+        from cuda.core import Program, ProgramOptions
 
     log = io.StringIO()
     anew = {"no_cache": True} if _version_of(nvrtc_version()) >= _CACHES_SINCE else {}

@@ -46,8 +46,8 @@ def test_totals_give_the_values_that_the_elements_give(library: ctypes.CDLL, dty
     other = adversarial(data, row, 6 * 40, seed=1).reshape(6, 40)
     for op in FINISHED_OPS:
         second = other if op == "dot" else None
-        shape, counts = (6, 1), np.full(6, 40)
-        made = partial_of_totals(op, row, shape, counts, totals(library, op, array, other))
+        shape, count = (6, 1), 40
+        made = partial_of_totals(op, row, shape, count, totals(library, op, array, other))
         for ddof in (0, 1) if op in ("var", "std") else (0,):
             wanted = PartialResults.of(array, (1,), op, other=second).values(row.numpy, ddof)
             values = made.values(row.numpy, ddof)
@@ -62,7 +62,7 @@ def test_totals_merge_with_each_other_and_with_what_a_cpu_added_up(library: ctyp
     array = adversarial(data, row, 9 * 30).reshape(9, 30)
     other = adversarial(data, row, 9 * 30, seed=1).reshape(9, 30)
     parts = [
-        partial_of_totals(op, row, (1, 1), np.array([30]), totals(library, op, array[at : at + 1], other[at : at + 1]))
+        partial_of_totals(op, row, (1, 1), 30, totals(library, op, array[at : at + 1], other[at : at + 1]))
         for at in range(6)
     ]
     second = other if op == "dot" else None
@@ -76,13 +76,13 @@ def test_totals_merge_with_each_other_and_with_what_a_cpu_added_up(library: ctyp
 def test_totals_of_no_elements_change_nothing(library: ctypes.CDLL, op: str) -> None:
     row, array = DTYPES["float32"], adversarial("normal", DTYPES["float32"], 50).reshape(1, 50)
     kind = FINISHED_OPS[op].kind
-    none = partial_of_totals(op, row, (1, 1), np.array([0]), np.zeros((1, limbs_of(kind)), np.int64))
-    some = partial_of_totals(op, row, (1, 1), np.array([50]), totals(library, op, array, array))
+    none = partial_of_totals(op, row, (1, 1), 0, np.zeros((1, limbs_of(kind)), np.int64))
+    some = partial_of_totals(op, row, (1, 1), 50, totals(library, op, array, array))
     merged = PartialResults.merge([none, some, none])
     assert prod(merged.shape) == 1
-    assert int(merged.counts[0]) == 50
+    assert merged.count == 50
     assert bits(merged.values(row.numpy)) == bits(some.values(row.numpy))
     zeros = -np.zeros((1, 4), np.float32)  # the sum of −0 alone is −0, also with the total of nothing
     if op == "sum":
-        negative = partial_of_totals(op, row, (1, 1), np.array([4]), totals(library, op, zeros, zeros))
+        negative = partial_of_totals(op, row, (1, 1), 4, totals(library, op, zeros, zeros))
         assert bits(PartialResults.merge([none, negative]).values(row.numpy)) == ["-0x0.0p+0"]

@@ -18,16 +18,6 @@ da = pytest.importorskip("dask.array")
 OPS = ("sum", "mean", "var", "std", "sum_squares", "norm1", "norm2")
 
 
-@pytest.fixture
-def taken() -> Iterator[None]:
-    """Chunks that are CuPy arrays are reduced where they lie."""
-    import dask
-
-    config: Any = dask.config  # its functions have no types
-    with config.set({"warpfold.cupy-chunks": True}):
-        yield
-
-
 def same(values: Any, wanted: Any) -> None:
     """A CuPy array and a NumPy array have one shape, one dtype and the same bits; NaNs are alike."""
     import cupy
@@ -42,7 +32,7 @@ def computed(lazy: Any, scheduler: str = "synchronous") -> Any:
     return lazy.compute(scheduler=scheduler)
 
 
-@pytest.mark.usefixtures("gpu", "taken")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("data", ADVERSARIAL)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_chunks_of_cupy_have_the_bits_of_chunks_of_numpy(dtype: str, data: str) -> None:
@@ -65,7 +55,7 @@ def test_chunks_of_cupy_have_the_bits_of_chunks_of_numpy(dtype: str, data: str) 
         same(computed(lazy), np.asarray(computed(wanted)))
 
 
-@pytest.mark.usefixtures("gpu", "taken")
+@pytest.mark.usefixtures("gpu")
 def test_chunks_of_integers_and_of_other_layouts_are_added_up_too() -> None:
     import cupy
 
@@ -79,6 +69,77 @@ def test_chunks_of_integers_and_of_other_layouts_are_added_up_too() -> None:
     for axis in (None, 0, 1):
         wanted = computed(exact.var(da.from_array(floats, chunks=(7, 9)), axis))
         same(computed(exact.var(turned, axis), "threads"), np.asarray(wanted))
+
+
+def integers(dtype: str, shape: tuple[int, int]) -> Any:
+    """Integers of 21 bits as floats."""
+    return np.random.default_rng(5).integers(-(1 << 20), 1 << 20, shape).astype(dtype)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_along_axes_stay_on_the_gpu_until_they_are_rounded(dtype: str) -> None:
+    import cupy
+
+    from warpfold.engines.dask_cupy import merged, partial_of, rounded
+    from warpfold.engines.dask_cupy_levels import ChunkLevels
+
+    array = integers(dtype, (600, 40_000))
+    on_gpu = cupy.asarray(array)
+    for axis, parts in ((0, np.array_split(array, 11)), (1, np.array_split(array, 11, axis=1))):
+        cut = cupy.array_split(on_gpu, 11, axis=axis)
+        sums = [partial_of(part, None, (axis,), "sum") for part in cut]
+        assert all(isinstance(each, ChunkLevels) for each in sums)
+        assert isinstance(merged(sums), ChunkLevels)
+        wanted = array.astype(np.int64).sum(axis, keepdims=True).astype(dtype)
+        same(rounded(sums, np.dtype(dtype), 0), wanted)
+        for each, part in zip(sums, parts, strict=True):
+            assert isinstance(each, ChunkLevels)
+            assert each.brought().values(np.dtype(dtype)).tobytes() == (
+                part.astype(np.int64).sum(axis, keepdims=True).astype(dtype).tobytes()
+            )
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("scale", [0.0, -0.0, 1e-30, 1.0, 1e9, 1e30, 3e38])
+def test_sums_along_axes_are_those_of_the_cpu_whatever_the_size_of_the_elements(scale: float) -> None:
+    import cupy
+
+    from warpfold.engines import dask as exact
+
+    for dtype in ("float32", "float64"):
+        with np.errstate(over="ignore"):
+            array = (np.random.default_rng(6).standard_normal((40, 70)) * scale).astype(dtype)
+        on_host = da.from_array(array, chunks=(9, 20))
+        on_gpu = da.from_array(cupy.asarray(array), chunks=(9, 20), asarray=False)
+        for op in ("sum", "mean", "norm1"):
+            for axis in (0, 1):
+                same(computed(getattr(exact, op)(on_gpu, axis)), computed(getattr(exact, op)(on_host, axis)))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_totals_stay_on_the_gpu_and_those_of_many_chunks_are_rounded_there() -> None:
+    import cupy
+
+    from warpfold.engines.dask_cupy import ChunkTotal, merged, partial_of, rounded
+
+    array = integers("float64", (1, 1 << 20)).reshape(-1)
+    for op, wanted in (("sum", array.sum()), ("norm1", np.abs(array).sum()), ("mean", array.sum() / array.size)):
+        totals = [partial_of(part, None, (0,), op) for part in cupy.array_split(cupy.asarray(array), 200)]
+        assert isinstance(merged(totals), ChunkTotal)
+        same(rounded(totals, np.dtype("float64"), 0), np.array([wanted]))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_threads_that_begin_together_open_the_gpu_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from warpfold.engines import cupy as of_cupy
+
+    of_cupy._reducer.cache_clear()
+    with ThreadPoolExecutor(16) as pool:
+        opened = list(pool.map(lambda _: of_cupy.reducer(0), range(64)))
+    assert len(set(map(id, opened))) == 1
 
 
 @pytest.fixture

@@ -52,10 +52,19 @@ def _cpu() -> Backend:
     return open_backend("cpu")
 
 
-@cache
+_OPENING = threading.Lock()
+"""Of threads that begin together, one opens the device: two devices would have two turns."""
+
+
 def device_of_worker() -> WorkerDevice:
     """The device that Dask's configuration names as `warpfold.device`. By default it is the first GPU that CUDA shows
     this process, or else the CPU. It is opened at the first call."""
+    with _OPENING:
+        return _device_of_worker()
+
+
+@cache
+def _device_of_worker() -> WorkerDevice:
     survive_cuts()
     keep_freed_memory()
     named = dask.config.get("warpfold.device", None)

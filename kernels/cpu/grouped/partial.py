@@ -5,27 +5,29 @@ cut.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import accumulator, readable, units_of
+from warpfold.kernels.cpu.accumulator import accumulator, readable
 from warpfold.kernels.cpu.folds.sums import PIECE
+from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
-from warpfold.kernels.grouping import AlongAxes, Index, walk_of
+from warpfold.kernels.grouping import AlongAxes, walk_of
 from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, op_named
 from warpfold.kernels.source import ArraySource
 
-_DIGIT_BITS = 32
-_MASK = (1 << _DIGIT_BITS) - 1
+_MASK = (1 << DIGIT_BITS) - 1
 _MOST_DIVISOR = (1 << 32) - 1
 
 SLAB = 1 << 14
@@ -36,119 +38,15 @@ _LONG = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Digits:
-    """An exact sum for each value: Σ digits[k, i] · 2**(exponent + 32 k), and the flags of its terms (shape (values,)).
-
-    `digits` (int64, shape (digits, values)) are in 0 … 2**32 − 1 but the last, which has the sign. Digits that are
-    zero for all values are left out, so that a value takes tens of bytes and not a thousand.
-    """
-
-    terms: Terms
-    exponent: int
-    digits: NDArray[np.int64]
-    flags: Index
-
-    @classmethod
-    def of_limbs(cls, terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index) -> "Digits":
-        """Limbs (shape (limbs, values)) below 2**62 in magnitude, limb k in units of 2**(exponent + 32 k). Spoils
-        `limbs`."""
-        for place in range(limbs.shape[0] - 1):
-            limbs[place + 1] += limbs[place] >> _DIGIT_BITS
-            limbs[place] &= _MASK
-        low, high = 0, limbs.shape[0] - 1
-        while low < high and not limbs[low].any():
-            low += 1
-        # The upper digits of a small negative number only repeat its sign.
-        sign = limbs[high] >> 63
-        if (limbs[high] == sign).all():
-            while high > low and (limbs[high - 1] == (sign & _MASK)).all():
-                high -= 1
-            limbs[high] = sign
-        return cls(terms, exponent + _DIGIT_BITS * low, limbs[low : high + 1].copy(), flags)
-
-    @classmethod
-    def of_state(cls, state: ExactState) -> "Digits":
-        """The digits of a single sum."""
-        low = ((state.units & -state.units).bit_length() - 1) // _DIGIT_BITS if state.units else 0
-        units = state.units >> (_DIGIT_BITS * low)
-        count = (units if units > 0 else ~units).bit_length() // _DIGIT_BITS + 1
-        digits = np.frombuffer(units.to_bytes(4 * count, "little", signed=True), "<u4").astype(np.int64)
-        digits[-1] = digits[-1] - (1 << _DIGIT_BITS) if digits[-1] >> (_DIGIT_BITS - 1) else digits[-1]
-        exponent = ORIGIN[state.terms] + _DIGIT_BITS * low
-        return cls(state.terms, exponent, digits.reshape(-1, 1), np.array([int(state.flags)], np.int64))
-
-    @property
-    def end(self) -> int:
-        """The exponent behind the last digit."""
-        return self.exponent + _DIGIT_BITS * int(self.digits.shape[0])
-
-    def whole(self, dtype: "np.dtype[Any]") -> NDArray[Any] | None:
-        """The sums of integers in `dtype`, which is int64 or uint64; None where a sum may not fit."""
-        place, rows = self.exponent // _DIGIT_BITS, list(self.digits)
-        if self.exponent % _DIGIT_BITS or not 0 <= place < 2:
-            return None
-        while len(rows) > 2 - place:  # the digits above 64 bits may hold nothing but the sign
-            sign = rows.pop()
-            if not ((sign == 0) | (sign == -1)).all():
-                return None
-            rows[-1] = rows[-1] + (sign << _DIGIT_BITS)
-        units = np.zeros(self.digits.shape[1], np.uint64)
-        for at, row in enumerate(rows, place):
-            units += row.astype(np.uint64) << np.uint64(_DIGIT_BITS * at)
-        top = rows[-1] if place + len(rows) == 2 else rows[-1] >> _DIGIT_BITS
-        least, most = (-(1 << 31), (1 << 31) - 1) if dtype.kind == "i" else (0, _MASK)
-        if top.size and (int(top.min()) < least or int(top.max()) > most):
-            return None
-        return units.view(dtype)
-
-    def state(self, at: int, count: int) -> ExactState:
-        """The state of value `at`, which has `count` ≥ 1 terms."""
-        units = units_of(self.digits[:, at]) << (self.exponent - ORIGIN[self.terms])
-        return ExactState(self.terms, units, count, Flags(int(self.flags[at])))
-
-
-def _together(parts: Sequence[Digits]) -> tuple[int, int]:
-    """The lowest exponent, and how many limbs from that exponent on have room for all parts and the carries."""
-    low = min(part.exponent for part in parts)
-    return low, (max(part.end for part in parts) - low) // _DIGIT_BITS + 1
-
-
-def _sum(parts: Sequence[Digits]) -> Digits:
-    """The sums of all parts together, of which there are fewer than 2**29."""
-    low, width = _together(parts)
-    limbs = np.zeros((width, parts[0].digits.shape[1]), np.int64)
-    flags = np.zeros(limbs.shape[1], np.int64)
-    for part in parts:
-        place = (part.exponent - low) // _DIGIT_BITS
-        limbs[place : place + part.digits.shape[0]] += part.digits
-        flags |= part.flags
-    return Digits.of_limbs(parts[0].terms, low, limbs, flags)
-
-
-def _beside(parts: Sequence[Digits]) -> Digits:
-    """The sums of the values of all parts, one part's after another's."""
-    if len(parts) == 1:
-        return parts[0]
-    low, width = _together(parts)
-    limbs = np.zeros((width, sum(part.digits.shape[1] for part in parts)), np.int64)
-    start = 0
-    for part in parts:
-        place, stop = (part.exponent - low) // _DIGIT_BITS, start + part.digits.shape[1]
-        limbs[place : place + part.digits.shape[0], start:stop] = part.digits
-        start = stop
-    return Digits.of_limbs(parts[0].terms, low, limbs, np.concatenate([part.flags for part in parts]))
-
-
-@dataclass(frozen=True, slots=True)
 class PartialResults:
-    """The exact sums of a part of an array, to the values of `shape`, and how many elements entered each (shape
-    (values,)). It has a `Digits` for values, products or both, as its op needs; `result` is the dtype of its values."""
+    """The exact sums of a part of an array, to the values of `shape`, and how many elements entered each. It has sums
+    of values, of products or of both, as its op needs; `result` is the dtype of its values."""
 
     op: str
     result: str
     shape: tuple[int, ...]
-    counts: Index
-    sums: tuple[Digits, ...]
+    count: int
+    sums: tuple[Digits | TwoLevels, ...]
 
     @staticmethod
     def of(
@@ -159,22 +57,38 @@ class PartialResults:
         row = op_named(op)
         if not row.adds:
             raise InvalidInput(f"{op} adds nothing up and has no partial results", "op")
+        if other is None and (levels := PartialResults.in_levels(array, axes, op)) is not None:
+            return levels
         arrays = (array,) if other is None else (array, other)
         taken = operands(row, ArraySource(array), None if other is None else ArraySource(other))
         along = AlongAxes(axes, keepdims=True)
         shape = along.result_shape(array.shape)
+        count = prod(array.shape[axis] for axis in along.reduced(array.ndim))
+        made = partial(PartialResults, op, taken.result_dtype(row), shape, count)
         if prod(shape) == 1 and array.size:
-            sums = tuple(map(Digits.of_state, _states(arrays, row)))
-            return PartialResults(op, taken.result_dtype(row), shape, along.counts(array.shape), sums)
-        counts = along.counts(array.shape)
+            return made(tuple(map(Digits.of_state, _states(arrays, row))))
         if not taken.source.dtype.is_float and row.terms is Terms.VALUES and not row.magnitudes and _few(array):
-            return PartialResults(op, taken.result_dtype(row), shape, counts, (_integer_sums(array, axes),))
+            return made((_integer_sums(array, axes),))
         slabs = [
             _slab(tuple(part[where] for part in arrays), along, row)
             for where in _slabs(array.shape, along.reduced(array.ndim))
         ]
-        sums = tuple(_beside([slab[number] for slab in slabs]) for number in range(len(slabs[0])))
-        return PartialResults(op, taken.result_dtype(row), shape, counts, sums)
+        return made(tuple(digits_beside([slab[number] for slab in slabs]) for number in range(len(slabs[0]))))
+
+    @staticmethod
+    def in_levels(array: NDArray[Any], axes: tuple[int, ...], op: str) -> "PartialResults | None":
+        """As `of`, by the loops for many values; None for an array or an op that these do not serve."""
+        row = op_named(op)
+        along = AlongAxes(axes, keepdims=True)
+        reduced = along.reduced(array.ndim)
+        if row.terms is not Terms.VALUES or row.sources > 1 or prod(along.result_shape(array.shape)) == 1:
+            return None
+        levels = TwoLevels.of(array, reduced, magnitudes=row.magnitudes)
+        if levels is None:
+            return None
+        count = prod(array.shape[axis] for axis in reduced)
+        result = row.result_dtype(dtype_of(array.dtype))
+        return PartialResults(op, result, along.result_shape(array.shape), count, (levels,))
 
     @staticmethod
     def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
@@ -187,8 +101,8 @@ class PartialResults:
                     f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
                     f"{first.op} to {first.result} of shape {first.shape}"
                 )
-        sums = tuple(_sum([part.sums[number] for part in parts]) for number in range(len(first.sums)))
-        return replace(first, counts=np.sum([part.counts for part in parts], axis=0), sums=sums)
+        sums = tuple(_merged([part.sums[number] for part in parts]) for number in range(len(first.sums)))
+        return replace(first, count=sum(part.count for part in parts), sums=sums)
 
     def values(self, dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
         """The values, each rounded once, in the shape of the result. `dtype` is that of the result; of integers int64
@@ -197,36 +111,48 @@ class PartialResults:
         Raises InvalidInput for a sum of integers that `dtype` does not hold."""
         op = op_named(self.op)
         at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
-        whole = self.sums[0].whole(dtype) if self.result == INTEGER and op.finish is Finish.ITSELF else None
+        whole = None
+        if self.result == INTEGER and op.finish is Finish.ITSELF and isinstance(self.sums[0], Digits):
+            whole = self.sums[0].whole(dtype)
         if whole is not None:
             flat: NDArray[Any] = whole
-        elif at_once and int(self.counts.max(initial=0)) <= _MOST_DIVISOR:
+        elif at_once and self.count <= _MOST_DIVISOR:
             flat = self._rounded(op)
         else:
-            values = [self._value(op, at, int(count), ddof) for at, count in enumerate(self.counts)]
+            values = [self._value(op, at, ddof) for at in range(prod(self.shape))]
             flat = _integers(values, dtype) if self.result == INTEGER else np.array(values, np.float64)
         with np.errstate(invalid="ignore"):
             return flat.astype(dtype, copy=False).reshape(self.shape)
 
-    def _rounded(self, op: Op) -> NDArray[np.float64]:
+    def _rounded(self, op: Op) -> NDArray[Any]:
         from warpfold.kernels.cpu.windows import nearest
 
         sums, dtype = self.sums[0], DTYPES[self.result]
-        values = np.full(self.counts.size, np.nan if op.finish is Finish.MEAN else 0.0)
-        divisors = self.counts if op.finish is Finish.MEAN else np.minimum(self.counts, 1)
+        divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
+        if isinstance(sums, TwoLevels):
+            return sums.rounded(dtype, divisor)
+        values = np.full(prod(self.shape), np.nan if op.finish is Finish.MEAN else 0.0)
         form = dtype.precision, dtype.min_exponent, dtype.max_exponent
         digits = np.array(sums.digits.T, order="C")  # a copy, because rounding spoils the digits
-        nearest.round_sums(digits, sums.exponent, sums.flags, divisors, form, values)
+        nearest.round_sums(digits, sums.exponent, sums.flags, np.full(values.size, divisor), form, values)
         return values
 
-    def _value(self, op: Op, at: int, count: int, ddof: int) -> Any:
-        if not count or (op.ddof and count <= ddof):
+    def _value(self, op: Op, at: int, ddof: int) -> Any:
+        if not self.count or (op.ddof and self.count <= ddof):
             return 0 if op.finish is Finish.ITSELF else np.nan
-        states = [sums.state(at, count) for sums in self.sums]
+        states = [sums.state(at, self.count) for sums in self.sums]
         if len(states) == 1:
             return value_of(op, states[0], self.result)
         finish = variance if op.finish is Finish.VARIANCE else deviation
         return finish(states[0], states[1], ddof, DTYPES[self.result])
+
+
+def _merged(parts: Sequence[Digits | TwoLevels]) -> Digits | TwoLevels:
+    """The sums of all parts together."""
+    levels = [part for part in parts if isinstance(part, TwoLevels)]
+    if len(levels) == len(parts) and (merged := TwoLevels.merged(levels)) is not None:
+        return merged
+    return sum_of_digits([part.digits() if isinstance(part, TwoLevels) else part for part in parts])
 
 
 def _integers(values: Sequence[int], dtype: "np.dtype[Any]") -> NDArray[Any]:
@@ -269,7 +195,7 @@ def _integer_sums(array: NDArray[Any], axes: tuple[int, ...]) -> Digits:
         limbs = [array.sum(axes, dtype=np.int64)]
     else:
         low = (array & array.dtype.type(_MASK)).sum(axes, dtype=np.int64)
-        limbs = [low, (array >> array.dtype.type(_DIGIT_BITS)).sum(axes, dtype=np.int64)]
+        limbs = [low, (array >> array.dtype.type(DIGIT_BITS)).sum(axes, dtype=np.int64)]
     # One more digit above them takes the carries.
     parts = np.stack([limb.reshape(-1) for limb in limbs] + [np.zeros(limbs[0].size, np.int64)] * 2)
     return Digits.of_limbs(Terms.VALUES, 0, parts, np.full(parts.shape[1], int(Flags.NOT_NEGATIVE_ZERO)))
@@ -333,8 +259,8 @@ def _windows(
     for terms in (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,):
         times = 2 if terms is Terms.PRODUCTS and len(arrays) == 1 else 1
         places = times * sum(low) - ORIGIN[terms]
-        first = ORIGIN[terms] + places // _DIGIT_BITS * _DIGIT_BITS  # so that windows of all parts fit each other
-        windows.append((first, max(0, times * sum(high) - first + carried) // _DIGIT_BITS + 4))
+        first = ORIGIN[terms] + places // DIGIT_BITS * DIGIT_BITS  # so that windows of all parts fit each other
+        windows.append((first, max(0, times * sum(high) - first + carried) // DIGIT_BITS + 4))
     return windows
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
+from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
@@ -50,9 +51,9 @@ class Launch:
     lanes: int
 
     @classmethod
-    def of(cls, gpu: Gpu, name: str, shape: LaunchShape, itemsize: int) -> "Launch":
-        """The kernel of that C++ name."""
-        kernel, shared = gpu.kernel(unit_of(name), name), shape.threads * shape.shared
+    def of(cls, gpu: Gpu, unit: Unit, shape: LaunchShape, itemsize: int) -> "Launch":
+        """The first kernel of a unit."""
+        kernel, shared = gpu.kernel(unit, unit.kernels[0]), shape.threads * shape.shared
         resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
         tile = shape.threads * shape.flight
         return cls(function_of(kernel), resident, (shape.threads,), shared, tile, VECTOR_BYTES // itemsize)
@@ -101,7 +102,7 @@ class ResidentReducer:
             limit = self.gpu.shared_per_block
             shape = each_shape(dtype, kind) if each else whole_shape(dtype, kind, limit)
             name = each_kernel(dtype, kind) if each else whole_kernel(dtype, kind, limit)
-            launch = Launch.of(self.gpu, name, shape, dtype.itemsize)
+            launch = Launch.of(self.gpu, unit_of(name), shape, dtype.itemsize)
             self._launches[dtype.name, kind, each] = launch
         return launch
 

@@ -1,7 +1,10 @@
 """Which device a Dask worker reduces on, and what it leaves to its CPU."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,11 +20,9 @@ from warpfold.worker.dask.device import WorkerDevice, device_of_worker
 @pytest.fixture(autouse=True)
 def afresh() -> Iterator[None]:
     """No device is open before, and the others' is again afterwards."""
-    kept = device_of_worker.__wrapped__
-    device_of_worker.cache_clear()
+    device._device_of_worker.cache_clear()
     yield
-    device_of_worker.cache_clear()
-    assert device_of_worker.__wrapped__ is kept
+    device._device_of_worker.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,22 @@ def test_a_worker_takes_what_is_configured_or_its_first_gpu_or_its_cpu(
     monkeypatch.setattr(device, "open_backend", lambda name: SimpleNamespace(device=SimpleNamespace(name=name)))
     with dask.config.set({"warpfold.device": configured}):
         assert device.open_device() == opened
+
+
+def test_threads_that_begin_together_open_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Barrier(4)
+
+    def opened(name: str) -> Any:
+        time.sleep(0.05)
+        return SimpleNamespace(name=name)
+
+    def begin(_: int) -> WorkerDevice:
+        begun.wait(10)
+        return device_of_worker()
+
+    monkeypatch.setattr(device, "open_backend", opened)
+    with dask.config.set({"warpfold.device": "cpu"}), ThreadPoolExecutor(4) as pool:
+        assert len({id(each) for each in pool.map(begin, range(4))}) == 1
 
 
 def test_what_a_gpu_refuses_is_done_by_the_cpu_of_its_worker() -> None:

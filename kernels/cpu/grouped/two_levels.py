@@ -1,0 +1,216 @@
+"""Exact sums to many values that share a window of two levels (`kernels.cpu.windows.two_levels`): 16 bytes a value.
+
+Elements whose exponents are within some 50 binades of each other have such a window. They are read once and where they
+lie, and parts of one window are merged as integers. All others take digits (`digits`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.accumulator import readable
+from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
+from warpfold.kernels.cpu.grouped.runs import Runs
+from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.ops import Terms
+
+_LIKELY, _APART = -85, 16
+"""The unit that is tried first, and how far units are apart: parts of like elements should have one window."""
+
+_STEP = 51
+"""Binary places between the levels."""
+
+REACH = 101
+"""Binary places of a window: every element is a multiple of 2**unit and below 2**(unit + REACH) in magnitude."""
+
+_LEAST, _MOST = -900, 800
+"""Bounds of the unit, so that every number in between is a normal float64."""
+
+_TAKEN = ("float32", "float64")
+_SAMPLE = 1 << 10
+
+_IN_CACHE = 1 << 15
+"""Values that are merged at a time, so that their sums stay in the cache from part to part."""
+
+_SPREAD = 24
+"""Binades between the largest element and one of which the likely window should hold all bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLevels:
+    """An exact sum for each value: (upper[i] · 2**51 + lower[i]) · 2**unit, both int64 of shape (values,), 0 ≤ lower <
+    2**51. The magnitudes of `upper` are at most `most`.
+
+    `negative` (shape (values,)) tells of which values all terms are −0; None stands for no value."""
+
+    unit: int
+    upper: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    most: int
+    negative: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, array: NDArray[Any], axes: Sequence[int], *, magnitudes: bool) -> "TwoLevels | None":
+        """The sums of a float `array` along axes, or those of its magnitudes; None where no window holds all elements,
+        and where they are in another byte order than the processor's."""
+        if array.dtype.name not in _TAKEN or not array.size:
+            return None
+        word = np.dtype(f"int{8 * array.itemsize}")
+        runs = Runs.of(array, axes, word) or Runs.of(np.ascontiguousarray(array), axes, word)
+        if runs is None:
+            return None
+        for unit in _units(array, runs, array.size // runs.values):
+            if (sums := _added(runs, unit, magnitudes=magnitudes)) is not None:
+                upper, lower, most, signed = sums
+                negative = None
+                if signed and not magnitudes and ((upper | lower) == 0).any():
+                    negative = ((array == 0) & np.signbit(array)).all(tuple(axes)).reshape(-1)
+                return cls(unit, runs.ordered(upper), runs.ordered(lower), most, negative)
+        return None
+
+    @staticmethod
+    def merged(parts: Sequence["TwoLevels"]) -> "TwoLevels | None":
+        """The sums of all parts together; None where their windows differ, or where a sum may leave an int64."""
+        from warpfold.kernels.cpu.windows import two_levels
+
+        first, bound = parts[0], sum(part.most + 1 for part in parts)
+        if any(part.unit != first.unit for part in parts) or bound >= two_levels.LIMIT:
+            return None
+        if len(parts) == 1:
+            return first
+        upper, lower, negative = np.empty_like(first.upper), np.empty_like(first.lower), first.negative
+        for start in range(0, upper.size, _IN_CACHE):
+            some = slice(start, start + _IN_CACHE)
+            made = upper[some], lower[some]
+            before = first.upper[some], first.lower[some]
+            for part in parts[1:]:
+                two_levels.merge_levels(*before, part.upper[some], part.lower[some], *made)
+                before = made
+        for part in parts[1:]:
+            negative = None if negative is None or part.negative is None else negative & part.negative
+        return TwoLevels(first.unit, upper, lower, bound, negative)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all sums."""
+        return self.upper.nbytes + self.lower.nbytes
+
+    def flags(self) -> Index:
+        """The flags of all sums."""
+        flags = np.full(self.upper.size, int(Flags.NOT_NEGATIVE_ZERO))
+        if self.negative is not None:
+            flags[self.negative] = 0
+        return flags
+
+    def digits(self) -> Digits:
+        """The same sums as digits."""
+        from warpfold.kernels.cpu.windows import two_levels
+
+        places = self.unit - ORIGIN[Terms.VALUES]
+        exponent = ORIGIN[Terms.VALUES] + places // DIGIT_BITS * DIGIT_BITS
+        limbs = np.zeros((REACH // DIGIT_BITS + 4, self.upper.size), np.int64)
+        two_levels.levels_to_limbs(self.upper, self.lower, self.unit - exponent, limbs)
+        return Digits.of_limbs(Terms.VALUES, exponent, limbs, self.flags())
+
+    def state(self, at: int, count: int) -> ExactState:
+        """The state of value `at`, which has `count` ≥ 1 terms."""
+        return self.digits().state(at, count)
+
+    def rounded(self, dtype: DType, divisor: int) -> NDArray[Any]:
+        """The sums divided by `divisor`, which is 1 … 2**32 − 1, each rounded once to `dtype`, in that dtype."""
+        from warpfold.kernels.cpu.windows import two_levels
+
+        values = np.empty(self.upper.size)
+        form = dtype.precision, dtype.min_exponent, dtype.max_exponent
+        two_levels.round_two_levels(self.upper, self.lower, self.unit, divisor, form, values)
+        if self.negative is not None:
+            values[self.negative] = -0.0
+        with np.errstate(over="ignore", under="ignore"):
+            return values.astype(dtype.numpy, copy=False)
+
+
+def window_for(top: int, dtype: DType, count: int, *, tight: bool = False) -> int | None:
+    """The unit of a window for values of `count` elements of `dtype` below 2**top in magnitude: the lowest one with
+    `tight`, or else one that parts of like elements have in common; None where there is none."""
+    least = top + max(-REACH, count.bit_length() - REACH - 10)  # so that upper sums are below 2**61
+    if tight:
+        unit = least
+    elif least <= _LIKELY <= top - dtype.precision - _SPREAD:
+        unit = _LIKELY
+    else:
+        unit = _LIKELY - (_LIKELY - least) // _APART * _APART
+    return unit if _LEAST <= unit <= _MOST else None
+
+
+def _units(array: NDArray[Any], runs: Runs, count: int) -> Iterator[int]:
+    """Units of windows that may hold all elements: the one that a few elements show, the one that all show, and the
+    lowest that reaches the largest element."""
+    begin, some = int(runs.starts[0]), min(_SAMPLE, runs.width or runs.length)
+    dtype, tried = dtype_of(array.dtype), set()
+    for elements in (runs.flat[begin : begin + some].view(array.dtype), array):
+        largest = float(np.max(np.abs(elements)))
+        if not np.isfinite(largest):
+            return
+        top = int(np.frexp(largest)[1])
+        for tight in (False, True):
+            unit = window_for(top, dtype, count, tight=tight)
+            if unit is not None and unit not in tried and not (tight and elements is not array):
+                tried.add(unit)
+                yield unit
+
+
+def _added(runs: Runs, unit: int, *, magnitudes: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], int, bool] | None:
+    """Both sums of each value in the window of `unit`, what no upper one exceeds, and whether values may be −0; None
+    where the window does not hold all elements."""
+    from warpfold.kernels.cpu.windows import two_levels
+
+    word = runs.flat.dtype
+    double = True if word.itemsize == 8 else None
+    keep = word.type(np.iinfo(word).max if magnitudes else -1)
+    flat = readable(runs.flat, word)
+    space = tuple(np.empty(two_levels.BLOCK_WIDTH, dtype) for dtype in (np.uint64, np.uint64, np.float64))
+    fresh = runs.places.size * (runs.width or 1) == runs.values
+    upper, lower = (np.empty(runs.values, np.int64) if fresh else np.zeros(runs.values, np.int64) for _ in range(2))
+    ends = upper, lower, fresh, space
+    if not runs.width:
+        outcome, most = two_levels.add_level_rows(
+            flat, runs.starts, runs.places, runs.length, keep, double, unit, *ends
+        )
+    elif (together := _together(runs)) == 1:
+        sizes = runs.length, runs.stride, runs.width
+        outcome, most = two_levels.add_level_columns(flat, runs.starts, runs.places, *sizes, keep, double, unit, *ends)
+    else:
+        width, rest = runs.width * together, runs.length % together
+        wide, other = np.empty(width, np.int64), np.empty(width, np.int64)
+        sizes = runs.length // together, width, width
+        outcome, most = two_levels.add_level_columns(
+            flat, runs.starts, runs.places, *sizes, keep, double, unit, wide, other, True, space
+        )
+        if outcome == two_levels.HELD_NOT or (most + 1) * together >= two_levels.LIMIT:
+            return None
+        lower[:] = other.reshape(together, -1).sum(axis=0)
+        upper[:] = wide.reshape(together, -1).sum(axis=0) + (lower >> _STEP)
+        lower &= (1 << _STEP) - 1
+        most = (most + 1) * together
+        starts, sizes = runs.starts + (runs.length - rest) * runs.width, (rest, runs.width, runs.width)
+        last, more = two_levels.add_level_columns(
+            flat, starts, runs.places, *sizes, keep, double, unit, upper, lower, False, space
+        )
+        outcome, most = max(outcome, last) if last != two_levels.HELD_NOT else last, most | more
+    return None if outcome == two_levels.HELD_NOT else (upper, lower, most, outcome == two_levels.NEGATIVE_ZERO)
+
+
+def _together(runs: Runs) -> int:
+    """How many rows of a narrow block without gaps are read as one: more columns at a time are faster, as long as their
+    sums stay in the first-level cache."""
+    from warpfold.kernels.cpu.windows.two_levels import NARROW
+
+    if runs.starts.size > 1 or runs.stride != runs.width:
+        return 1
+    columns = NARROW * runs.flat.itemsize // 8
+    return max(1, min(columns // runs.width, runs.length // 8))

@@ -1,0 +1,396 @@
+"""Exact sums of many values in two levels (`levels`) of one window that all of them share, compiled.
+
+An element is read once. What the window does not hold is noticed while it is added: the sum t = d + M of an element and
+the upper anchor leaves the binade of M where d is too large, infinite or NaN, and the rest behind the lower level is
+not 0 where d is no multiple of the window's unit. Sums of one window are added to each other as integers, and rounded
+without branches.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cpu.windows.float32 import _term
+from warpfold.kernels.cpu.windows.levels import (
+    HELD,
+    STEP,
+    TILE32,
+    anchor_at,
+    clamped_exponent,
+    counted,
+    deposit,
+)
+from warpfold.kernels.cpu.windows.nearest import length_of, power, rounded_levels
+from warpfold.kernels.cpu.windows.vectors import LANES, one_level, two_levels
+from warpfold.kernels.jit import jit
+
+REACH = HELD + STEP
+"""Binary places of a window: every element is a multiple of 2**unit and below 2**(unit + REACH) in magnitude."""
+
+LIMIT = 1 << 61
+"""What an upper sum stays below in magnitude."""
+
+HELD_ALL, HELD_NOT, NEGATIVE_ZERO = 0, 1, 2
+"""What an addition tells: the window held all elements, it did not, or it did and values may be −0."""
+
+_TALL = 1 << 11  # elements of a value that are added before the levels are put together: |Σ k| ≤ 2**11 · 2**51
+_TILE = 1 << 6  # the same for float32, whose float64 sums are more likely to be exact
+_TRIALS = 4  # so many blocks of float32 may have to be added again before only blocks that are exact are tried
+_LIKELY = -40  # the unit of one level that a first tile of float32 is tried with
+_LOW = np.int64((1 << STEP) - 1)
+_TOP = np.uint64(52)
+_SIGN = np.uint64(1 << 63)
+_LOWEST = -(1 << 31)
+
+BLOCK_WIDTH = 1 << 12
+"""Columns that are added at a time: their sums stay in the second-level cache, and a row of them is long enough for the
+hardware to read ahead."""
+
+NARROW = 1 << 10
+"""Up to so many elements from row to row, rows are added one by one: they are read as one stream."""
+
+
+@jit
+def _element(word: Any, keep: Any, double: Any) -> Any:
+    """The float64 of a pattern; `double` is None for patterns of float32."""
+    if double is None:
+        return _term(word, None, keep, False)
+    return np.int64(word & keep).view(np.float64)
+
+
+@jit
+def _bits(number: Any) -> Any:
+    return np.float64(number).view(np.uint64)
+
+
+@jit
+def _outcome_of(outside: Any, rest: Any) -> Any:
+    """What the patterns of all elements tell: those that leave the anchor's binade, and those of the rests. The rest of
+    −0 is −0, and that of any other element that is held is +0."""
+    if outside >> _TOP or rest << np.uint64(1):
+        return HELD_NOT
+    return NEGATIVE_ZERO if rest else HELD_ALL
+
+
+@jit
+def _levels(d: Any, first: Any, second: Any) -> Any:
+    """The patterns of a number at both levels, and that of the rest."""
+    t = d + first
+    r = d - (t - first)
+    u = r + second
+    return _bits(t), _bits(u), _bits(r - (u - second))
+
+
+@jit
+def _add_block(
+    words: Any, start: Any, rows: Any, stride: Any, keep: Any, double: Any, first: Any, second: Any, sums: Any,
+    others: Any,
+) -> Any:  # fmt: skip
+    """Add the patterns of `rows` rows to those of each column, four rows at a time where they lie far apart; returns
+    the patterns that tell."""
+    outside, rest = np.uint64(0), np.uint64(0)
+    binade, size = _bits(first), sums.size
+    done = 0 if stride <= NARROW else rows - rows % 4
+    for r in range(0, done, 4):
+        at = start + r * stride
+        w, x = words[at : at + size], words[at + stride : at + stride + size]
+        y, z = words[at + 2 * stride : at + 2 * stride + size], words[at + 3 * stride : at + 3 * stride + size]
+        for c in range(size):
+            a, e, i = _levels(_element(w[c], keep, double), first, second)
+            b, f, j = _levels(_element(x[c], keep, double), first, second)
+            g, h, k = _levels(_element(y[c], keep, double), first, second)
+            m, n, o = _levels(_element(z[c], keep, double), first, second)
+            sums[c] += (a + b) + (g + m)
+            others[c] += (e + f) + (h + n)
+            outside |= ((a ^ binade) | (b ^ binade)) | ((g ^ binade) | (m ^ binade))
+            rest |= (i | j) | (k | o)
+    for r in range(done, rows):
+        row = words[start + r * stride : start + r * stride + size]
+        for c in range(size):
+            a, e, i = _levels(_element(row[c], keep, double), first, second)
+            sums[c] += a
+            others[c] += e
+            outside |= a ^ binade
+            rest |= i
+    return outside, rest
+
+
+@jit
+def _carry(sums: Any, others: Any, count: Any, first: Any, second: Any, upper: Any, lower: Any) -> Any:
+    """Add the patterns of `count` elements of each column to its sums; returns what no upper sum exceeds."""
+    most = np.int64(0)
+    for c in range(upper.size):
+        both = lower[c] + counted(others[c], count, second)
+        high = upper[c] + counted(sums[c], count, first) + (both >> STEP)
+        upper[c] = high
+        lower[c] = both & _LOW
+        most |= high ^ (high >> 63)
+    return most
+
+
+@jit
+def _doubled(word: Any, keep: Any) -> Any:
+    """Twice the pattern of a float32: its magnitude without the sign."""
+    kept = np.uint32(word & keep)
+    return np.uint32(kept + kept)
+
+
+@jit
+def _single(word: Any, keep: Any) -> Any:
+    return np.float64(np.int32(word & keep).view(np.float32))
+
+
+@jit
+def _add_plainly(words: Any, start: Any, rows: Any, stride: Any, keep: Any, plain: Any) -> Any:
+    """Add `rows` rows of float32 to float64 sums of each column; returns twice the largest magnitude's pattern, twice
+    the smallest one's but zero less 1, and the smallest pattern, which is that of −0 if there is one."""
+    step, size = np.uint32(1), plain.size
+    most, least, lowest = np.uint32(0), np.uint32(0xFFFFFFFF), np.int32(0)
+    for c in range(size):
+        plain[c] = 0.0
+    done = 0 if stride <= NARROW else rows - rows % 4
+    for r in range(0, done, 4):
+        at = start + r * stride
+        w, x = words[at : at + size], words[at + stride : at + stride + size]
+        y, z = words[at + 2 * stride : at + 2 * stride + size], words[at + 3 * stride : at + 3 * stride + size]
+        for c in range(size):
+            a, b, d, e = _doubled(w[c], keep), _doubled(x[c], keep), _doubled(y[c], keep), _doubled(z[c], keep)
+            most = max(most, a, b, d, e)
+            a, b, d, e = np.uint32(a - step), np.uint32(b - step), np.uint32(d - step), np.uint32(e - step)
+            least = min(least, a, b, d, e)
+            lowest = min(lowest, w[c], x[c], y[c], z[c])
+            plain[c] += (_single(w[c], keep) + _single(x[c], keep)) + (_single(y[c], keep) + _single(z[c], keep))
+    for r in range(done, rows):
+        row = words[start + r * stride : start + r * stride + size]
+        for c in range(size):
+            a = _doubled(row[c], keep)
+            most, least = max(most, a), min(least, np.uint32(a - step))
+            lowest = min(lowest, row[c])
+            plain[c] += _single(row[c], keep)
+    return np.int64(most), np.int64(least), np.int64(lowest)
+
+
+@jit
+def _were_exact(most: Any, least: Any, rows: Any, unit: Any) -> Any:
+    """Whether float64 sums of `rows` elements with these bounds are exact, and multiples of 2**unit."""
+    top = clamped_exponent(most >> 24) - 126
+    low = clamped_exponent((least + 1) >> 24) - 127 - 23
+    places = length_of(np.uint64(rows))
+    return most >> 24 < 255 and (
+        most == 0 or (top - low + places <= 53 and low >= unit and top + places <= unit + REACH)
+    )
+
+
+@jit
+def _carry_plain(plain: Any, first: Any, second: Any, upper: Any, lower: Any) -> Any:
+    """As `_carry`, of sums that the window holds."""
+    most = np.int64(0)
+    for c in range(upper.size):
+        a, b, _ = _levels(plain[c], first, second)
+        both = lower[c] + np.int64(b - _bits(second))
+        high = upper[c] + np.int64(a - _bits(first)) + (both >> STEP)
+        upper[c] = high
+        lower[c] = both & _LOW
+        most |= high ^ (high >> 63)
+    return most
+
+
+@jit
+def add_level_columns(
+    words: Any, starts: Any, places: Any, rows: Any, stride: Any, width: Any, keep: Any, double: Any, unit: Any,
+    upper: Any, lower: Any, fresh: Any, space: Any,
+) -> Any:  # fmt: skip
+    """From starts[i] on there are `rows` rows of `width` elements, `stride` apart, whose columns are added to the
+    values from places[i] on, for every i. `words` are patterns (int64, or int32), masked by `keep`; `double` is None
+    for int32.
+    Value v is (upper[v] · 2**STEP + lower[v]) · 2**unit, with |upper| < LIMIT and 0 ≤ lower < 2**STEP; with `fresh` no
+    value occurs twice, and its sums are set. `space` is two arrays of uint64 and one of float64 with BLOCK_WIDTH
+    elements. Returns what the elements tell, and what no upper sum exceeds in magnitude."""
+    first, second = anchor_at(unit + STEP), anchor_at(unit)
+    outside, rest = np.uint64(0), np.uint64(0)
+    most, tried, exact = np.int64(0), 0, 0
+    tile = _TILE if double is None else _TALL
+    for i in range(starts.size):
+        for left in range(0, width, BLOCK_WIDTH):
+            size = min(BLOCK_WIDTH, width - left)
+            to = places[i] + left
+            high, low = upper[to : to + size], lower[to : to + size]
+            if fresh:
+                high[:] = 0
+                low[:] = 0
+            for begin in range(0, rows, tile):
+                some, start = min(tile, rows - begin), starts[i] + begin * stride + left
+                if double is None and tried <= 2 * exact + _TRIALS:
+                    plain = space[2][:size]
+                    largest, least, lowest = _add_plainly(words, start, some, stride, keep, plain)
+                    tried += 1
+                    if _were_exact(largest, least, some, unit):
+                        exact += 1
+                        if lowest == _LOWEST and keep == -1:
+                            rest |= _SIGN
+                        most |= _carry_plain(plain, first, second, high, low)
+                        if most >= LIMIT:
+                            return HELD_NOT, most
+                        continue
+                sums, others = space[0][:size], space[1][:size]
+                sums[:] = 0
+                others[:] = 0
+                left_binade, left_over = _add_block(
+                    words, start, some, stride, keep, double, first, second, sums, others
+                )
+                outside |= left_binade
+                rest |= left_over
+                most |= _carry(sums, others, some, first, second, high, low)
+                if most >= LIMIT or _outcome_of(outside, rest) == HELD_NOT:
+                    return HELD_NOT, most
+    return _outcome_of(outside, rest), most
+
+
+@jit
+def _split(total: Any, apart: Any) -> Any:
+    """total · 2**apart as what it adds to an upper and to a lower sum, for apart ≥ 0."""
+    if apart >= STEP:
+        return total << (apart - STEP), np.int64(0)
+    below = STEP - apart
+    return total >> below, (total & ((np.int64(1) << below) - 1)) << apart
+
+
+@jit
+def _add_tile(tile: Any, keep: Any, unit: Any, likely: Any) -> Any:
+    """The sum of a tile of float32, whose size is a multiple of LANES: what it adds to an upper and a lower sum,
+    whether the window holds it, and the unit of one level that is likely to hold the next. One level is tried first."""
+    for at in (likely, unit):
+        tries_one = at == likely
+        if tries_one:
+            total, _, most, least = one_level(tile, None, keep, anchor_at(at), None)
+            high, low = _split(counted(total, tile.size, anchor_at(at)), at - unit)
+        else:
+            first, second = anchor_at(unit + STEP), anchor_at(unit)
+            sums, others, most, least = two_levels(tile, None, keep, first, second)
+            high, low = counted(sums, tile.size, first), counted(others, tile.size, second)
+        if most == 0:
+            return np.int64(0), np.int64(0), True, likely
+        top = clamped_exponent(most >> 24) - 126
+        lowest = clamped_exponent((least + 1) >> 24) - 127 - 23
+        if most >> 24 >= 255 or lowest < unit or top > unit + HELD + STEP:
+            return high, low, False, likely
+        if not tries_one or (lowest >= at and top <= at + HELD):
+            return high, low, True, likely
+        likely = max(lowest, top - HELD)
+        if lowest >= likely:
+            total, _, most, least = one_level(tile, None, keep, anchor_at(likely), None)
+            high, low = _split(counted(total, tile.size, anchor_at(likely)), likely - unit)
+            return high, low, True, likely
+    return high, low, True, likely
+
+
+@jit
+def _put(upper: Any, lower: Any, at: Any, high: Any, low: Any) -> Any:
+    """Add to the sums of value `at`, and return what its upper sum does not exceed."""
+    both = lower[at] + low
+    lower[at] = both & _LOW
+    upper[at] += high + (both >> STEP)
+    return upper[at] ^ (upper[at] >> 63)
+
+
+@jit
+def add_level_rows(
+    words: Any, starts: Any, places: Any, length: Any, keep: Any, double: Any, unit: Any, upper: Any, lower: Any,
+    fresh: Any, space: Any,
+) -> Any:  # fmt: skip
+    """As `add_level_columns`: the `length` elements from starts[i] on are added to value places[i]."""
+    first, second = anchor_at(unit + STEP), anchor_at(unit)
+    outside, rest, most, likely = np.uint64(0), np.uint64(0), np.int64(0), np.int64(max(unit, _LIKELY))
+    for i in range(starts.size):
+        to = places[i]
+        if fresh:
+            upper[to], lower[to] = 0, 0
+        done = 0
+        if double is None:
+            whole = length - length % LANES
+            for begin in range(0, whole, TILE32):
+                tile = words[starts[i] + begin : starts[i] + min(begin + TILE32, whole)]
+                high, low, held, likely = _add_tile(tile, keep, unit, likely)
+                most |= _put(upper, lower, to, high, low)
+                if most >= LIMIT or not held:
+                    return HELD_NOT, most
+            done = whole
+        for begin in range(done, length, _TALL):
+            rows = words[starts[i] + begin : starts[i] + min(begin + _TALL, length)]
+            sums, others = np.uint64(0), np.uint64(0)
+            for c in range(rows.size):
+                a, b, left_over = _levels(_element(rows[c], keep, double), first, second)
+                sums += a
+                others += b
+                outside |= a ^ _bits(first)
+                rest |= left_over
+            most |= _put(upper, lower, to, counted(sums, rows.size, first), counted(others, rows.size, second))
+            if most >= LIMIT or _outcome_of(outside, rest) == HELD_NOT:
+                return HELD_NOT, most
+        if double is None and upper[to] == 0 and lower[to] == 0:
+            rest |= _SIGN  # the value may be −0
+    return _outcome_of(outside, rest), most
+
+
+@jit
+def merge_levels(upper: Any, lower: Any, other_upper: Any, other_lower: Any, made_upper: Any, made_lower: Any) -> None:
+    """The sums of two parts of one window together; they may be written over one of them. The upper sums must stay
+    within an int64."""
+    for i in range(upper.size):
+        both = lower[i] + other_lower[i]
+        made_upper[i] = upper[i] + other_upper[i] + (both >> STEP)
+        made_lower[i] = both & _LOW
+
+
+@jit
+def levels_to_limbs(upper: Any, lower: Any, place: Any, limbs: Any) -> None:
+    """limbs[:, i] += (upper[i] · 2**STEP + lower[i]) · 2**place; limbs have the shape (limbs, values)."""
+    for i in range(upper.size):
+        deposit(limbs[:, i], upper[i], place + STEP)
+        deposit(limbs[:, i], lower[i], place)
+
+
+@jit
+def _two_sum(a: Any, b: Any) -> Any:
+    """a + b as the nearest float64 and what that leaves (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@jit
+def _odd(high: Any, low: Any) -> Any:
+    """high + low rounded to odd, where `high` is the nearest float64 to it."""
+    bits = np.float64(high).view(np.int64)
+    step = np.int64(1) if (low > 0.0) == (bits >= 0) else np.int64(-1)
+    return np.int64(bits + step if low != 0.0 and bits & 1 == 0 else bits).view(np.float64)
+
+
+@jit
+def round_two_levels(upper: Any, lower: Any, unit: Any, count: Any, form: Any, values: Any) -> None:
+    """values[i] = (upper[i] · 2**STEP + lower[i]) · 2**unit ÷ count, rounded once to `form` (`nearest`). A float64 is
+    told by its precision; for other forms the value is rounded to odd, so that converting it to one rounds it once.
+
+    The sum of three float64 is rounded correctly by rounding to odd in between (S. Boldo and G. Melquiond, IEEE Trans.
+    Computers 57, 2008)."""
+    if count & (count - 1):
+        for i in range(values.size):
+            values[i] = rounded_levels(upper[i], STEP, lower[i], unit, count, form)
+        return
+    place = np.int64(unit)
+    while count > 1:
+        place -= 1
+        count >>= 1
+    high, middle, low = power(place + STEP + 32), power(place + STEP), power(place)
+    to_odd = form[0] < 53
+    for i in range(values.size):
+        a = np.float64(upper[i] >> 32) * high
+        b = np.float64(upper[i] & np.int64(0xFFFFFFFF)) * middle
+        c = np.float64(lower[i]) * low
+        s, e = _two_sum(b, c)
+        t, f = _two_sum(a, s)
+        g, h = _two_sum(f, e)
+        z, w = _two_sum(t, _odd(g, h))
+        values[i] = _odd(z, w) if to_odd else z

@@ -1,0 +1,149 @@
+"""Exact sums of many values in two levels of one window, of arrays that are on a GPU already. They stay on the GPU, 17
+bytes a value, where they are added to each other and rounded (`../sources/two_levels.cu`)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.resident.packed import PackedFunction, function_of
+from warpfold.kernels.dtypes import DTYPES, DType
+
+SOURCE = Path(__file__).parent.parent / "sources" / "two_levels.cu"
+
+TAKEN = ("float32", "float64")
+"""The dtypes of elements."""
+
+STEP = 51
+"""Binary places between the two levels."""
+
+LIMIT = 1 << 61
+"""What an upper sum stays below in magnitude."""
+
+_THREADS, _WARP, _MERGED = 256, 32, 8
+_MOST_PARTS = 1 << 10
+_LEAST_ROWS, _LEAST_LENGTH = (
+    32,
+    1 << 10,
+)  # elements of a thread, or of a warp, beside which putting sums together is cheap
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """`width` values: the columns of `rows` rows, which begin `stride` elements apart."""
+
+    rows: int
+    stride: int
+    width: int
+
+    @property
+    def values(self) -> int:
+        """How many values there are."""
+        return self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A value for each row of `length` neighbours; rows begin `stride` elements apart."""
+
+    values: int
+    stride: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSums:
+    """The sums of `values` values, as the source says: `words` are a CuPy array of int64. The unit of the lower level
+    is 2**unit, and the magnitudes of upper sums are at most `most`."""
+
+    values: int
+    unit: int
+    most: int
+    words: Any
+
+
+def level_units() -> Iterator[Unit]:
+    """The units for the compile matrix."""
+    for name in TAKEN:
+        yield Unit(SOURCE, tuple(f"level_{what}<{element(DTYPES[name])}>" for what in ("columns", "rows", "round")))
+    yield Unit(SOURCE, ("level_merge",))
+
+
+class ResidentLevels:
+    """The kernels of one GPU. Each is compiled and loaded when it is first used, by any thread. Addresses are those of
+    memory on the GPU, and a `stream`, CuPy's current one, has its address as `ptr`."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self._functions: dict[str, PackedFunction] = {}
+
+    def add(
+        self, dtype: DType, address: int, lie: Columns | Rows, unit: int, stream: Any, *, magnitudes: bool
+    ) -> LevelSums | None:
+        """The sums of the elements from `address` on, or of their magnitudes, in the window of `unit`; None where it
+        does not hold them. Waits for the GPU."""
+        import cupy
+
+        multiprocessors = self.gpu.multiprocessors
+        if isinstance(lie, Columns):
+            tiles = -(-lie.width // _THREADS)
+            parts = _parts(8 * multiprocessors, tiles, lie.rows // _LEAST_ROWS)
+            blocks, name, sizes = tiles * parts, "columns", (lie.rows, lie.stride, lie.width)
+        else:
+            parts = _parts(64 * multiprocessors, lie.values, lie.length // _LEAST_LENGTH)
+            blocks, name = -(-lie.values * parts * _WARP // _THREADS), "rows"
+            sizes = lie.values, lie.stride, lie.length
+        words = cupy.zeros(_words(lie.values), np.int64)
+        anchors = (_anchor(unit + STEP), _anchor(unit))
+        arguments = (address, *sizes, parts, *anchors, int(magnitudes), words)
+        self._function(f"level_{name}<{element(dtype)}>")((blocks,), (_THREADS,), arguments, 0, stream)
+        outside, largest = words[2 * lie.values : 2 * lie.values + 2].get().tolist()
+        most = (largest + 1) * parts
+        return None if outside or not 0 < most < LIMIT else LevelSums(lie.values, unit, most, words)
+
+    def merge(self, parts: Sequence[LevelSums], stream: Any) -> LevelSums | None:
+        """The sums of all parts, of one GPU, together; None where their windows differ, or a sum may be too large."""
+        import cupy
+
+        values, unit, most = parts[0].values, parts[0].unit, sum(part.most + 1 for part in parts)
+        if any(part.unit != unit for part in parts) or most >= LIMIT:
+            return None
+        arrays = [part.words for part in parts]
+        while len(arrays) > 1:
+            some, arrays = arrays[:_MERGED], arrays[_MERGED:]
+            words = cupy.zeros(_words(values), np.int64)
+            arguments = (values, words, *some, *[0] * (_MERGED - len(some)))
+            self._function("level_merge")((-(-values // _THREADS),), (_THREADS,), arguments, 0, stream)
+            arrays.append(words)
+        return LevelSums(values, unit, most, arrays[0])
+
+    def round(self, dtype: DType, sums: LevelSums, divisor: int, out: int, stream: Any) -> None:
+        """Write the sums divided by `divisor` ≥ 1, each rounded once to `dtype`, to `out`."""
+        arguments = (sums.words, sums.values, sums.unit % (1 << 64), divisor, out)
+        function = self._function(f"level_round<{element(dtype)}>")
+        function((-(-sums.values // _THREADS),), (_THREADS,), arguments, 0, stream)
+
+    def _function(self, name: str) -> PackedFunction:
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = function_of(self.gpu.kernel(Unit(SOURCE, (name,)), name))
+        return function
+
+
+def _words(values: int) -> int:
+    return 2 * values + 2 + -(-values // 8)
+
+
+def _parts(wanted: int, tiles: int, most: int) -> int:
+    """Into how many parts a value is cut, so that there are about `wanted` blocks or warps."""
+    return max(1, min(-(-wanted // tiles), most, _MOST_PARTS))
+
+
+def _anchor(unit: int) -> int:
+    """The bits of 1.5 · 2**(52 + unit), a float64."""
+    return (unit + 1075) << 52 | 1 << 51

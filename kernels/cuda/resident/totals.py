@@ -1,0 +1,63 @@
+"""Exact totals of arrays that are on a GPU already. They stay on the GPU, where they are added to each other and
+rounded: nothing waits here, and nothing comes back to the host."""
+
+from typing import Any
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.accumulator import most_added
+from warpfold.kernels.cuda.exact.finishing import FinishedOp
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SOURCE, SumKind, kernel_name
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped.totals import KINDS, ROOM, finished_kernel
+from warpfold.kernels.cuda.grouped.totals import SOURCE as ROUNDING
+from warpfold.kernels.cuda.resident.packed import PackedFunction, function_of
+from warpfold.kernels.cuda.resident.whole import Launch
+from warpfold.kernels.dtypes import DType
+
+_ROUNDING_THREADS = 32
+
+
+class ResidentTotals:
+    """The kernels of one GPU for totals of whole arrays. Each is compiled and loaded when it is first used, by any
+    thread.
+
+    Addresses are those of memory on the GPU, `limbs` are a CuPy array of a total (`kernels.cuda.exact.total`), and a
+    `stream` has its address as `ptr`.
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self.gpu = gpu
+        self._adding: dict[tuple[str, SumKind], Launch] = {}
+        self._rounding: dict[tuple[str, SumKind], PackedFunction] = {}
+
+    def add(  # noqa: PLR0917
+        self, kind: SumKind, dtype: DType, addresses: tuple[int, ...], count: int, limbs: Any, stream: Any
+    ) -> int:
+        """Add `count` ≥ 1 elements of a float `dtype`, or the products of two arrays, whose addresses lie alike between
+        boundaries of 16 bytes. Returns how many numbers below 2**32 were added to one limb at most."""
+        launch = self._adding.get((dtype.name, kind))
+        if launch is None:
+            shape = SHAPES[dtype.name][kind].fitted(self.gpu.shared_per_block)
+            launch = Launch.of(self.gpu, Unit(SOURCE, (kernel_name(dtype, kind, shape),)), shape, dtype.itemsize)
+            self._adding[dtype.name, kind] = launch
+        grid = launch.whole(addresses[0], count)
+        launch.function(grid, launch.threads, (*addresses, count, limbs), launch.shared, stream)
+        return most_added(grid[0], count)
+
+    @staticmethod
+    def rounds(op: FinishedOp) -> bool:
+        """Whether the GPU rounds totals of this op: it does all of one array."""
+        return op.kind in KINDS
+
+    def round(self, op: FinishedOp, dtype: DType, limbs: Any, count: int, out: int, stream: Any, ddof: int) -> None:  # noqa: PLR0917
+        """Round a total of `count` elements to a value of `dtype` at `out`."""
+        room = _ROUNDING_THREADS * ROOM[op.kind]
+        function = self._rounding.get((dtype.name, op.kind))
+        if function is None:
+            name = finished_kernel(dtype, op.kind)
+            kernel = self.gpu.kernel(Unit(ROUNDING, (name,)), name)
+            kernel.allow(room)
+            function = self._rounding[dtype.name, op.kind] = function_of(kernel)
+        members = (0, count, 1, count, count)  # one row
+        arguments = (limbs, *members, 0, 1, int(op.finish), ddof, 0, out, 0)
+        function((1,), (_ROUNDING_THREADS,), arguments, room, stream)

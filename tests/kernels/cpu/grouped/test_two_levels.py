@@ -1,0 +1,181 @@
+"""Sums in two levels are those of exact arithmetic, however the array lies in memory and is cut."""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.grouped.partial import PartialResults
+from warpfold.kernels.cpu.grouped.two_levels import REACH, TwoLevels
+from warpfold.kernels.cpu.windows import two_levels
+from warpfold.kernels.dtypes import dtype_of
+
+Array = NDArray[Any]
+AXES = ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2))
+
+
+def by_value(array: Array, axes: tuple[int, ...]) -> list[list[Fraction]]:
+    """The elements of each value, in C order of the values."""
+    count = int(np.prod([array.shape[axis] for axis in axes]))
+    moved = np.moveaxis(array, axes, range(len(axes))).reshape(count, -1)
+    return [[Fraction(float(x)) for x in moved[:, value]] for value in range(moved.shape[1])]
+
+
+def sums_of(levels: TwoLevels) -> list[Fraction]:
+    """The exact sums that two levels hold."""
+    unit = Fraction(2) ** levels.unit
+    return [(int(u) * 2**51 + int(v)) * unit for u, v in zip(levels.upper, levels.lower, strict=True)]
+
+
+def nearest(value: Fraction, dtype: str) -> float:
+    """The element of a dtype that is nearest to a fraction, ties to even."""
+    if dtype == "float64":
+        return float(value)
+    between = [np.float32(float(value)), np.nextafter(np.float32(float(value)), np.float32(np.inf))]
+    between.append(np.nextafter(between[0], np.float32(-np.inf)))
+    even = {float(x): int(x.view(np.uint32)) & 1 for x in between}
+    return min(even, key=lambda x: (abs(Fraction(x) - value), even[x]))
+
+
+def lying(array: Array) -> list[Array]:
+    """The same array as it may lie in memory."""
+    wide = np.zeros((array.shape[0], array.shape[1] + 3, array.shape[2] + 1), array.dtype)
+    wide[:, 2:-1, 1:] = array
+    return [
+        array,
+        np.asfortranarray(array),
+        wide[:, 2:-1, 1:],
+        np.ascontiguousarray(array.transpose(1, 0, 2)).transpose(1, 0, 2),
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("op", ["sum", "norm1"])
+def test_sums_along_any_axes_are_exact_however_the_array_lies(dtype: str, op: str) -> None:
+    array = np.random.default_rng(1).standard_normal((6, 13, 21)).astype(dtype)
+    for axes in AXES:
+        values = by_value(np.abs(array) if op == "norm1" else array, axes)
+        for laid in lying(array):
+            levels = TwoLevels.of(laid, axes, magnitudes=op == "norm1")
+            assert levels is not None
+            assert sums_of(levels) == [sum(value) for value in values]
+            assert levels.digits().state(0, len(values[0])).units * Fraction(2) ** -1074 == sum(values[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(1, 40_000), (3, 9_001), (5_000, 3), (9_000, 7), (70, 4_500), (2, 3, 4_099)])
+def test_long_rows_and_narrow_or_tall_columns_are_exact(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(2).standard_normal(shape).astype(dtype)
+    for axis in range(len(shape)):
+        levels = TwoLevels.of(array, (axis,), magnitudes=False)
+        assert levels is not None
+        expected = [sum(value) for value in by_value(array, (axis,))]
+        assert sums_of(levels) == expected
+        assert levels.most >= max(abs(int(upper)) for upper in levels.upper)
+
+
+def test_blocks_of_float32_whose_plain_sums_would_round_are_exact() -> None:
+    rng = np.random.default_rng(3)
+    array = np.ldexp(rng.standard_normal((130, 600)), rng.integers(-40, 10, (130, 600))).astype(np.float32)
+    for axis in (0, 1):
+        levels = TwoLevels.of(array, (axis,), magnitudes=False)
+        assert levels is not None
+        assert sums_of(levels) == [sum(value) for value in by_value(array, (axis,))]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("top", [-120, -60, -1, 17, 18, 90])
+def test_windows_move_with_the_size_of_the_elements(dtype: str, top: int) -> None:
+    array = np.ldexp(np.random.default_rng(4).uniform(0.5, 1.0, (9, 40)), top).astype(dtype)
+    for axis in (0, 1):
+        levels = TwoLevels.of(array, (axis,), magnitudes=False)
+        assert levels is not None
+        assert sums_of(levels) == [sum(value) for value in by_value(array, (axis,))]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_no_window_holds_what_is_not_finite(dtype: str, bad: float) -> None:
+    for shape in ((40, 3000), (3000, 40)):
+        for axis in (0, 1):
+            array = np.ones(shape, dtype)
+            array[-1, -1] = bad
+            assert TwoLevels.of(array, (axis,), magnitudes=False) is None
+            values = PartialResults.of(array, (axis,), "sum").values(np.dtype(dtype)).ravel()
+            assert np.isfinite(values[:-1]).all()
+            assert str(values[-1]) == str(bad)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_elements_too_far_apart_have_no_window_and_the_right_sums(dtype: str) -> None:
+    small, large = (1e-300, 1e300) if dtype == "float64" else (1e-40, 1e38)
+    array = np.array([[large, -large, small], [small, large, -large]] * 20, dtype)
+    assert TwoLevels.of(array, (1,), magnitudes=False) is None
+    values = PartialResults.of(array, (1,), "sum").values(np.dtype(dtype)).ravel()
+    assert set(values.tolist()) == {float(np.dtype(dtype).type(small))}
+
+
+def test_parts_of_different_windows_are_merged_exactly() -> None:
+    rng = np.random.default_rng(5)
+    parts = [rng.standard_normal((4, 50)) * 2.0**place for place in (0, 100, -100)]
+    sums = [PartialResults.of(part, (0,), "sum") for part in parts]
+    assert len({part.sums[0].unit for part in sums if isinstance(part.sums[0], TwoLevels)}) == 3
+    merged = PartialResults.merge(sums).values(np.dtype(np.float64)).ravel()
+    assert merged.tolist() == [float(sum(value)) for value in by_value(np.concatenate(parts), (0,))]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("count", [2, 3, 4, 7])
+def test_sums_and_means_are_rounded_once_to_even(dtype: str, count: int) -> None:
+    rng = np.random.default_rng(6)
+    last = np.finfo(dtype).eps / 2
+    steps = rng.integers(-3, 4, (count, 4000)) * last * np.where(rng.random((count, 4000)) < 0.5, 1.0, 2.0**-40)
+    array = (rng.choice([-1.0, 1.0, 2.0], (count, 4000)) + steps).astype(dtype)
+    for op, divisor in (("sum", 1), ("mean", count)):
+        values = PartialResults.of(array, (0,), op).values(np.dtype(dtype)).ravel().tolist()
+        expected = [nearest(sum(value, Fraction()) / divisor, dtype) for value in by_value(array, (0,))]
+        assert values == expected
+
+
+def test_a_sum_of_float32_beyond_the_largest_is_infinite_and_a_tiny_one_is_subnormal() -> None:
+    largest = np.finfo(np.float32).max
+    array = np.array([[largest, largest], [-largest, largest]], np.float32)
+    assert PartialResults.of(array, (1,), "sum").values(np.dtype(np.float32)).ravel().tolist() == [np.inf, 0.0]
+    tiny = np.full((2, 3), 1e-45, np.float32)
+    values = PartialResults.of(tiny, (1,), "mean").values(np.dtype(np.float32)).ravel()
+    assert values.tolist() == [float(np.float32(1e-45))] * 2
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_value_of_negative_zeros_alone_is_negative_zero(dtype: str) -> None:
+    array = np.full((20, 5), -0.0, dtype)
+    array[3, 1], array[4, 2], array[5, 3], array[6, 3] = 0.0, 1.0, 2.0, -2.0
+    for laid, axis in ((array, 0), (np.ascontiguousarray(array.T), 1)):
+        for cut in (1, 7):
+            parts = np.split(laid, [cut], axis=axis)
+            whole = PartialResults.merge([PartialResults.of(part, (axis,), "sum") for part in parts])
+            assert isinstance(whole.sums[0], TwoLevels)
+            values = whole.values(np.dtype(dtype)).ravel()
+            assert [str(float(x)) for x in values] == ["-0.0", "0.0", "1.0", "0.0", "-0.0"]
+    assert not np.signbit(PartialResults.of(array, (0,), "norm1").values(np.dtype(dtype))).any()
+
+
+def test_sums_that_would_leave_an_int64_are_merged_as_digits() -> None:
+    array = np.full((4, 3), 1.9 * 2.0**16)
+    part = PartialResults.of(array, (0,), "sum")
+    (levels,) = part.sums
+    assert isinstance(levels, TwoLevels)
+    bounded = replace(levels, most=two_levels.LIMIT // 3)
+    assert TwoLevels.merged([bounded] * 2) is not None
+    assert TwoLevels.merged([bounded] * 4) is None
+    for many in (2, 4):
+        merged = PartialResults.merge([replace(part, sums=(bounded,))] * many).values(np.dtype(np.float64)).ravel()
+        assert merged.tolist() == [1.9 * 2.0**18 * many] * 3
+
+
+def test_the_reach_is_that_of_the_compiled_loops() -> None:
+    assert two_levels.REACH == REACH
+    assert dtype_of(np.dtype(np.float32)).precision < dtype_of(np.dtype(np.float64)).precision < REACH
