@@ -3,28 +3,30 @@
 A `.npy` file in the page cache is summed by backends with rings of different shapes, in turns. A figure is GB/s of the
 file in the best of several runs; a ratio is to one copy from pinned memory in the same run. The stages are those of the
 best run. The first shape is the one that the service has; `--shape` adds one, such as `--shape lanes.most_threads=8`.
-`--out` writes the figures with their provenance as JSON.
+A copy from pinned memory goes before each run, so that all shapes find the caches alike. `--timeline` also shows when
+the steps of the best run of lanes began and ended. `--out` writes the figures with their provenance as JSON.
 """
 
 import argparse
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.feed import bus, written
+from benchmarks.feed import bus, opened, written
 from benchmarks.provenance import of_host
 from warpfold.kernels.backend import Stages
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.staging.lanes import LaneShape
 from warpfold.kernels.cuda.staging.parts import RingShape
-from warpfold.kernels.npy import open_array, read_head
 
 ROUNDS = 7
 SIZES = (200_000_000, 2 << 30, 8 << 30)
@@ -33,13 +35,35 @@ LANES = LaneShape()
 SHAPES = (
     RingShape(),
     RingShape(lanes=None),
-    RingShape(lanes=replace(LANES, most_threads=14)),
-    RingShape(lanes=replace(LANES, parts=24, most_threads=14)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=48, most_threads=14)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=32, most_threads=14)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=24, most_threads=12)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, parts=48, most_threads=14, first_bytes=MIB // 16)),
+    RingShape(lanes=replace(LANES, most_threads=13)),
+    RingShape(lanes=replace(LANES, parts=32)),
+    RingShape(lanes=replace(LANES, parts=64)),
+    RingShape(lanes=replace(LANES, part_bytes=2 * MIB, parts=32, most_threads=12)),
+    RingShape(lanes=replace(LANES, part_bytes=4 * MIB, parts=16)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, first_bytes=MIB // 8)),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Milliseconds from the opening of a file to the steps of its reduction by lanes: when the first thread began to
+    read, and the last of all threads; when the first part was read, and its copy put on the stream; the same of the
+    last part; and when the sum was there."""
+
+    first_begun: float
+    all_begun: float
+    first_read: float
+    first_sent: float
+    last_read: float
+    last_sent: float
+    summed: float
+
+    @classmethod
+    def of(cls, began_ns: int, ended_ns: int, moments: NDArray[np.int64], threads: int) -> Self:
+        begun, read, sent = moments.T
+        # A thread claims one part after another, so that the first parts are the first ones of all threads.
+        steps = (begun.min(), begun[:threads].max(), read.min(), sent.min(), read.max(), sent.max(), ended_ns)
+        return cls(*((int(step) - began_ns) / 1e6 for step in steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +75,7 @@ class Row:
     gb_per_s: float
     ratio: float
     stages: Stages
+    timeline: Timeline | None
 
 
 def main() -> None:
@@ -59,6 +84,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--shape", type=_shape, action="append", default=[], help="another shape, as name=value,…")
     parser.add_argument("--only", action="store_true", help="only the shape of the service and those of --shape")
+    parser.add_argument("--timeline", action="store_true", help="also show when the steps of the best runs were")
     parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
     parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
     arguments = parser.parse_args()
@@ -70,6 +96,8 @@ def main() -> None:
         with written(arguments.folder, arguments.dtype, nbytes) as path:
             rows += measure(path, nbytes, backends)
     _show(rows)
+    if arguments.timeline:
+        _show_timelines(rows)
     if arguments.out:
         gpu = backends[shapes[0]].device
         devices = {"gpu": {"name": gpu.name, **dict(gpu.versions)}}
@@ -77,34 +105,50 @@ def main() -> None:
         arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    seconds: float
+    stages: Stages
+    timeline: Timeline | None
+
+
 def measure(path: Path, nbytes: int, backends: dict[RingShape, CudaBackend]) -> list[Row]:
     """Measure all shapes on one file, in turns. Raises ValueError where two of them give different sums."""
-    with path.open("rb") as file:
-        source = open_array(file, read_head(file))
     copy, bus_s = bus(nbytes), float("inf")
-    best: dict[RingShape, tuple[float, Stages]] = {}
+    best: dict[RingShape, _Run] = {}
     states = set()
     for number in range(ROUNDS):
-        began = time.perf_counter()
-        copy()
-        bus_s = min(bus_s, time.perf_counter() - began)
         for shape, backend in backends.items():
             began = time.perf_counter()
-            reduction = backend.reduce(source, "sum")
-            taken = time.perf_counter() - began
+            copy()
+            bus_s = min(bus_s, time.perf_counter() - began)
+            began_ns = time.perf_counter_ns()
+            reduction = backend.reduce(opened(path), "sum")
+            ended_ns = time.perf_counter_ns()
             states.add(reduction.state)
+            taken = (ended_ns - began_ns) / 1e9
             # The first run makes the pinned memory and starts the threads.
-            if number and reduction.stages is not None and (shape not in best or taken < best[shape][0]):
-                best[shape] = taken, reduction.stages
+            if number and reduction.stages is not None and (shape not in best or taken < best[shape].seconds):
+                best[shape] = _Run(taken, reduction.stages, _timeline(shape, backend, began_ns, ended_ns))
     if len(states) > 1:
         raise ValueError(f"the shapes gave {len(states)} different sums")
-    return [Row(shape, nbytes, nbytes / taken / 1e9, bus_s / taken, stages) for shape, (taken, stages) in best.items()]
+    return [
+        Row(shape, nbytes, nbytes / run.seconds / 1e9, bus_s / run.seconds, run.stages, run.timeline)
+        for shape, run in best.items()
+    ]
+
+
+def _timeline(shape: RingShape, backend: CudaBackend, began_ns: int, ended_ns: int) -> Timeline | None:
+    moments = backend.moments()
+    if shape.lanes is None or not moments.size:
+        return None
+    return Timeline.of(began_ns, ended_ns, moments, shape.lanes.threads())
 
 
 def _shape(text: str) -> RingShape:
-    fields = {name: int(value) for name, value in (part.split("=", 1) for part in text.split(","))}
-    lanes = {name.removeprefix("lanes."): value for name, value in fields.items() if name.startswith("lanes.")}
-    others: dict[str, Any] = {name: value for name, value in fields.items() if not name.startswith("lanes.")}
+    named = {name: int(value) for name, value in (part.split("=", 1) for part in text.split(","))}
+    lanes = {name.removeprefix("lanes."): value for name, value in named.items() if name.startswith("lanes.")}
+    others: dict[str, Any] = {name: value for name, value in named.items() if not name.startswith("lanes.")}
     return replace(RingShape(), lanes=replace(LANES, **lanes), **others)
 
 
@@ -116,9 +160,9 @@ def _words(shape: RingShape) -> str:
 
 def _fields(shape: RingShape) -> dict[str, int]:
     """The fields of a shape and of its lanes; `lanes` is 0 where it has none."""
-    fields = asdict(shape)
-    lanes = fields.pop("lanes")
-    return {**fields, "lanes": 0} if lanes is None else {**fields, **{f"lanes.{name}": lanes[name] for name in lanes}}
+    own = asdict(shape)
+    lanes = own.pop("lanes")
+    return {**own, "lanes": 0} if lanes is None else {**own, **{f"lanes.{name}": lanes[name] for name in lanes}}
 
 
 def _show(rows: list[Row]) -> None:
@@ -130,6 +174,16 @@ def _show(rows: list[Row]) -> None:
         milliseconds = ("–" if seconds is None else f"{seconds * 1e3:.2f}" for seconds in stages)
         gib = f"{row.bytes / (1 << 30):.2f}"
         table.add_row(_words(row.shape), gib, f"{row.gb_per_s:.1f}", f"{row.ratio:.2f}", *milliseconds)
+    Console(width=130).print(table)
+
+
+def _show_timelines(rows: list[Row]) -> None:
+    names = [field.name.replace("_", " ") for field in fields(Timeline)]
+    table = Table("shape", "GiB", *names, title="Milliseconds from the opening of the file, in the best run")
+    for row in rows:
+        if row.timeline is not None:
+            steps = (f"{step:.2f}" for step in asdict(row.timeline).values())
+            table.add_row(_words(row.shape), f"{row.bytes / (1 << 30):.2f}", *steps)
     Console(width=130).print(table)
 
 

@@ -5,6 +5,7 @@ small grammar reads them: three names, the word of a dtype, a truth value and a 
 """
 
 import io
+import mmap
 import re
 import struct
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from warpfold.kernels.complexes import COMPLEX, part_dtype
 from warpfold.kernels.dtypes import DTYPES, dtype_of
@@ -71,7 +73,11 @@ def open_array(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> 
     if head.data_bytes == 0:
         return ArraySource(np.empty(head.shape, head.dtype)[selected])
     order: Literal["F", "C"] = "F" if head.fortran_order else "C"
-    whole = np.asarray(np.memmap(file, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
+    # As `numpy.memmap` does, which looks for the file's path first. Threads wait for the map.
+    begin = head.offset - head.offset % mmap.ALLOCATIONGRANULARITY
+    behind = head.offset - begin
+    mapped = mmap.mmap(file.fileno(), behind + head.data_bytes, access=mmap.ACCESS_READ, offset=begin)
+    whole: NDArray[Any] = np.ndarray(head.shape, head.dtype, mapped, behind, order=order)
     array = whole[selected]
     ahead = array.ctypes.data - whole.ctypes.data if array.size else 0
     return ArraySource(array, FileBytes(file.fileno(), head.offset + ahead))

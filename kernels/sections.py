@@ -15,8 +15,9 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
 
-AHEAD_BYTES = 1 << 27
-"""The bytes of all sections that are decoded ahead. A larger one is decoded array after array, when it is needed."""
+AHEAD_BYTES = 3 << 26
+"""The bytes of all sections that are decoded ahead: 16 threads have blocks of text enough. A larger section is decoded
+array after array, when it is needed."""
 
 
 class NullRefused(InvalidInput):

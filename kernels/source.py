@@ -151,6 +151,12 @@ class HeldArrays:
         """All elements, shape (count,); a single array is not copied."""
         return self._arrays[0] if len(self._arrays) == 1 else np.concatenate(self._arrays)
 
+    def extents(self) -> "Sequence[Extent] | None":
+        """Where the elements of all arrays lie, if these have no gaps."""
+        if not all(array.flags.c_contiguous and array.dtype == self.dtype.numpy for array in self._arrays):
+            return None
+        return [Extent(Location(-1, array.ctypes.data), array.size) for array in self._arrays if array.size]
+
     def read(self, start: int, stop: int) -> NDArray[Any]:
         out = np.empty(stop - start, self.dtype.numpy)
         self.read_into(start, out.view(np.uint8))
@@ -264,7 +270,7 @@ def bytes_at(source: object) -> Location | None:
 def extents_of(source: object) -> Sequence[Extent] | None:
     """Where the elements of a source lie as kernels read them, extent after extent; None where they do not. Raises
     InvalidInput where a link of a chain cannot be opened."""
-    if isinstance(source, Chain):
+    if isinstance(source, Chain | HeldArrays):
         return source.extents()
     where = bytes_at(source)
     return None if where is None or not isinstance(source, ArraySource | FileSource) else [Extent(where, source.count)]

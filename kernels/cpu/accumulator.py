@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.claims import Claims
+from warpfold.kernels.cpu.claims import ClaimJob, Claims
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
@@ -54,20 +54,21 @@ class FloatAccumulator:
         self._origin = ORIGIN[terms]
         self._bits = np.dtype(f"int{8 * dtype.itemsize}")
         self._add: Callable[..., int]
-        self._add_claimed: Callable[..., tuple[int, int]]
         self._read: int | Read
         self._space: tuple[Any, ...]
+        self._arrays: tuple[NDArray[Any], ...]
         if dtype.itemsize == 8:
-            self._add, self._add_claimed = windows.add_float64, windows.add_claimed64
+            self._add = windows.add_float64
             self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
             tiles = [np.empty(windows.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
-            self._space = (*tiles, tuple(np.zeros(windows.FIELDS64, dtype) for dtype in (np.uint64, np.int16)))
+            fields = tuple(np.zeros(windows.FIELDS64, dtype) for dtype in (np.uint64, np.int16))
+            self._space, self._arrays = (*tiles, fields), (*tiles, *fields)
         else:
             layout = LAYOUTS[dtype]
-            self._add, self._add_claimed = windows.add_float32, windows.add_claimed32
+            self._add = windows.add_float32
             self._read = layout.read(magnitudes=magnitudes)
             self._origin -= layout.scale * (2 if self._squares else 1)
-            self._space = (np.empty(windows.TILE32), np.empty(windows.TILE32, self._bits))
+            self._space = self._arrays = (np.empty(windows.TILE32), np.empty(windows.TILE32, self._bits))
 
     def add(self, array: NDArray[Any]) -> Flags:
         bits = readable(array, self._bits)
@@ -77,14 +78,29 @@ class FloatAccumulator:
             codes |= self._add(part, self._read, self._squares, self._origin, self._limbs, *self._space)
         return self._noted(Flags(codes), bits.size)
 
-    def add_claimed(self, claims: Claims) -> None:
-        """Add the elements of all pieces that no other thread takes, of which `claims` are."""
+    def claiming(self, claims: Claims) -> ClaimJob:
+        """A job that adds the elements of all pieces that no other thread takes, of which `claims` are. Its sum counts
+        when `claimed` has taken it in."""
+        from warpfold.kernels.cpu.windows import jobs
+
         elements = claims.elements()
-        bits, clock = readable(elements, self._bits), np.zeros(2, np.int64)
-        addresses = (elements.ctypes.data, claims.control, clock.ctypes.data)
-        space = (self._read, self._squares, self._origin, self._limbs, *self._space)
-        codes, count = self._add_claimed(bits, *addresses, *space)
-        self._noted(Flags(codes), count)
+        bits = readable(elements, self._bits)
+        words = np.zeros(jobs.WORDS, np.int64)
+        words[jobs.FUNCTION] = jobs.compiled(self._bits.itemsize).address
+        shift, keep, fraction = (0, self._read, 0) if isinstance(self._read, int) else self._read
+        words[jobs.CONTROL : jobs.SPACE] = (
+            claims.control, bits.ctypes.data, bits.size, keep, shift or 0, fraction,
+            self._squares, self._origin, self._limbs.ctypes.data,
+        )  # fmt: skip
+        space = [array.ctypes.data for array in self._arrays]
+        words[jobs.SPACE : jobs.SPACE + len(space)] = space
+        return ClaimJob(words, bits)
+
+    def claimed(self, job: ClaimJob) -> None:
+        """Count what a job, which is done, has added."""
+        from warpfold.kernels.cpu.windows import jobs
+
+        self._noted(Flags(int(job.words[jobs.FLAGS])), int(job.words[jobs.COUNT]))
 
     def _noted(self, flags: Flags, count: int) -> Flags:
         """Count elements that were added and their flags, which are returned as they are of such terms."""

@@ -9,8 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.standing import standing_threads
 from warpfold.kernels.cpu.stream import REPORT_S, Folding, Streamed
 from warpfold.kernels.dtypes import Kind
 from warpfold.kernels.sequential import Elements, SequentialSource
@@ -169,10 +169,20 @@ def _aligned(words: int) -> NDArray[np.int64]:
     return room[skipped : skipped + words * _LINE]
 
 
-class ClaimingFold(Folding, Protocol):
-    """A fold that takes pieces by itself."""
+@dataclass(frozen=True, slots=True)
+class ClaimJob:
+    """A job of a thread that stands by (`windows/jobs.py`), and the array whose address it has."""
 
-    def add_claimed(self, claims: Claims, /) -> None: ...
+    words: NDArray[np.int64]
+    elements: NDArray[Any]
+
+
+class ClaimingFold(Folding, Protocol):
+    """A fold that takes pieces by itself, in machine code."""
+
+    def claiming(self, claims: Claims, /) -> ClaimJob: ...
+
+    def claimed(self, job: ClaimJob, /) -> None: ...
 
 
 F = TypeVar("F", bound=ClaimingFold)
@@ -183,8 +193,7 @@ def stream_claims(claims: Claims, make: Callable[[], F], progress: Progress | No
     the end; an error of `progress` stops the work. Raises InvalidInput where the file cannot be read."""
     began = time.perf_counter()
     threads = max(1, min(usable_cores(), claims.nbytes // _SHARE_BYTES))
-    folds = [make() for _ in range(threads)]
-    _run(claims, folds, progress)
+    folds = _run(claims, threads, make, progress)
     claims.check()
     whole = folds[0]
     for other in folds[1:]:
@@ -198,25 +207,22 @@ def stream_claims(claims: Claims, make: Callable[[], F], progress: Progress | No
     return Streamed(whole, load_ms, wall_ms - load_ms, stages)
 
 
-def _run(claims: Claims, folds: Sequence[F], progress: Progress | None) -> None:
-    pool = _kept_threads(os.getpid())
-    running = [pool.submit(fold.add_claimed, claims) for fold in folds]
+def _run(claims: Claims, threads: int, make: Callable[[], F], progress: Progress | None) -> list[F]:
+    """The folds of so many threads, which together have taken in all pieces."""
+    folds: list[F] = []
+    jobs: list[ClaimJob] = []
+    working = standing_threads(os.getpid()).begin(threads)
     try:
-        while wait(running, timeout=REPORT_S).not_done:
+        while len(jobs) < threads:  # the first threads work while the jobs of others are made
+            folds.append(make())
+            jobs.append(folds[-1].claiming(claims))
+            working.put(jobs[-1].words)
+        while not working.wait(REPORT_S):
             if progress is not None:
                 progress(claims.done, claims.count)
     finally:
         claims.stop()  # `progress` raised an error: no more pieces, and those in hand are waited for
-        wait(running)
-    for job in running:
-        job.result()
-
-
-@cache
-def _kept_threads(_process: int) -> ThreadPoolExecutor:
-    """Threads that wait for the next array. A new thread takes 0.1 ms to start, one after another, and longer while the
-    system brings pages into memory. A forked process does not have its parent's threads.
-
-    There are no more threads than reductions have needed at a time, and at most twice as many as cores; a reduction
-    that gets no thread begins when another has ended."""
-    return ThreadPoolExecutor(2 * (os.cpu_count() or 1), thread_name_prefix="claim")
+        working.close()
+    for fold, job in zip(folds, jobs, strict=True):
+        fold.claimed(job)
+    return folds

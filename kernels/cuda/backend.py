@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.catalog import (
@@ -84,6 +85,10 @@ class CudaBackend:
     def gpu(self) -> Gpu:
         """The GPU, for benchmarks, which launch kernels directly."""
         return self._gpu
+
+    def moments(self) -> NDArray[np.int64]:
+        """When threads read and sent the parts of the last file, for benchmarks (`staging.lanes.Lanes.moments`)."""
+        return self._stager.moments()
 
     def reduce(
         self,

@@ -88,11 +88,13 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
 
 def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, reading: Reading) -> SequentialSource:
     pyarrow, tally = required("pyarrow", "tables"), Tally()
+    # A cell takes two bytes of text or more, and eight in memory.
+    nbytes = max(1, 4 * text.block_bytes * len(types) // len(text.names))
 
     def sections() -> Iterator[Section]:
         with damaged("cannot be read as a table of text", OSError, ValueError):
             for number, block in enumerate(text.blocks()):
-                yield Section(partial(read, number, block), 3 * text.block_bytes)
+                yield Section(partial(read, number, block), nbytes)
 
     def read(number: int, block: Block) -> Iterator[NDArray[Any]]:
         return reading.elements(batches(number, block), 0, tally)

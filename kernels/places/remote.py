@@ -35,7 +35,8 @@ connections of the others have something left to do."""
 
 _MOST_REDIRECTS = 5
 _PROGRESS = 1 << 16
-_PIECE = 1 << 20  # bytes read at a time; those of earlier pieces stay when the connection is lost
+_PIECE = REQUEST_BYTES
+"""The bytes that are asked of a connection at a time: a call waits for the interpreter's lock when it has ended."""
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")

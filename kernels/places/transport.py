@@ -181,7 +181,22 @@ class _PlainResponse(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
-        self.fp: Any = io.BufferedReader(_WholeReads(sock, self.fp.detach()))
+        self.fp: Any = _Body(_WholeReads(sock, self.fp.detach()))
+
+    def begin(self) -> None:
+        super().begin()
+        if isinstance(self.fp, _Body):  # it is None where there is no body
+            self.fp.by_calls = not self.chunked  # http.client puts chunks together
+
+
+class _Body(io.BufferedReader):
+    """What a connection brings. With `by_calls` a read gives what one call of the system gave: bytes that came before
+    the connection was cut are not lost."""
+
+    by_calls = False
+
+    def readinto(self, buffer: Any) -> int:
+        return self.readinto1(buffer) if self.by_calls else super().readinto(buffer)
 
 
 _LONG = 1 << 16

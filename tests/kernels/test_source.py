@@ -7,7 +7,7 @@ import pytest
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import open_array, read_head
-from warpfold.kernels.source import ArraySource, GeneratedSource, HeldArrays, in_memory
+from warpfold.kernels.source import ArraySource, GeneratedSource, HeldArrays, extents_of, in_memory
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", ">i8", "?"])
@@ -77,3 +77,13 @@ def test_held_arrays_are_read_as_one_array_across_their_ends(dtype: str) -> None
     assert held.whole().tolist() == whole.tolist()
     for start, stop in [(0, 60), (6, 8), (7, 40), (39, 60), (5, 5)]:
         assert held.read(start, stop).tolist() == whole[start:stop].tolist()
+
+
+def test_held_arrays_lie_where_each_of_them_lies() -> None:
+    arrays = [np.arange(3.0), np.empty(0), np.arange(5.0)]
+    extents = extents_of(HeldArrays(DTYPES["float64"], arrays))
+    assert extents is not None
+    lying = [(extent.location.descriptor, extent.location.offset, extent.count) for extent in extents]
+    assert lying == [(-1, arrays[0].ctypes.data, 3), (-1, arrays[2].ctypes.data, 5)]
+    for unlike in (np.arange(6.0)[::2], np.arange(3.0).astype(">f8")):
+        assert extents_of(HeldArrays(DTYPES["float64"], [np.ones(1), unlike])) is None, "they are copied by NumPy"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import FloatAccumulator, accumulator
-from warpfold.kernels.cpu.claims import Claims
+from warpfold.kernels.cpu.claims import ClaimJob, Claims
 from warpfold.kernels.cpu.folds.fold import StartFold
 from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.pairs import pair_accumulator
@@ -43,11 +43,16 @@ class SumFold:
         if self._refuse and flags & Flags.NAN:
             refuse_nan(start, part, self._dtype)
 
-    def add_claimed(self, claims: Claims) -> None:
-        """Take in all pieces that no other thread takes, NaNs among them."""
+    def claiming(self, claims: Claims) -> ClaimJob:
+        """A job that takes in all pieces that no other thread takes, NaNs among them; `claimed` ends it."""
+        assert isinstance(self._accumulator, FloatAccumulator), "pieces of floats are claimed"
+        return self._accumulator.claiming(claims)
+
+    def claimed(self, job: ClaimJob) -> None:
+        """Count what a job, which is done, has taken in."""
         assert isinstance(self._accumulator, FloatAccumulator), "pieces of floats are claimed"
         self._whole = None
-        self._accumulator.add_claimed(claims)
+        self._accumulator.claimed(job)
 
     def merge(self, other: "SumFold") -> None:
         self._merged = other.state() if self._merged is None else self._merged.merge(other.state())

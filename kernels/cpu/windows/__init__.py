@@ -2,7 +2,6 @@
 `levels` explains the method. Importing this package loads Numba, so it is imported only where elements are added.
 """
 
-from warpfold.kernels.cpu.windows.claimed import add_claimed32, add_claimed64
 from warpfold.kernels.cpu.windows.float32 import add_float32, add_float32_products
 from warpfold.kernels.cpu.windows.float64 import FIELDS64, add_float64, add_float64_products
 from warpfold.kernels.cpu.windows.levels import LIMBS, MAX_ELEMENTS, TILE32, TILE64
@@ -13,8 +12,6 @@ __all__ = [
     "MAX_ELEMENTS",
     "TILE32",
     "TILE64",
-    "add_claimed32",
-    "add_claimed64",
     "add_float32",
     "add_float32_products",
     "add_float64",

@@ -100,18 +100,23 @@ CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyT
     {
         "float32": MappingProxyType(
             {
-                SumKind.SQUARES: (SHAPES["float32"][SumKind.SQUARES], _shape(384, 1, 4, 512)),
+                SumKind.SQUARES: (
+                    SHAPES["float32"][SumKind.SQUARES],
+                    _shape(768, 1, 4, 272, ahead=False),
+                    _shape(384, 1, 4, 512),
+                ),
                 SumKind.MOMENTS: (
                     SHAPES["float32"][SumKind.MOMENTS],
-                    _shape(768, 1, 4, 232, ahead=False),
+                    _shape(768, 1, 4, 160, ahead=False),
+                    _shape(640, 1, 4, 256, ahead=False),
                     _shape(352, 1, 4, 640),
                 ),
             }
         ),
         "float64": MappingProxyType(
             {
-                SumKind.SQUARES: (_shape(480, 1, 6, 464, ahead=False), _shape(384, 1, 4, 532)),
-                SumKind.MOMENTS: (_shape(512, 1, 8, 336, ahead=False), _shape(256, 1, 6, 800)),
+                SumKind.SQUARES: (_shape(480, 1, 8, 464, ahead=False), _shape(384, 1, 4, 532)),
+                SumKind.MOMENTS: (_shape(512, 1, 8, 368, ahead=False), _shape(256, 1, 6, 800)),
             }
         ),
     }

@@ -72,7 +72,7 @@ class StreamShape:
         """Bytes of shared memory of a block (`Stream::BYTES` of include/grouped_stream.cuh for each warp)."""
         each = self.reads * lanes_of(dtype)
         planes = LEVELS[dtype.name] - 1
-        return self.threads // 32 * (2 * self.reads * 512 + planes * (32 * each + 32) * 8)
+        return self.threads // 32 * -(-(2 * self.reads * 512 + planes * (33 * (each + 1) + 1) * 8) // 128) * 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ SHAPES = {
         narrow=ColumnsShape(12, 128),
         of_parts=ColumnsShape(8),
         streams=(
-            (6, StreamShape(4, 5, 8, 2, blocks=5)),
-            (24, StreamShape(4, 2, 8, 2, blocks=6, waves=4)),
+            (6, StreamShape(4, 5, 8, 2, blocks=5, waves=4)),
+            (24, StreamShape(4, 2, 8, 2, blocks=5)),
             (600, StreamShape(4, 1, 32, 4, blocks=6, waves=8)),
         ),
     ),
@@ -170,7 +170,7 @@ SHAPES = {
         of_parts=ColumnsShape(8),
         streams=(
             (6, StreamShape(4, 3, 8, 2, blocks=5)),
-            (24, StreamShape(4, 1, 8, 2, blocks=5, waves=4)),
+            (24, StreamShape(4, 1, 8, 2, blocks=4)),
             (400, StreamShape(4, 1, 32, 4, blocks=5)),
         ),
     ),

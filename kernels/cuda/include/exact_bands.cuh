@@ -1,150 +1,25 @@
 // Exact sums of squares, alone or with values, of elements that lie in a band of exponents: each warp has a band of FIELDS
-// neighbouring exponent fields, and each thread a column of buckets for the squares in it, one for every 4 fields. Values are
-// added in a window of biased totals, which holds the same band. Rare elements outside are added slowly, and bands follow the data.
+// neighbouring exponent fields, and each thread a column of buckets for the squares in it (exact_band_buckets.cuh). Values are added
+// in a window that holds the same band (exact_band_window.cuh).
 //
-// Exactness: an element of field base + 4b + s with 0 ≤ s < 4 is t = m · 2^s, m its significand, in a unit that its bucket b alone
-// decides. Its square t² is below 2^54 (float32) or 2^112 (float64), so that 2^10 or 2^16 of them stay below 2^64 or 2^128.
-//
-// Values: a level of unit u begins at 1.5 · 2^(52+u). With fewer than 2^N additions between two looks it stays in one binade, where
-// bits are consecutive integers: the bits less those of the beginning are the sum in units of 2^u (docs/exactness.md). The last
-// unit divides all elements of the band, so nothing remains below it.
+// What is outside leaves a tile before it is added: the smallest element of the band stands for each such element, and as many of
+// these are taken away again. Zeros add nothing. Other elements outside should be rare: they wait until each lane has one to add
+// slowly, and bands follow the data. So a tile has one way for all elements, with zeros or without.
 //
 // What leaves a warp goes to a total of the block in shared memory, by atomics of integers, and at the end to that of the launch. An
 // element adds at most two numbers below 2^32 to a word, so the words hold what 2^29 elements of a block add.
 #pragma once
-#include "exact_span.cuh"
+#include "exact_band_buckets.cuh"
+#include "exact_band_window.cuh"
 #include "exact_specials.cuh"
-#include "exact_words.cuh"
-
-constexpr int FIELDS_OF_BUCKET = 4;
-
-__device__ inline uint32 unknown(uint32 x) {
-    asm("" : "+r"(x));
-    return x;
-}
-
-// The levels of values in a band.
-template <int L, int BITS>
-struct CountedWindow {
-    static constexpr int N = 7, SPACING = 52 - N, BUDGET = (1 << N) - 1;
-    static constexpr int BINADES = 51 - N + SPACING * (L - 1) - BITS;  // that it holds
-
-    double total[L];
-    int64 sums[L];
-    int lowest;  // exponent of its elements
-
-    __device__ int unit(int level) const { return lowest - BITS + SPACING * (L - 1 - level); }
-    __device__ double bias(int level) const { return __longlong_as_double(bias_bits(level)); }
-    __device__ int64 bias_bits(int level) const {
-        return int64(uint64(unit(level) + 52 + 1023) << 52 | 0x8000000000000ull);
-    }
-    __device__ void start(int at) {
-        lowest = at;
-#pragma unroll
-        for (int level = 0; level < L; ++level) {
-            total[level] = bias(level);
-            sums[level] = 0;
-        }
-    }
-    __device__ void add(double x) {
-#pragma unroll
-        for (int level = 0; level < L - 1; ++level) {
-            const double sum = total[level] + x, kept = sum - total[level];
-            total[level] = sum;
-            x -= kept;
-        }
-        total[L - 1] += x;
-    }
-    __device__ void settle() {
-#pragma unroll
-        for (int level = 0; level < L; ++level) {
-            sums[level] += int64(__double_as_longlong(total[level])) - bias_bits(level);
-            total[level] = bias(level);
-        }
-    }
-    // The sums of a warp go to `total`; all lanes take part.
-    __device__ void fold(const Total& to) {
-#pragma unroll
-        for (int level = 0; level < L; ++level) {
-            int64 sum = sums[level];
-#pragma unroll
-            for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_down_sync(~0u, sum, distance);
-            if (threadIdx.x % 32 == 0 && sum) to.add(sum, unit(level) + 1074);
-            sums[level] = 0;
-        }
-    }
-};
-
-// The bucket of float32 is an integer of 64 bits, that of float64 of 128.
-template <class T>
-struct SquareBucket;
-
-template <>
-struct SquareBucket<float32> {
-    uint64 sum;
-    static constexpr int ORIGIN = 2148 - 300;  // the place of field 0 among the units of squares
-
-    __device__ static uint32 high(float32 x) { return __float_as_uint(x); }
-    // Adds the square of an element whose field is `shift` above that of its bucket.
-    __device__ static void add(SquareBucket& bucket, uint32 shift, float32 x, uint32 hidden) {
-        const uint32 t = ((high(x) & 0x7fffffu) | hidden) << shift;
-        bucket.sum += uint64(t) * t;
-    }
-    // Of the buckets of 32 lanes side by side, from that of this lane on.
-    __device__ static void fold(SquareBucket* row, int place, const Total& to) {
-        const int lane = threadIdx.x % 32;
-        uint64 low = 0, high = 0;
-#pragma unroll 4
-        for (int k = 0; k < 32; ++k) {
-            SquareBucket& at = row[(k + lane) % 32];  // no two lanes in one bank
-            low += uint32(at.sum);
-            high += at.sum >> 32;
-            at.sum = 0;
-        }
-        if (low | high) to.add((int128(high) << 32) + low, place);
-    }
-};
-
-template <>
-struct alignas(16) SquareBucket<float64> {
-    uint32 words[4];
-    static constexpr int ORIGIN = -2;  // in units of 2^−2148 the square of the smallest normal number begins at 0
-
-    __device__ static uint32 high(float64 x) { return uint32(uint64(__double_as_longlong(x)) >> 32); }
-    __device__ static void add(SquareBucket& bucket, uint32 shift, float64 x, uint32 hidden) {
-        uint4& memory = reinterpret_cast<uint4&>(bucket);  // one access of 16 bytes
-        const uint4 old = memory;
-        const uint32 low = uint32(__double_as_longlong(x)), upper = (high(x) & 0xfffffu) | hidden;
-        const uint32 t0 = low << shift, t1 = __funnelshift_l(low, upper, shift);
-        uint32 square[4], sum[4] = {old.x, old.y, old.z, old.w}, none = 0;
-        join(square, wide_product(t0, t0), wide_product(t0, 2 * t1), wide_product(t1, t1));
-        add_carrying(sum, square, none);
-        memory = {sum[0], sum[1], sum[2], sum[3]};
-    }
-    __device__ static void fold(SquareBucket* row, int place, const Total& to) {
-        const int lane = threadIdx.x % 32;
-        uint64 sums[4] = {};
-#pragma unroll 2
-        for (int k = 0; k < 32; ++k) {
-            SquareBucket& at = row[(k + lane) % 32];
-#pragma unroll
-            for (int word = 0; word < 4; ++word) {
-                sums[word] += at.words[word];
-                at.words[word] = 0;
-            }
-        }
-        if (!(sums[0] | sums[1] | sums[2] | sums[3])) return;
-        to.add((int128(sums[1]) << 32) + sums[0], place);
-        to.add((int128(sums[3]) << 32) + sums[2], place + 64);
-    }
-};
 
 // FIELDS exponent fields, a multiple of 4; L levels of values, 0 for squares alone.
-template <class T, int L, int FIELDS, int THREADS>
+// PARTS of a tile are looked at one after another, so that the last reads of a tile may still be under way.
+template <class T, int L, int FIELDS, int THREADS, int PARTS = 2>
 struct BandSum {
     static constexpr bool VALUED = L > 0;
     using Bucket = SquareBucket<T>;
-    using W = CountedWindow<VALUED ? L : 1, Format<T>::PRECISION - 1>;
+    using W = BandWindow<VALUED ? L : 1, Format<T>::PRECISION - 1>;
     static constexpr int BUCKETS = FIELDS / FIELDS_OF_BUCKET, SHIFT = KEY_SHIFT<T> + 1;  // of doubled words, which have no sign
     static constexpr uint32 REACH = uint32(FIELDS) << SHIFT;
     static_assert(BUCKETS <= 32 && FIELDS % FIELDS_OF_BUCKET == 0 && THREADS % 32 == 0);
@@ -153,113 +28,184 @@ struct BandSum {
     static constexpr int LAST_FINITE = KEY_LIMIT<T> - FIELDS, LAST_BIASED = 970 + 52 - W::SPACING * (L - 1) + 1023;
     static constexpr int LAST_FIELD = VALUED && sizeof(T) == 8 && LAST_BIASED < LAST_FINITE ? LAST_BIASED : LAST_FINITE;
 
-    // The block's total, of values and behind them of squares, lies before the buckets.
+    // Before the buckets lie the block's total, of values and behind them of squares, and 32 elements that wait for each warp.
     static constexpr int LIMBS = (VALUED ? Total::OF_VALUES : 0) + Total::DIGITS + 138;
-    static constexpr int OF_TOTAL = (LIMBS * 8 + THREADS - 1) / THREADS;  // bytes a thread
-    static constexpr int BYTES = BUCKETS * sizeof(Bucket) + (OF_TOTAL + 15) / 16 * 16;
-    // That many times BUDGET squares fit a bucket, and are few enough for the sums of a warp's values: 2^61.
-    static constexpr int SETTLED = sizeof(T) == 8 ? 32 : 8;
+    static constexpr int HEAD = (LIMBS * 8 + THREADS * int(sizeof(T)) + 15) / 16 * 16;
+    static constexpr int BYTES = BUCKETS * sizeof(Bucket) + ((HEAD + THREADS - 1) / THREADS + 15) / 16 * 16;
+    static constexpr int MOST_TILES = Bucket::MOST / W::MOST < 1024 ? Bucket::MOST / W::MOST : 1024;
+    static constexpr int TILES = VALUED && W::TILES < MOST_TILES ? W::TILES : MOST_TILES;
     static constexpr int PATIENCE = 32;  // lanes that had elements outside before the band moves
     static constexpr int HOPELESS = 32 * PATIENCE;  // and so many more if no band would hold all
+    static constexpr int FEW = 4;  // lanes whose elements a band need not hold
 
     Specials<VALUED ? VALUES : SQUARES> specials;
-    Total total, local;
+    Total total;
+    BlockTotal local;
     Bucket* column;
     W window;
-    int field;  // the first of the band
-    // What the compiler shall not know: it would take two operations instead of one.
-    const uint32 hidden = unknown(1u << KEY_SHIFT<T>), stride = unknown(THREADS * sizeof(Bucket));
-    int left = W::BUDGET, rounds = SETTLED, misses = 0;
+    int field = 1;    // the first of the band
+    uint32 fraction;  // all bits of a fraction
+    int waiting = 0;
+    int tiles = 0, misses = PATIENCE - 1;  // since a warp's sums were brought to the block's total, and since the band moved
 
     __device__ BandSum(char* memory, const Total& total) : total(total), local{reinterpret_cast<uint64*>(memory)} {
-        column = reinterpret_cast<Bucket*>(memory + (LIMBS * 8 + 15) / 16 * 16) + threadIdx.x;
+        column = reinterpret_cast<Bucket*>(memory + HEAD) + threadIdx.x;
         for (int k = threadIdx.x; k < LIMBS; k += THREADS) local.words[k] = 0;
 #pragma unroll 4
         for (int k = 0; k < BUCKETS; ++k) column[k * THREADS] = Bucket{};
-        begin(1);
+        __syncthreads();
+        // The compiler must not know this number: it would make it anew for every element.
+        fraction = ((1u << KEY_SHIFT<T>) - 1) | uint32(*static_cast<volatile uint64*>(local.words));
         __syncthreads();
     }
 
-    __device__ Total squares() const { return VALUED ? local.second() : local; }
+    // Elements outside of the band that wait: 32 of a warp, behind the total.
+    __device__ T* queue() const { return reinterpret_cast<T*>(local.words + LIMBS) + threadIdx.x / 32 * 32; }
+    __device__ BlockTotal squares() const { return VALUED ? local.second() : local; }
 
-    __device__ void begin(int first) {
-        field = first;
-        if constexpr (VALUED) window.start(first - KEY_BIAS<T>);
-    }
+    __device__ int lowest() const { return field - KEY_BIAS<T>; }  // exponent of the band
 
     // Where an element lies in the band: its field less the first, and its fraction; no less than REACH outside.
     __device__ uint32 place_of(T x) const { return Bucket::high(x) + Bucket::high(x) - (uint32(field) << SHIFT); }
 
-    // Of an element outside, which has no place, x and its hidden bit must be 0: it adds nothing to the first bucket.
-    __device__ void add(T x, uint32 place, uint32 hidden_bit) {
-        char* const at = reinterpret_cast<char*>(column) + (place >> (SHIFT + 2)) * stride;
-        Bucket::add(*reinterpret_cast<Bucket*>(at), place >> SHIFT & 3, x, hidden_bit);
-        if constexpr (VALUED) window.add(x);
-    }
-
-    // The elements outside of the band that are not zero, as bits.
-    template <int FLIGHT>
-    __device__ uint32 outside(const Tile<T, FLIGHT>& tile) const {
-        uint32 found = 0;
-#pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) found |= uint32(place_of(tile[at]) >= REACH && tile[at] != 0) << at;
-        return found;
-    }
-
     // All threads of a warp call this equally often.
     template <int FLIGHT, class Refill>
     __device__ void operator()(Tile<T, FLIGHT>& tile, const Refill& refill) {
-        static_assert(Tile<T, FLIGHT>::SIZE <= W::BUDGET && Tile<T, FLIGHT>::SIZE <= 32);
-        uint32 farthest = 0;
+        constexpr int READS = FLIGHT / PARTS, LANES = Tile<T, FLIGHT>::LANES, SIZE = READS * LANES;
+        static_assert(FLIGHT % PARTS == 0 && FLIGHT * LANES <= W::MOST);
+        typename W::Totals values = W::begin(lowest());
 #pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) {
-            const uint32 place = place_of(tile[at]);
-            farthest = farthest > place ? farthest : place;
-        }
-        const bool inside = __all_sync(~0u, farthest < REACH);
-        int next = field;
-        if (!inside) {
-            if (!all_finite(tile)) specials.set_aside(tile);
-            specials.look(tile);
-            misses += __popc(__ballot_sync(~0u, outside(tile) != 0));
-            if (misses >= PATIENCE) next = around(tile);
-        }
-        if (left < tile.SIZE || next != field) {
-            settle(next != field);
-            if (next != field) begin(next);
-        }
-        left -= tile.SIZE;
-        if (inside) {
-            specials.flags |= VALUED ? NOT_NEGATIVE_ZERO : 0;
+        for (int part = 0; part < PARTS; ++part) {
+            uint32 places[SIZE], farthest = 0;
 #pragma unroll
-            for (int at = 0; at < tile.SIZE; ++at) {
-                add(tile[at], place_of(tile[at]), hidden);
-                if (at % tile.LANES == tile.LANES - 1) refill(at / tile.LANES);
+            for (int at = 0; at < SIZE; ++at) {
+                places[at] = place_of(tile[part * SIZE + at]);
+                farthest = farthest > places[at] ? farthest : places[at];
             }
-        } else {
-            add_each(tile);
+            if (__all_sync(~0u, farthest < REACH))
+                specials.flags |= VALUED ? NOT_NEGATIVE_ZERO : 0;
+            else
+                take_out<READS>(tile, part, places, values);
 #pragma unroll
-            for (int k = 0; k < FLIGHT; ++k) refill(k);
+            for (int at = 0; at < SIZE; ++at) {
+                const T x = tile[part * SIZE + at];
+                const uint32 bucket = (places[at] >> (SHIFT + 2)) * uint32(THREADS * sizeof(Bucket));
+                Bucket::add(*reinterpret_cast<Bucket*>(reinterpret_cast<char*>(column) + bucket), places[at] >> SHIFT & 3, x, fraction);
+                if constexpr (VALUED) values.add(x);
+                if (at % LANES == LANES - 1) refill(part * READS + at / LANES);
+            }
         }
+        end(values);
+        if (tiles == TILES) settle();
     }
 
-    // Without a branch but for elements outside that are not zero: an array may have many zeros.
-    template <int FLIGHT>
-    __device__ void add_each(const Tile<T, FLIGHT>& tile) {
+    __device__ void end(const typename W::Totals& values) {
+        if constexpr (VALUED) window.end(values);
+        ++tiles;
+    }
+
+    // Leaves only elements of the band in a part of a tile, whose places are given.
+    template <int READS, int FLIGHT, int SIZE>
+    __device__ void take_out(Tile<T, FLIGHT>& tile, int part, uint32 (&places)[SIZE], typename W::Totals& values) {
+        Tile<T, READS> some;
 #pragma unroll
-        for (int at = 0; at < tile.SIZE; ++at) {
-            const uint32 place = place_of(tile[at]);
-            const bool inside = place < REACH;
-            add(inside ? tile[at] : T(0), inside ? place : 0, inside ? hidden : 0);
+        for (int k = 0; k < READS; ++k) some.vectors[k] = tile.vectors[part * READS + k];
+        if (VALUED && !(specials.flags & NOT_NEGATIVE_ZERO)) {
+            if (!all_finite(some)) specials.set_aside(some);
+            specials.look(some);
         }
-        for (uint32 left_out = outside(tile); left_out;) {
-            const int chosen = 31 - __clz(left_out);
-            left_out ^= 1u << chosen;
+        uint32 taken = take_zeros_out(some, places);  // a bit for each element that is replaced
+        uint32 farthest = 0;
+#pragma unroll
+        for (int at = 0; at < SIZE; ++at) farthest = farthest > places[at] ? farthest : places[at];
+        if (!__all_sync(~0u, farthest < REACH)) taken = take_others_out(some, places, taken, values);
+#pragma unroll
+        for (int k = 0; k < READS; ++k) tile.vectors[part * READS + k] = some.vectors[k];
+        Bucket::take_away(*column, __popc(taken));
+        if constexpr (VALUED) window.take_away(__popc(taken));
+    }
+
+    // The same where not only zeros, which are replaced, are outside. Returns bits of what is replaced then.
+    template <int READS, int SIZE>
+    __device__ uint32 take_others_out(Tile<T, READS>& tile, uint32 (&places)[SIZE], uint32 taken, typename W::Totals& values) {
+        uint32 out = outside(places);
+        misses += __popc(__ballot_sync(~0u, out != 0));
+        if (misses >= PATIENCE) {
+#pragma unroll
+            for (int at = 0; at < SIZE; ++at)
+                if (taken >> at & 1) tile.make_zero(at, false);
+            if (!all_finite(tile)) specials.set_aside(tile);
+            follow(tile, values);
+            taken = take_zeros_out(tile, places);
+            out = outside(places);
+        }
+        put_off(tile, out);
+#pragma unroll
+        for (int at = 0; at < SIZE; ++at) {
+            if (!(out >> at & 1)) continue;
+            tile.make_zero(at, false);
+            replace(tile, at, true);
+            places[at] = 0;
+        }
+        return taken | out;
+    }
+
+    template <int READS, int SIZE>
+    __device__ uint32 take_zeros_out(Tile<T, READS>& tile, uint32 (&places)[SIZE]) const {
+        uint32 taken = 0;
+#pragma unroll
+        for (int at = 0; at < SIZE; ++at) {
+            const bool zero = tile[at] == 0;
+            replace(tile, at, zero);
+            places[at] = zero ? 0 : place_of(tile[at]);
+            taken |= uint32(zero) << at;
+        }
+        return taken;
+    }
+
+    template <int SIZE>
+    static __device__ uint32 outside(const uint32 (&places)[SIZE]) {
+        uint32 out = 0;
+#pragma unroll
+        for (int at = 0; at < SIZE; ++at) out |= uint32(places[at] >= REACH) << at;
+        return out;
+    }
+
+    // Has the elements whose bits are set wait until a warp has 32 of them, one for each lane.
+    template <int READS>
+    __device__ void put_off(const Tile<T, READS>& tile, uint32 out) {
+#pragma unroll 1
+        while (!__all_sync(~0u, out == 0)) {
+            const int chosen = 31 - __clz(out | 1);
             T x = tile[0];
 #pragma unroll
             for (int at = 1; at < tile.SIZE; ++at) x = at == chosen ? tile[at] : x;
-            add_slowly(x);
+            const uint32 lanes = __ballot_sync(~0u, out != 0), earlier = lanes & ((1u << threadIdx.x % 32) - 1);
+            if (waiting + __popc(lanes) > 32) add_waiting();
+            if (out) queue()[waiting + __popc(earlier)] = x;
+            waiting += __popc(lanes);
+            out &= ~(1u << chosen);
         }
+    }
+
+    __device__ void add_waiting() {
+        const int lane = threadIdx.x % 32;
+        __syncwarp();
+        if (lane < waiting) {
+            Tile<T, 1> one{};
+            memcpy(one.vectors[0].words, queue() + lane, sizeof(T));
+            specials.set_aside(one);
+            add_slowly(one[0]);
+        }
+        waiting = 0;
+        __syncwarp();
+    }
+
+    // Makes the smallest element of the band of a zero that is `out`.
+    template <int FLIGHT>
+    __device__ void replace(Tile<T, FLIGHT>& tile, int at, bool out) const {
+        uint32& high = tile.vectors[at / tile.LANES].words[(at % tile.LANES + 1) * (sizeof(T) / 4) - 1];
+        high = out ? uint32(field) << KEY_SHIFT<T> : high;
     }
 
     __device__ void add_slowly(double x) {
@@ -270,7 +216,18 @@ struct BandSum {
         if constexpr (VALUED) local.add(m.negative ? -int128(m.magnitude) : int128(m.magnitude), m.position);
     }
 
-    // The first field of the band that suits a warp's tiles: around the mean of their fields, but so that it holds all, if it can.
+    // Moves the band to a warp's tiles.
+    template <int READS>
+    __device__ void follow(const Tile<T, READS>& tile, typename W::Totals& values) {
+        const int next = around(tile);
+        if (next == field) return;
+        end(values);
+        settle();
+        field = next;
+        values = W::begin(lowest());
+    }
+
+    // The first field of the band that suits a warp's tiles: around the mean of their fields, but so that it holds nearly all, if it can.
     template <int FLIGHT>
     __device__ int around(const Tile<T, FLIGHT>& tile) {
         misses = 0;
@@ -294,7 +251,14 @@ struct BandSum {
         }
         if (count == 0) return field;
         int first = sum / count - FIELDS / 2;
-        if (highest - lowest < FIELDS) {
+        bool far = false;
+#pragma unroll
+        for (int at = 0; at < tile.SIZE; ++at) {
+            const int found = int(Bucket::high(tile[at]) >> KEY_SHIFT<T>) & KEY_LIMIT<T>;
+            far |= tile[at] != 0 && uint32(found - first) >= FIELDS;
+        }
+        if (__popc(__ballot_sync(~0u, far)) <= FEW) {
+        } else if (highest - lowest < FIELDS) {
             first = first > lowest ? lowest : first;
             first = first < highest - FIELDS + 1 ? highest - FIELDS + 1 : first;
         } else {
@@ -303,30 +267,21 @@ struct BandSum {
         return first < 1 ? 1 : first > LAST_FIELD ? LAST_FIELD : first;
     }
 
-    // Call this before more than BUDGET elements have been added since the last time. Now and then, or if it must, it brings the
-    // warp's sums to the block's total.
-    __device__ void settle(bool all) {
-        if constexpr (VALUED) window.settle();
-        left = W::BUDGET;
-        if (--rounds > 0 && !all) return;
-        rounds = SETTLED;
+    // Brings the warp's sums to the block's total; all lanes take part.
+    __device__ void settle() {
         const int lane = threadIdx.x % 32;
         __syncwarp();
         if (lane < BUCKETS) Bucket::fold(column - lane + lane * THREADS, Bucket::ORIGIN + 2 * field + 8 * lane, squares());
         __syncwarp();
-        if constexpr (VALUED) window.fold(local);
+        if constexpr (VALUED) window.fold(local, lowest(), tiles);
+        tiles = 0;
     }
 
     __device__ void finish() {
+        add_waiting();
+        settle();
         total.note(specials.flags, specials.nans);
-        settle(true);
         __syncthreads();
-        // Two numbers below 2^32 to a digit.
-        for (int k = threadIdx.x; k < LIMBS; k += THREADS) {
-            const int64 limb = local.words[k];
-            if (limb == 0) continue;
-            atomicAdd(total.words + k, uint64(uint32(limb)));
-            atomicAdd(total.words + k + 1, uint64(limb >> 32));
-        }
+        local.add_to(total, LIMBS);
     }
 };

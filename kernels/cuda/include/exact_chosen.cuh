@@ -2,6 +2,7 @@
 // choice is only one of speed.
 #pragma once
 #include "exact_bands.cuh"
+#include "exact_refilled.cuh"
 #include "exact_squares.cuh"
 #include "exact_sums.cuh"
 #include "exact_words.cuh"
@@ -16,14 +17,22 @@ struct Chosen<float32, TERMS, 0, THREADS> {
 };
 template <int THREADS>
 struct Chosen<float32, SQUARES, 1, THREADS> {
+    using Type = BandSum<float32, 0, 128, THREADS>;
+};
+template <int THREADS>
+struct Chosen<float32, SQUARES, 2, THREADS> {
     using Type = SquareBucketSum<THREADS>;
 };
 template <int THREADS>
 struct Chosen<float32, MOMENTS, 1, THREADS> {
-    using Type = BandSum<float32, 3, 108, THREADS>;
+    using Type = BandSum<float32, 2, 72, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float32, MOMENTS, 2, THREADS> {
+    using Type = BandSum<float32, 3, 120, THREADS>;
+};
+template <int THREADS>
+struct Chosen<float32, MOMENTS, 3, THREADS> {
     using Type = MomentBucketSum<THREADS>;
 };
 template <int THREADS>
@@ -36,7 +45,7 @@ struct Chosen<float64, SQUARES, 1, THREADS> {
 };
 template <int THREADS>
 struct Chosen<float64, MOMENTS, 0, THREADS> {
-    using Type = BandSum<float64, 3, 80, THREADS>;
+    using Type = BandSum<float64, 3, 88, THREADS>;
 };
 template <int THREADS>
 struct Chosen<float64, MOMENTS, 1, THREADS> {
@@ -50,18 +59,21 @@ template <int FLIGHT, bool AHEAD, class Source, class S>
 __device__ void add_tiles(const Source& source, S& sum) {
     for_each_tile<FLIGHT, AHEAD>(source, sum);
 }
-template <int FLIGHT, bool AHEAD, class T, int L, int FIELDS, int THREADS>
-__device__ void add_tiles(const Vectors<T>& source, BandSum<T, L, FIELDS, THREADS>& sum) {
+template <int FLIGHT, bool AHEAD, class T, int L, int FIELDS, int THREADS, int PARTS>
+__device__ void add_tiles(const Vectors<T>& source, BandSum<T, L, FIELDS, THREADS, PARTS>& sum) {
     refill_each_tile<FLIGHT>(source, sum);
 }
 
-// How many exponents neighbouring elements in a place may have for choice 0 and for choice 1; the last choice takes all. A band must
-// have some to spare, for a tile is longer than what is looked at.
+constexpr int MOST_CHOICES = 4;
+
+// How many exponents neighbouring elements in a place may have for each choice but the last, which takes all. A band must have some
+// to spare, for a tile is longer than what is looked at.
 template <class T, int TERMS>
 __device__ constexpr int suited(int choice) {
     constexpr int ANY = 1 << 20;
-    if (is_same<T, float32>) return choice == 0 ? 43 : TERMS == MOMENTS ? 84 : ANY;
-    return choice > 0 ? ANY : TERMS == MOMENTS ? 60 : 88;
+    if (is_same<T, float32> && TERMS == SQUARES) return choice == 0 ? 32 : choice == 1 ? 100 : ANY;
+    if (is_same<T, float32>) return choice == 0 ? 16 : choice == 1 ? 60 : 96;
+    return choice > 0 ? ANY : TERMS == MOMENTS ? 64 : 88;
 }
 
 // How many places may have neighbours of more exponents than a choice holds.
@@ -70,7 +82,7 @@ constexpr uint32 MOST_WIDE_PLACES = 4;
 // The choice for an array, by neighbouring elements in 32 places, one a warp: all 32 warps of the block call this with counters that
 // are 0.
 template <int TERMS, class T>
-__device__ uint32 choice_for(const Vectors<T>& source, uint32 (&wide)[2]) {
+__device__ uint32 choice_for(const Vectors<T>& source, uint32 (&wide)[MOST_CHOICES - 1]) {
     const Vector<T> read = source[source.all / 32 * (threadIdx.x / 32) + threadIdx.x % 32];
     Extent<T> extent;
 #pragma unroll
@@ -81,8 +93,10 @@ __device__ uint32 choice_for(const Vectors<T>& source, uint32 (&wide)[2]) {
     extent = extent.of_warp();
     if (threadIdx.x % 32 == 0 && !extent.all_zero())
 #pragma unroll
-        for (int k = 0; k < 2; ++k)
+        for (int k = 0; k < MOST_CHOICES - 1; ++k)
             if (extent.highest() - extent.lowest() > suited<T, TERMS>(k)) atomicAdd(&wide[k], 1u);
     __syncthreads();
-    return (wide[0] > MOST_WIDE_PLACES) + (wide[1] > MOST_WIDE_PLACES);
+    uint32 choice = 0;
+    for (const uint32 places : wide) choice += places > MOST_WIDE_PLACES;
+    return choice;
 }

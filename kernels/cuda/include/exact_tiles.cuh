@@ -77,13 +77,6 @@ struct Vectors {
         }
         return tile;
     }
-
-    // Where the vectors of this thread's tile `number` begin if all of them are whole, else null.
-    template <int FLIGHT>
-    __device__ const T* whole_tile(uint64 number) const {
-        const uint64 first = number * FLIGHT * blockDim.x + threadIdx.x;
-        return first + (FLIGHT - 1) * blockDim.x < whole ? data + head + first * Vector<T>::size : nullptr;
-    }
 };
 
 template <class T, int FLIGHT>
@@ -129,26 +122,5 @@ __device__ void for_each_tile(const Source& source, Consume& consume) {
             if (!more) return;
             tile = source.template tile<FLIGHT>(number);
         }
-    }
-}
-
-// The same for a sum that is done with a tile vector by vector, and then calls refill(k): vector k of the next tile is read to where
-// vector k of this one was. That takes no registers for a second tile, and no moves.
-template <int FLIGHT, class T, class Consume>
-__device__ void refill_each_tile(const Vectors<T>& source, Consume& consume) {
-    const uint64 tiles = (source.all + FLIGHT * blockDim.x - 1) / (FLIGHT * blockDim.x);
-    uint64 number = blockIdx.x;
-    if (number >= tiles) return;
-    auto tile = source.template tile<FLIGHT>(number);
-#pragma unroll 1
-    for (;;) {
-        number += gridDim.x;
-        const T* const next = source.template whole_tile<FLIGHT>(number);
-        consume(tile, [&](int k) {
-            if (next) tile.vectors[k] = Vector<T>::load(next + k * blockDim.x * Vector<T>::size);
-        });
-        if (next) continue;
-        if (number >= tiles) return;
-        tile = source.template tile<FLIGHT>(number);
     }
 }

@@ -24,14 +24,12 @@ struct FixedWindow<float32> {
     __device__ void split(float32 x, double (&parts)[1]) const { parts[0] = x; }
     static __device__ double power(int exponent) { return __longlong_as_double(int64(exponent + 1023) << 52); }
 
+    // The sum or the mean of so many elements.
     template <bool MEAN>
-    static __device__ void put(const Results<float32>& results, uint64 at, const double (&sum)[1], uint64 count) {
-        if (!MEAN || sum[0] == 0) {
-            results.values[at] = float(sum[0]);
-            return;
-        }
+    static __device__ float32 value(const Results<float32>& results, const double (&sum)[1], uint64 count) {
+        if (!MEAN || sum[0] == 0) return float(sum[0]);
         const double level[2] = {sum[0], 0};
-        results.put(at, level, 0.0, count, false);
+        return results.finished(level, 0.0, count, false);
     }
 };
 
@@ -57,14 +55,11 @@ struct FixedWindow<float64> {
     }
 
     template <bool MEAN>
-    static __device__ void put(const Results<float64>& results, uint64 at, const double (&sum)[2], uint64 count) {
+    static __device__ float64 value(const Results<float64>& results, const double (&sum)[2], uint64 count) {
         const DoublePair pair = two_sum(sum[0], sum[1]);
-        if (!MEAN || pair.high == 0) {
-            results.values[at] = pair.high;  // rounded once
-            return;
-        }
+        if (!MEAN || pair.high == 0) return pair.high;  // rounded once
         const double level[3] = {pair.high, pair.low, 0};
-        results.put(at, level, 0.0, count, false);
+        return results.finished(level, 0.0, count, false);
     }
 };
 

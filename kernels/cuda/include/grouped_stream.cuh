@@ -13,7 +13,7 @@
 #pragma once
 #include "asynchronous.cuh"
 #include "grouped_fixed.cuh"
-#include "grouped_rows.cuh"
+#include "grouped_left.cuh"
 
 __device__ inline uint64 edge_of(const Spans& spans, uint64 number) {
     if (spans.offsets) return uint64(spans.offsets[number]);
@@ -69,56 +69,12 @@ constexpr int PENDING = 2;  // tiles: what a lane has in so many is at most 2^52
 template <class T, int READS>
 struct Stream {
     using F = FixedWindow<T>;
-    static constexpr int N = Vector<T>::size, EACH = READS * N, TILE = 32 * EACH, PLACES = TILE + 32;
-    static constexpr int BYTES = 2 * READS * 32 * 16 + F::PLANES * PLACES * 8;  // of shared memory for each warp
+    // For each lane a row: the sums before each of its elements, and what lanes before it have. One more row is for the tile's end.
+    static constexpr int N = Vector<T>::size, EACH = READS * N, TILE = 32 * EACH, ROW = EACH + 1, PLACES = 33 * ROW + 1;
+    // Of shared memory for each warp, so many that copies of 512 bytes begin at a row of banks.
+    static constexpr int BYTES = (2 * READS * 32 * 16 + F::PLANES * PLACES * 8 + 127) / 128 * 128;
     static_assert(PLACES % 2 == 0 && TILE <= 512);
 };
-
-// Segments that another launch adds up: neighbouring ones are one entry of a list. Its first word says how many entries there are;
-// an entry is the first segment's number times 2^16, and how many segments there are. What finds no room in the list is looked for.
-constexpr uint32 LEFT_ROOM = 1 << 13, LEFT_PLACES = 16;
-
-// The value of a segment that is left: a NaN whose bits no result has.
-template <class T>
-__device__ T later() {
-    T value;
-    set_bits(value, sizeof(T) == 8 ? 0x7ff8'6c61'7465'7200ull : 0x7fc6'6c74ull);
-    return value;
-}
-
-__device__ inline void leave(uint64* left, uint64 first, uint32 count) {
-    const uint64 at = atomicAdd(left, uint64(1));
-    if (at < LEFT_ROOM) left[1 + at] = first << LEFT_PLACES | count;
-}
-
-// Adds up the segments that were left to later, if there are any, and empties the list. The grid has any number of blocks, of which
-// the last word of the list counts those that are done.
-template <class T, int LANES, int FLIGHT>
-__device__ void sum_left(const T* data, const Spans& spans, const Results<T>& results, uint64* left) {
-    constexpr uint32 TOGETHER = 32 / LANES;
-    const uint64 entries = *left, warps = uint64(gridDim.x) * (blockDim.x / 32);
-    const uint64 warp = uint64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    const uint32 mine = threadIdx.x % 32 / LANES;
-    if (!entries) return;
-    const bool listed = entries <= LEFT_ROOM;
-    const uint64 rounds = listed ? entries : (spans.count + TOGETHER - 1) / TOGETHER;
-#pragma unroll 1
-    for (uint64 round = warp; round < rounds; round += warps) {
-        const uint64 entry = listed ? left[1 + round] : round * TOGETHER << LEFT_PLACES | TOGETHER;
-        const uint32 count = uint32(entry) % (1u << LEFT_PLACES);
-#pragma unroll 1
-        for (uint32 k = 0; k < count; k += TOGETHER) {
-            const uint64 at = (entry >> LEFT_PLACES) + k + mine;
-            const bool is_one = k + mine < count && at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
-            __syncwarp();
-            if (!__all_sync(~0u, !is_one))
-                sum_span<T, T, LANES, false, FLIGHT, false>(data, spans, at, is_one, results, nullptr, nullptr);
-        }
-    }
-    uint64* const done = left + 1 + LEFT_ROOM;
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(done, uint64(1)) == gridDim.x - 1) *left = *done = 0;
-}
 
 // `memory`: Stream::BYTES for each warp of the block. A warp has about `share` elements and segments. ENDS edges of each lane
 // are read ahead. `left` lists the segments that are left to sum_left.
@@ -133,6 +89,8 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
     const uint64 warp = uint64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
     uint4* const buffers = reinterpret_cast<uint4*>(memory + threadIdx.x / 32 * S::BYTES);
     double* const prefixes = reinterpret_cast<double*>(buffers + 2 * READS * 32);
+    if (lane == 0)
+        for (int p = 0; p < PLANES; ++p) prefixes[p * S::PLACES + 32 * S::ROW] = 0;
     const Share mine = share_of(spans, warp * share, (warp + 1) * share);
     const uint64 first = mine.first, last = mine.last;
     if (first == last) return;
@@ -173,11 +131,10 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
     uint64 next = first;  // the edge that is looked for: where the open segment ends
     uint64 edges[ENDS];   // from `next` on
     const auto look_ahead = [&] {
+        const int64 others = int64(last - next);
+        const int left_over = others < 32 * ENDS ? int(others) : 32 * ENDS;  // after the next edge
 #pragma unroll
-        for (int j = 0; j < ENDS; ++j) {
-            const uint64 number = next + j * 32 + lane;
-            edges[j] = number <= last ? edge_of(spans, number) : NEVER;
-        }
+        for (int j = 0; j < ENDS; ++j) edges[j] = j * 32 + lane <= left_over ? edge_of(spans, next + lane + j * 32) : NEVER;
     };
     F window;
     Gate<T> gate;
@@ -270,7 +227,7 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
             broken = broken || !within_limit(carried, 1);
             tiles_pending = 0;
         }
-        double bases[PLANES], whole[PLANES];
+        double whole[PLANES];
         if (fits) {
             double sums[PLANES] = {}, inclusive[PLANES];
 #pragma unroll
@@ -279,14 +236,15 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
                 window.split(tile[at], parts);
 #pragma unroll
                 for (int p = 0; p < PLANES; ++p) {
+                    prefixes[p * S::PLACES + lane * S::ROW + at] = sums[p];
                     sums[p] += parts[p];
-                    prefixes[p * S::PLACES + lane * (EACH + 1) + at] = sums[p];
                 }
             }
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) {
                 inclusive[p] = of_lanes_so_far(sums[p]);
-                bases[p] = inclusive[p] - sums[p];
+                prefixes[p * S::PLACES + lane * S::ROW + EACH] = inclusive[p] - sums[p];
+                if (lane == 31) prefixes[p * S::PLACES + 32 * S::ROW + EACH] = inclusive[p];
                 whole[p] = __shfl_sync(~0u, inclusive[p], 31);
             }
             fits = __all_sync(~0u, within_limit(inclusive, 1));
@@ -299,45 +257,94 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
         double sums_at[PLANES];
 #pragma unroll
         for (int p = 0; p < PLANES; ++p) sums_at[p] = -carried[p];
+        // where edges lie, and the values of the segments that end there: the elements of this tile are in registers
+        int* const places = reinterpret_cast<int*>(buffers + buffer * READS * 32);
+        T* const found = reinterpret_cast<T*>(places + READS * 64);
+        static_assert(ENDS == 1 || ENDS * int(sizeof(T)) <= READS * 8);
+        const auto sums_before = [&](uint32 at, double (&sums)[PLANES]) {
+            const uint32 row = at / EACH;
+#pragma unroll
+            for (int p = 0; p < PLANES; ++p)
+                sums[p] = prefixes[p * S::PLACES + at + row] + prefixes[p * S::PLACES + row * S::ROW + EACH];
+        };
         uint64 number = before;  // of the first edge in `within`
         bool any = false;
         for (;;) {
-#pragma unroll
-            for (int j = 0; j < ENDS; ++j) {
-                if (j * 32 >= ends) break;
-                const int many = ends - j * 32 < 32 ? ends - j * 32 : 32, here = within[j];
-                if (!fits) {
-                    if (lane < many && number + j * 32 + lane > first)
-                        results.values[number + j * 32 + lane - 1] = later<T>();
+            if (ends) {
+                // Edges one after another are a lane's, so that it has both ends of most segments.
+                int here[ENDS];
+                if (ENDS == 1) {
+                    here[0] = within[0];
                 } else {
-                    const uint32 place = (here < 1 ? 1 : here) - 1, owner = place / EACH;
-                    double k[PLANES], sums[PLANES];
-                    bool zero = true;
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) places[j * 32 + lane] = within[j];
+                    __syncwarp();
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) here[j] = places[lane * ENDS + j];
+                }
+                const int closing = ENDS == 1 ? __shfl_sync(~0u, here[0], ends - 1) : places[ends - 1];
+                const bool begins = number == first;  // the first edge ends no segment of this warp
+                T values[ENDS];
+                if (fits) {
+                    double sums[ENDS][PLANES], prior[PLANES];
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) sums_before(here[j], sums[j]);
+                    int prior_at = __shfl_up_sync(~0u, here[ENDS - 1], 1);
+                    if (lane == 0) prior_at = edge_at;
 #pragma unroll
                     for (int p = 0; p < PLANES; ++p) {
-                        sums[p] = prefixes[p * S::PLACES + place + owner] + __shfl_sync(~0u, bases[p], owner);
-                        if (here == 0) sums[p] = 0;
-                        const double prior = __shfl_up_sync(~0u, sums[p], 1);
-                        k[p] = sums[p] - (lane ? prior : sums_at[p]);
-                        zero = zero && k[p] == 0;
-                        sums_at[p] = __shfl_sync(~0u, sums[p], many - 1);
+                        prior[p] = __shfl_up_sync(~0u, sums[ENDS - 1][p], 1);
+                        if (lane == 0) prior[p] = sums_at[p];
                     }
-                    const int prior = __shfl_up_sync(~0u, here, 1), length = here - (lane ? prior : edge_at);
-                    const uint64 ending = number + j * 32 + lane;
-                    if (lane < many && ending > first) {
-                        if (broken && ending == number) {
-                            results.values[ending - 1] = later<T>();
-                        } else if (zero && length) {  // −0 if all elements are
-                            const uint64 end = start + here;
-                            uint64 at = end - length;
-                            while (at < end && bits_of(data[at]) == SIGN<T>) ++at;
-                            set_bits(results.values[ending - 1], at == end ? SIGN<T> : 0);
-                        } else {
-                            window.template put<MEAN>(results, ending - 1, k, length);
+                    const auto sum_of = [&](int j, double (&k)[PLANES]) {  // returns whether it is 0
+                        bool zero = true;
+#pragma unroll
+                        for (int p = 0; p < PLANES; ++p) {
+                            k[p] = sums[j][p] - (j ? sums[j - 1][p] : prior[p]);
+                            zero = zero & (k[p] == 0);
                         }
+                        return zero;
+                    };
+                    const auto length_of = [&](int j) { return here[j] - (j ? here[j - 1] : prior_at); };
+                    const auto is_mine = [&](int j) {  // nor does the first edge end a segment that is broken, or another warp's
+                        return lane * ENDS + j < ends && !(lane == 0 && j == 0 && (begins || broken));
+                    };
+                    bool any_zero = false;
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) {
+                        double k[PLANES];
+                        any_zero |= sum_of(j, k);
+                        values[j] = 0;
+                        if (!MEAN || is_mine(j)) values[j] = window.template value<MEAN>(results, k, length_of(j));
                     }
+                    if (any_zero)  // −0 if all elements are
+#pragma unroll
+                        for (int j = 0; j < ENDS; ++j) {
+                            double k[PLANES];
+                            if (!length_of(j) || !is_mine(j) || !sum_of(j, k)) continue;
+                            const uint64 end = start + here[j];
+                            uint64 at = end - length_of(j);
+                            while (at < end && bits_of(data[at]) == SIGN<T>) ++at;
+                            set_bits(values[j], at == end ? SIGN<T> : 0);
+                        }
+                    if (lane == 0 && broken) values[0] = later<T>();
+                    sums_before(closing, sums_at);
+                } else {
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) values[j] = later<T>();
                 }
-                edge_at = __shfl_sync(~0u, here, many - 1);
+                edge_at = closing;
+                if (ENDS == 1) {
+                    if (lane < ends && !(begins && lane == 0)) results.values[number + lane - 1] = values[0];
+                } else {
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j) found[lane * ENDS + j] = values[j];
+                    __syncwarp();
+                    T* const to = results.values + (number - 1);
+#pragma unroll
+                    for (int j = 0; j < ENDS; ++j)
+                        if (j * 32 + lane < ends && !(begins && j == 0 && lane == 0)) to[j * 32 + lane] = found[j * 32 + lane];
+                }
             }
             if ((!fits || broken) && ends && lane == 0) {
                 const uint64 from = number > first ? number : first + 1;
@@ -347,6 +354,7 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
             any = any || ends;
             broken = broken && !ends;
             if (!more) break;
+            __syncwarp();  // before places are written over
             number += ends;
             next = number;
             look_ahead();

@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) exact_chosen(const T* data, u
 // One block of 1024 threads.
 template <class T, int TERMS>
 __global__ void __launch_bounds__(1024) survey(const T* data, uint64 count, uint32* choice) {
-    __shared__ uint32 wide[2];
-    if (threadIdx.x < 2) wide[threadIdx.x] = 0;
+    __shared__ uint32 wide[MOST_CHOICES - 1];
+    if (threadIdx.x < MOST_CHOICES - 1) wide[threadIdx.x] = 0;
     __syncthreads();
     const uint32 chosen = choice_for<TERMS>(Vectors<T>(data, count), wide);
     if (threadIdx.x == 0) *choice = chosen;

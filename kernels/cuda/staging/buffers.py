@@ -206,6 +206,11 @@ class DeviceBuffer:
             with cuda_errors("the piece before"):
                 self._done.synchronize()
 
+    def hold_back(self, stream: Any) -> None:
+        """Have what is put on `stream` from now on begin when the work that uses the buffer is done."""
+        if self._done is not None:
+            stream.wait_event(self._done)
+
     def mark(self, stream: Any) -> None:
         """Note that the work that was put on `stream` so far uses the buffer."""
         import cupy
@@ -215,7 +220,8 @@ class DeviceBuffer:
         self._done.record(stream)
 
     def array(self, size: int, dtype: DType) -> Any:
-        """`size` elements of the buffer, as a CuPy array of one dimension."""
+        """`size` elements of the buffer, as a CuPy array of one dimension. New memory counts as used by the work on
+        CuPy's current stream: the pool gives what that work may still use."""
         import cupy
 
         nbytes = size * dtype.itemsize
@@ -223,6 +229,7 @@ class DeviceBuffer:
             self._memory = None  # first give back, then ask
             with cuda_errors(f"a buffer of {_rounded(nbytes):,} bytes"):
                 self._memory = cupy.empty(_rounded(nbytes), dtype=np.uint8)
+                self.mark(cupy.cuda.get_current_stream())
         return self._memory[:nbytes].view(carrier(dtype))
 
 

@@ -1,4 +1,7 @@
-"""Files on their way to the GPU by lanes, which borrow the pinned memory of a ring."""
+"""Files on their way to the GPU by lanes, which borrow the pinned memory of a ring.
+
+The copies have a stream of their own: while the GPU reduces a piece, the bus carries the next one.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -6,18 +9,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.staging.buffers import PinnedRing
+from warpfold.kernels.cuda.staging.buffers import DeviceBuffer, PinnedRing
 from warpfold.kernels.cuda.staging.lanes import Lanes, LaneShape, PinnedPlaces, cuda_driver
 from warpfold.kernels.cuda.staging.parts import bytes_of
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.source import Source, extents_of, in_memory
 
+_MOST_EXTENTS = 128
+"""What lies in more extents than this for each part of the ring is put together by Python: the end of an extent ends a
+copy."""
+
 
 class FileRing:
-    """Brings sources whose bytes lie in a file, or in memory, as the kernels read them. It has the methods of a
+    """Brings sources whose bytes lie in files, or in memory, as the kernels read them. It has the methods of a
     `PinnedRing`, and shares the memory of `ring`: one of the two is in use at a time."""
 
     def __init__(self, gpu: Gpu, ring: PinnedRing, shape: LaneShape | None) -> None:
@@ -26,6 +34,8 @@ class FileRing:
             shape = replace(shape, part_bytes=ring.part_bytes)
         self._shape = shape
         self._lanes: Lanes | None = None
+        self._copies: Any = None  # the stream of the copies
+        self._edge: Any = None  # the event by which one stream waits for the other
         self._events: list[tuple[Any, Any]] = []
         self._times = StageTimes(gpu.stream)
         self._in_memory = False
@@ -36,13 +46,17 @@ class FileRing:
         """Whether the bytes of all `sources` lie somewhere, and are enough for several threads."""
         if self._shape is None or sys.platform != "linux" or bytes_of(sources) <= self._ring.part_bytes:
             return False
-        return all(extents_of(source) for source in sources)
+        lying = [extents_of(source) for source in sources]
+        most = bytes_of(sources) // self._ring.part_bytes * _MOST_EXTENTS
+        return all(lying) and sum(len(extents) for extents in lying if extents) <= most
 
     def begin(self, sources: Sequence[Source], piece: int, times: StageTimes) -> None:
         """Start to read `sources`, which `send` will ask for in pieces of `piece` elements, and of each piece source
         after source. What is read and copied is counted in `times`."""
         lanes, shape = self._ready()
         self.rest()
+        if times is self._times:
+            self.count_copies()  # those of the pieces before, of sources that come in order
         blocks = self._ring.lend()
         if blocks is not self._blocks:
             self._blocks, together = blocks, self._ring.part_bytes // shape.part_bytes
@@ -51,31 +65,51 @@ class FileRing:
         self._times, self._in_memory = times, all(map(in_memory, sources))
         threads = lanes.begin(sources, piece, self._places)
         times.threads = max(times.threads, threads)
+        # The arrays that are filled may be memory that earlier work still uses.
+        self._order(self._gpu.stream, self._copies)
+
+    def hold_back(self, buffer: DeviceBuffer) -> None:
+        """Have the next piece copied when the work that uses `buffer` is done."""
+        buffer.hold_back(self._copies)
 
     def send(self, array: Any) -> None:
-        """Put the copies of the next piece, which fills the CuPy `array`, on the GPU's stream. Raises what reading it
-        raised."""
+        """Put the copies of the next piece, which fills the CuPy `array`, on their stream, and have the GPU's stream
+        wait for them. Raises what reading it raised."""
         assert self._lanes is not None, "begin comes before"
         _check(self._lanes.copy(array.data.ptr))
+        self._order(self._copies, self._gpu.stream)
+
+    def _order(self, before: Any, behind: Any) -> None:
+        """Have what is put on the stream `behind` from now on wait for what is on the stream `before`."""
+        with cuda_errors("copying to the GPU"):
+            self._edge.record(before)
+            behind.wait_event(self._edge)
+
+    def moments(self) -> NDArray[np.int64]:
+        """When the parts of the last sources were read and sent (`Lanes.moments`)."""
+        return np.empty((0, 3), np.int64) if self._lanes is None else self._lanes.moments()
 
     def count_copies(self) -> None:
         """Count the times of reading and of the copies, which must have ended."""
         if self._lanes is not None and self._shape is not None:
             _check(self._lanes.retire())
-            read_s, copied_s = self._lanes.seconds()
+            read_s, copied_s = self._lanes.taken_seconds()
             self._times.brought(read_s, copied_s, in_memory=self._in_memory)
 
     def stop(self) -> None:
-        """Wait until no thread reads any more."""
+        """Wait until no thread reads any more, and have the GPU's stream wait for the copies of what was read: the
+        memory that they fill may be given back."""
         if self._lanes is not None:
             self._lanes.stop()
+            if self._lanes.under_way:
+                self._order(self._copies, self._gpu.stream)
 
     def rest(self) -> None:
         """Leave the memory to others: wait until no thread writes to it, and the GPU reads from it no more."""
         self.stop()
         if self._lanes is not None and self._lanes.under_way:
             with cuda_errors("copying to the GPU"):
-                self._gpu.stream.synchronize()
+                self._copies.synchronize()
             _check(self._lanes.retire())
 
     def _ready(self) -> tuple[Lanes, LaneShape]:
@@ -86,7 +120,9 @@ class FileRing:
             with self._gpu.preparation, cuda_errors("events of copies"):
                 self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self._shape.parts)]
                 pointers = np.array([[event.ptr for event in pair] for pair in self._events], np.int64)
-                self._lanes = Lanes(self._shape, cuda_driver(), pointers, self._gpu.stream.ptr)
+                self._copies = cupy.cuda.Stream(non_blocking=True)
+                self._edge = cupy.cuda.Event(disable_timing=True)
+                self._lanes = Lanes(self._shape, cuda_driver(), pointers, self._copies.ptr)
                 self._lanes.load()
         return self._lanes, self._shape
 

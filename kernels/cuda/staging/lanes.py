@@ -10,8 +10,8 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -26,15 +26,15 @@ class LaneShape:
     """The sizes of what threads read and of what the GPU copies at a time.
 
     A thread reads `part_bytes` at a time, and the first parts are shorter, from `first_bytes` on, so that the first
-    copy begins early and the threads do not end all at once. `parts` of them are under way: 64 MiB together stay in
+    copy begins early and the threads do not end all at once. `parts` of them are under way: 48 MiB together stay in
     the last-level cache, from which the GPU fetches faster than from memory. Parts that lie side by side are copied
     together where they are ready together.
     """
 
-    part_bytes: int = 1 << 21
-    parts: int = 32
+    part_bytes: int = 1 << 20
+    parts: int = 48
     first_bytes: int = 1 << 18
-    most_threads: int = 12
+    most_threads: int = 15
 
     def threads(self) -> int:
         """How many threads read. A core is left to the thread that drives the GPU."""
@@ -88,7 +88,8 @@ class Lanes:
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
         self._held: tuple[Any, ...] = ()  # objects that the threads use by their addresses
-        self._together = 1
+        self._control, self._scratch_at = int(self._words.ctypes.data), int(self._scratch.ctypes.data)
+        self._driver_words: tuple[int, ...] = ()
         self._set(native.WAKE, self._wake)
         self._end = weakref.finalize(self, _end, self._words, self._wake, self._threads)
 
@@ -110,7 +111,7 @@ class Lanes:
         threads = min(self.shape.threads(), len(table))
         self._start(threads)
         self._held = (table, places, tuple(sources))
-        self._coming, self._together = pairwise([0, *ends]), places.together
+        self._coming, self._driver_words = pairwise([0, *ends]), self._told(places.together)
         for word in (native.NEXT, native.FREED, native.STOP, native.FAILED, native.READ_NS, native.COPIED_NS):
             self._set(word, 0)
         self._set(native.STARTED, 0)
@@ -124,12 +125,10 @@ class Lanes:
         return threads
 
     def copy(self, target: int) -> int:
-        """Put the copies of the next piece of a source to the GPU's memory at `target` on the stream. Returns the error
-        of CUDA, or 0. Raises InvalidInput where a file could not be read."""
+        """Put the copies of the next piece of a source to the GPU's memory at `target` on the stream. Returns the
+        error of CUDA, or 0. Raises InvalidInput where a file could not be read."""
         native, (first, stop) = self._native, next(self._coming)
-        error: int = native.copy_parts(
-            self._control, self._driver_words(), self._scratch.ctypes.data, first, stop, target
-        )
+        error: int = native.copy_parts(self._control, self._driver_words, self._scratch_at, first, stop, target)
         if self._get(native.FAILED):
             fault = unreadable(self._held[2], self._get(native.ERROR))  # while their files are open
             self.stop()
@@ -138,16 +137,29 @@ class Lanes:
 
     def retire(self) -> int:
         """Count the copies that have ended. Returns the error of CUDA, or 0."""
-        return int(self._native.retire(self._control, self._driver_words(), self._scratch.ctypes.data))
+        return int(self._native.retire(self._control, self._driver_words or self._told(1), self._scratch_at))
 
     @property
     def under_way(self) -> bool:
         """Whether a copy has not been counted as ended."""
         return self._get(self._native.STARTED) != self._get(self._native.DONE)
 
-    def seconds(self) -> tuple[float, float]:
-        """The seconds for which all threads together read the current sources, and for which the GPU copied them."""
-        return self._get(self._native.READ_NS) / 1e9, self._get(self._native.COPIED_NS) / 1e9
+    def taken_seconds(self) -> tuple[float, float]:
+        """The seconds for which all threads together read the current sources, and for which the GPU copied them, since
+        the last call. No thread reads and no copy is under way."""
+        words = (self._native.READ_NS, self._native.COPIED_NS)
+        read_ns, copied_ns = map(self._get, words)
+        for word in words:
+            self._set(word, 0)
+        return read_ns / 1e9, copied_ns / 1e9
+
+    def moments(self) -> NDArray[np.int64]:
+        """When the parts of the last sources were read and sent, shape (parts, 3): nanoseconds of the monotonic clock
+        at which a thread began to read the part and had read it, and at which its copy was put on the stream."""
+        if not self._held:
+            return np.empty((0, 3), np.int64)
+        table: NDArray[np.int64] = self._held[0]
+        return table[:, self._native.BEGAN : self._native.SENT + 1].copy()
 
     def stop(self) -> None:
         """Wait until no thread reads any more: a reduction that ended early asks for no more parts."""
@@ -161,16 +173,12 @@ class Lanes:
         self._end()
         self._held = ()
 
-    @property
-    def _control(self) -> int:
-        return int(self._words.ctypes.data)
-
-    def _driver_words(self) -> tuple[int, ...]:
-        driver = self._driver
-        events, runs = self._events, self._runs
+    def _told(self, together: int) -> tuple[int, ...]:
+        """What `copy_parts` and `retire` need of CUDA."""
+        driver, events = self._driver, self._events
         return (
             *(driver.copy, driver.record, driver.query, driver.elapsed),
-            *(events.ctypes.data, len(events), runs.ctypes.data, self._stream, self._together),
+            *(events.ctypes.data, len(events), self._runs.ctypes.data, self._stream, together),
         )
 
     def _start(self, threads: int) -> None:
@@ -190,6 +198,7 @@ class Lanes:
 
 
 _STEP = 8  # words a cache line
+_COLUMNS = 7  # words of a row of the table, as `native.py` has them
 
 
 def numba_types() -> tuple[Any, Any]:
@@ -221,39 +230,57 @@ def _aligned(words: int) -> NDArray[np.int64]:
     return room[skipped : skipped + words * _STEP]
 
 
-def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[NDArray[np.int64], list[int]]:
+def table_of(sources: Sequence[Source], piece: int, shape: LaneShape) -> tuple[NDArray[np.int64], tuple[int, ...]]:
     """The parts of `sources`, a row each as `native.py` reads it, and how many parts there are up to the end of each
     piece of a source: pieces of `piece` elements, and of each piece source after source."""
-    rows: list[NDArray[np.int64]] = []
-    ends: list[int] = []
-    cut: dict[int, NDArray[np.int64]] = {}  # the parts of a piece of so many bytes, from 0 on
     lying = [extents_of(source) for source in sources]
+    if len(sources) == 1 and lying[0] is not None and len(lying[0]) == 1:
+        where, itemsize = lying[0][0].location, sources[0].dtype.itemsize
+        cut, ends = _whole(sources[0].count * itemsize, piece * itemsize, shape, shape.threads())
+        table = cut.copy()
+        table[:, 0] = where.descriptor
+        table[:, 1] += where.offset
+        return table, ends
+    rows: list[NDArray[np.int64]] = []
+    cut_by_size: dict[int, NDArray[np.int64]] = {}
     for begin in range(0, max(source.count for source in sources), piece):
         for source, extents in zip(sources, lying, strict=True):
             assert extents, "lanes take bytes that lie somewhere"
             itemsize = source.dtype.itemsize
             nbytes = (min(begin + piece, source.count) - begin) * itemsize
             if not rows:
-                ramp = _ramp(shape)
-                row = _cut(nbytes, ramp[ramp < nbytes], shape.part_bytes)
+                row = _cut(nbytes, _ramp(nbytes, shape), shape.part_bytes)
             else:
-                if nbytes not in cut:
-                    cut[nbytes] = _cut(nbytes, np.zeros(1, np.int64), shape.part_bytes)
-                row = cut[nbytes].copy()
+                if nbytes not in cut_by_size:
+                    cut_by_size[nbytes] = _cut(nbytes, np.zeros(1, np.int64), shape.part_bytes)
+                row = cut_by_size[nbytes].copy()
             if len(extents) == 1:
                 row[:, 0] = extents[0].location.descriptor
                 row[:, 1] += extents[0].location.offset + begin * itemsize
             else:
                 row = _across(row, begin * itemsize, extents, itemsize)
             rows.append(row)
-            ends.append(len(row) + (ends[-1] if ends else 0))
-    return np.concatenate(rows), ends
+    return np.concatenate(rows), tuple(accumulate(map(len, rows)))
+
+
+@lru_cache(maxsize=8)
+def _whole(nbytes: int, piece: int, shape: LaneShape, _threads: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """The table of one source of so many bytes that begins at 0, in pieces of `piece` bytes. Files of one size come
+    again and again, and threads wait for the table."""
+    rows: list[NDArray[np.int64]] = []
+    for begin in range(0, nbytes, piece):
+        size = min(piece, nbytes - begin)
+        rows.append(_cut(size, np.zeros(1, np.int64) if rows else _ramp(size, shape), shape.part_bytes))
+        rows[-1][:, 1] += begin
+    table = np.concatenate(rows)
+    table.flags.writeable = False
+    return table, tuple(accumulate(map(len, rows)))
 
 
 def _cut(nbytes: int, first: NDArray[np.int64], part_bytes: int) -> NDArray[np.int64]:
     """The parts of so many bytes: they begin at `first`, and from the last of these on are `part_bytes` long."""
     starts = np.concatenate((first[:-1], np.arange(first[-1], nbytes, part_bytes)))
-    row = np.zeros((starts.size, 4), np.int64)
+    row = np.zeros((starts.size, _COLUMNS), np.int64)
     row[:, 1] = starts
     row[:-1, 2] = starts[1:] - starts[:-1]
     row[-1, 2] = nbytes - starts[-1]
@@ -275,9 +302,10 @@ def _across(row: NDArray[np.int64], begin: int, extents: Sequence[Extent], items
     return cut
 
 
-def _ramp(shape: LaneShape) -> NDArray[np.int64]:
-    """Where the first parts begin, a part for each thread, each longer than the one before."""
+def _ramp(nbytes: int, shape: LaneShape) -> NDArray[np.int64]:
+    """Where the first parts of so many bytes begin, a part for each thread, each longer than the one before."""
     threads = shape.threads()
     first = min(shape.first_bytes, shape.part_bytes)
     sizes = first + (shape.part_bytes - first) * np.arange(threads, dtype=np.int64) // threads
-    return np.concatenate(([0], np.cumsum(sizes)))
+    starts: NDArray[np.int64] = np.concatenate(([0], np.cumsum(sizes)))
+    return starts[starts < nbytes]

@@ -48,7 +48,12 @@ WORDS = 16
 DESCRIPTOR, OFFSET, BYTES, READY = 0, 1, 2, 3
 """The file's descriptor, or -1 for memory; where in the file, or in memory, the part begins; its length; and 1 when it
 is in pinned memory."""
-COLUMNS = 4
+BEGAN, READ, SENT = 4, 5, 6
+"""Nanoseconds of the clock: when reading the part began, when that ended, and when its copy was put on the stream."""
+COLUMNS = 7
+
+ENOUGH = 2
+"""Copies under way that keep the bus busy. Each takes 7 us beside its time on the bus, so that fewer are better."""
 
 NOT_READY = 600
 """The answer of cuEventQuery while the work before an event goes on."""
@@ -143,7 +148,10 @@ def read_parts(control: Any, scratch: Any) -> None:
         began = now_ns(scratch)
         if not _fill(control, row, load(places + part % slots * WORD)):
             return
-        add(control + READ_NS * LINE, now_ns(scratch) - began)
+        ended = now_ns(scratch)
+        add(control + READ_NS * LINE, ended - began)
+        store(row + BEGAN * WORD, began)
+        store(row + READ * WORD, ended)
         store(row + READY * WORD, 1)
 
 
@@ -179,11 +187,12 @@ def retire(control: Any, driver: Any, scratch: Any) -> Any:
         if done == load(control + STARTED * LINE):
             return 0
         at = done % most
-        answer = _call1(driver[2], load(events + (2 * at + 1) * WORD))
+        end = load(events + (2 * at + 1) * WORD)
+        answer = _call1(driver[2], end)
         if answer != 0:
             return 0 if answer == NOT_READY else answer
         # Milliseconds, as a float32 in the lower half of the word.
-        answer = _call3(driver[3], scratch, load(events + 2 * at * WORD), load(events + (2 * at + 1) * WORD))
+        answer = _call3(driver[3], scratch, load(events + 2 * at * WORD), end)
         if answer != 0:
             return answer
         add(control + COPIED_NS * LINE, nanoseconds(load(scratch)))
@@ -208,46 +217,60 @@ def nanoseconds(word: Any) -> Any:
 
 
 @jit
+def _run_from(control: Any, part: Any, stop: Any, together: Any) -> Any:
+    """How many bytes of parts that are read already lie side by side from `part` on, the part behind them, and whether
+    the run can become no longer: it ends at `stop`, or where memory that was allocated together does."""
+    table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
+    slots = load(control + SLOTS * LINE)
+    place, nbytes, end = load(places + part % slots * WORD), load(table + (part * COLUMNS + BYTES) * WORD), part + 1
+    while end < stop and end % slots % together != 0 and load(places + end % slots * WORD) == place + nbytes:
+        row = table + end * COLUMNS * WORD
+        if load(row + READY * WORD) == 0:
+            return nbytes, end, False
+        nbytes, end = nbytes + load(row + BYTES * WORD), end + 1
+    return nbytes, end, True
+
+
+@jit
 def copy_parts(control: Any, driver: Any, scratch: Any, first: Any, stop: Any, target: Any) -> Any:
-    """Put the copies of parts first … stop − 1 to the GPU's memory at `target` on the stream, each as soon as it is
-    read; neighbours that are read already in one copy. Returns the error of CUDA, or 0; at once where reading failed.
+    """Put the copies of parts first … stop − 1 to the GPU's memory at `target` on the stream, each when it is read.
+    Neighbours are copied together: while ENOUGH copies are under way, a part that is read waits for them. Returns the
+    error of CUDA, or 0; at once where reading failed.
 
     `driver` has the addresses of cuMemcpyHtoDAsync, cuEventRecord, cuEventQuery and cuEventElapsedTime; the address of
     pairs of events; how many pairs there are; the address of a word for each pair; the stream; and how many places of
     pinned memory were allocated together: no copy goes beyond such a block."""
     table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
     slots = load(control + SLOTS * LINE)
-    events, most, runs, stream, together = driver[4], driver[5], driver[6], driver[7], driver[8]
+    events, most, runs, together = driver[4], driver[5], driver[6], driver[8]
     part = first
     while part < stop:
-        idle = 0
-        row = table + part * COLUMNS * WORD
+        idle, row, nbytes, end = 0, table + part * COLUMNS * WORD, 0, part
         while True:
             answer = retire(control, driver, scratch)
             if answer != 0:
                 return answer
             in_flight = load(control + STARTED * LINE) - load(control + DONE * LINE)
             if load(row + READY * WORD) != 0 and in_flight < most:
-                break
+                nbytes, end, whole = _run_from(control, part, stop, together)
+                if whole or in_flight < ENOUGH:
+                    break
             if load(control + FAILED * LINE) != 0:
                 return 0
             idle = _pause(idle)
-        place, nbytes, end = load(places + part % slots * WORD), load(row + BYTES * WORD), part + 1
-        while end < stop and end % slots % together != 0:
-            row = table + end * COLUMNS * WORD
-            if load(row + READY * WORD) == 0 or load(places + end % slots * WORD) != place + nbytes:
-                break
-            nbytes, end = nbytes + load(row + BYTES * WORD), end + 1
         started = load(control + STARTED * LINE)
         at = started % most
-        answer = _call2(driver[1], load(events + 2 * at * WORD), stream)
+        answer = _call2(driver[1], load(events + 2 * at * WORD), driver[7])
         if answer == 0:
-            answer = _call4(driver[0], target, place, nbytes, stream)
+            answer = _call4(driver[0], target, load(places + part % slots * WORD), nbytes, driver[7])
         if answer == 0:
-            answer = _call2(driver[1], load(events + (2 * at + 1) * WORD), stream)
+            answer = _call2(driver[1], load(events + (2 * at + 1) * WORD), driver[7])
         if answer != 0:
             return answer
         store(runs + at * WORD, end)
         store(control + STARTED * LINE, started + 1)
+        sent = now_ns(scratch)
+        for number in range(part, end):
+            store(table + (number * COLUMNS + SENT) * WORD, sent)
         part, target = end, target + nbytes
     return 0

@@ -41,7 +41,7 @@ class RingShape:
     most_threads: int = 12
     first_bytes: int = 1 << 23
     waves: int = 0
-    decoded_bytes: int = 1 << 26
+    decoded_bytes: int = 1 << 25
     lanes: LaneShape | None = _LANES
 
     def threads(self) -> int:

@@ -8,6 +8,9 @@ of pinned parts; while one piece is copied and reduced, the parts of the next ar
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
@@ -72,8 +75,6 @@ class Stager:
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         """The pieces of sources of which one at least comes in order: a thread decodes a piece while the one before is
         copied and reduced."""
-        self._files.rest()
-        self._bringing = self._ring
         size = self._shape.decoded_bytes // max(source.dtype.itemsize for source in sources)
         likely, first, before = max(map(likely_count, sources)), 0, 0
         with ahead(self._decoded(held_side_by_side(sources, size))) as decoded:
@@ -86,8 +87,11 @@ class Stager:
                 arrays = []
                 for part, source, buffer in zip(parts, sources, buffers, strict=True):
                     arrays.append(buffer.array(part.count, source.dtype))
-                    self._ring.begin([part], part.count, self._times)
-                    self._ring.send(arrays[-1])
+                    self._read_ahead((part,), part.count)
+                    try:
+                        self._bring(part, 0, arrays[-1])
+                    finally:
+                        self._files.stop()
                 yield tuple(arrays), first
                 for buffer in buffers:
                     buffer.mark(self._gpu.stream)
@@ -120,6 +124,8 @@ class Stager:
                 arrays = []
                 for source, buffer in zip(sources, buffers, strict=True):
                     arrays.append(buffer.array(min(size, count - start), source.dtype))
+                    if self._bringing is self._files:
+                        self._files.hold_back(buffer)
                     self._bring(source, start, arrays[-1])
                 yield tuple(arrays), start
                 for buffer in buffers:
@@ -132,7 +138,7 @@ class Stager:
 
     def _wait_for(self, buffers: Sequence[DeviceBuffer], start: int, size: int) -> int:
         """Wait until the next piece, which begins at `start`, may be brought into `buffers`; how many elements are done
-        for certain. Where lanes bring it, it is the stream that waits, and one piece more may be under way."""
+        for certain. Where lanes bring it, their stream waits, and one piece more may be under way."""
         if self._bringing is self._files:
             return max(0, start - 2 * size)
         for buffer in buffers:
@@ -193,8 +199,13 @@ class Stager:
     def stages(self, reduce_s: float) -> Stages:
         """How long each stage of the last sources was busy. Their copies must have ended; `reduce_s` is the time of
         their reduction."""
-        self._bringing.count_copies()
+        self._ring.count_copies()
+        self._files.count_copies()
         return self._times.stages(reduce_s)
+
+    def moments(self) -> NDArray[np.int64]:
+        """When lanes read and sent the parts of the last sources that they brought (`Lanes.moments`)."""
+        return self._files.moments()
 
     def close(self) -> None:
         """Give the buffers back, and end the threads."""

@@ -1,5 +1,6 @@
 """Arrays that threads claim piece by piece, and errors of reading their files."""
 
+import ctypes
 import os
 import signal
 import threading
@@ -18,6 +19,7 @@ from warpfold.kernels.cpu.accumulator import FloatAccumulator
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.claims import LEAST_BYTES, Claims, claims_on, stream_claims
 from warpfold.kernels.cpu.folds.sums import SumFold
+from warpfold.kernels.cpu.windows.standing import FUNCTION
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
@@ -42,6 +44,13 @@ def claims_of(source: FileSource | ArraySource, piece_bytes: int = 1 << 10) -> C
 
 def empty() -> FloatAccumulator:
     return FloatAccumulator(F32, Terms.VALUES, magnitudes=False)
+
+
+def add_claimed(added: FloatAccumulator, claims: Claims) -> None:
+    """Have this thread do what a thread that stands by does."""
+    job = added.claiming(claims)
+    ctypes.CFUNCTYPE(None, ctypes.c_int64)(int(job.words[FUNCTION]))(job.words.ctypes.data)
+    added.claimed(job)
 
 
 def unaligned(count: int) -> NDArray[np.float32]:
@@ -77,7 +86,7 @@ def test_elements_of_a_file_are_claimed_wherever_they_begin(tmp_path: Path) -> N
     array = np.random.default_rng().standard_normal(5000).astype(np.float32)
     claims = claims_of(in_file(tmp_path, array, ahead=13))
     added = empty()
-    added.add_claimed(claims)
+    add_claimed(added, claims)
     whole = empty()
     whole.add(array)
     assert added.state() == whole.state()
@@ -89,7 +98,7 @@ def test_nothing_is_taken_after_a_stop() -> None:
     claims = claims_of(ArraySource(np.ones(5000, np.float32)))
     claims.stop()
     added = empty()
-    added.add_claimed(claims)
+    add_claimed(added, claims)
     assert (added.state().count, claims.done) == (0, 0)
 
 
@@ -98,7 +107,7 @@ def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:
     os.truncate(tmp_path / "x", 9000)
     claims = claims_of(source)
     added = empty()
-    added.add_claimed(claims)
+    add_claimed(added, claims)
     with pytest.raises(InvalidInput, match="the file became shorter while it was read"):
         claims.check()
     assert added.state().count == claims.done < 9000 // 4
@@ -110,7 +119,7 @@ def test_an_error_of_the_system_is_told_in_its_words(tmp_path: Path) -> None:
         claims = claims_of(FileSource(F32, 5000, FileBytes(folder, 0), 0))
     finally:
         os.close(folder)
-    empty().add_claimed(claims)
+    add_claimed(empty(), claims)
     with pytest.raises(InvalidInput, match="the file cannot be read: is a directory"):
         claims.check()
 
@@ -120,7 +129,7 @@ def test_a_map_that_became_shorter_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "x.npy").open("rb") as file:
         claims = claims_of(open_array(file, read_head(file)), 1 << 14)
     os.truncate(tmp_path / "x.npy", 1 << 15)
-    empty().add_claimed(claims)
+    add_claimed(empty(), claims)
     with pytest.raises(InvalidInput, match="the file became shorter while it was read"):
         claims.check()
     assert 0 < claims.done < 1 << 13
@@ -136,7 +145,7 @@ def test_the_pages_of_a_long_map_do_not_stay_with_the_process(tmp_path: Path, mo
             source = open_array(file, read_head(file))
         before = mapped_bytes()
         added = empty()
-        added.add_claimed(Claims(source))
+        add_claimed(added, Claims(source))
         assert added.state() == ExactState.of(array)
         kept[most] = mapped_bytes() - before
         del source
@@ -255,7 +264,7 @@ def test_threads_are_kept_for_the_next_array() -> None:
     array = ArraySource(adversarial(50_000, "float32"))
     names = {thread.ident for _ in range(20) if summed(array).count for thread in threading.enumerate()}
     most = 2 * (os.cpu_count() or 1)
-    assert sum(thread.name.startswith("claim") for thread in threading.enumerate()) <= most
+    assert sum(thread.name.startswith("standing") for thread in threading.enumerate()) <= most
     assert names == {thread.ident for thread in threading.enumerate()}, "none of them has ended"
 
 

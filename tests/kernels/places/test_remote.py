@@ -1,7 +1,9 @@
 """One object, read in ranges: what passes is tried again, and what changed or cannot be read is told."""
 
 import threading
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.support.places.web import (
@@ -13,6 +15,7 @@ from tests.support.places.web import (
     hang,
     no_ranges,
     redirect,
+    stall,
     status,
     web_server,
     wrong_length,
@@ -84,6 +87,18 @@ def test_what_passes_is_tried_again(web: WebServer, passing: Behaviour) -> None:
 def test_a_range_goes_on_where_its_connection_was_cut(web: WebServer) -> None:
     assert whole(web, cut(750)) == CONTENT
     assert web.ranges()[:2] == ["bytes=0-999", "bytes=750-999"]
+
+
+@pytest.mark.parametrize("fault", [cut, stall], ids=["cut", "stalled"])
+def test_what_came_before_a_fault_is_not_asked_for_again(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch, fault: Callable[[int], Behaviour]
+) -> None:
+    monkeypatch.setattr(remote, "_PIECE", 1 << 22)
+    web.files["x"] = content = np.random.default_rng().bytes(600_000)
+    retry_policy = RetryPolicy(retries=1, first_s=0.001, timeouts=Timeouts(read_s=0.2))
+    web.behaviours[:] = [as_usual, fault(250_000)]
+    assert bytes(opened(web, retry_policy=retry_policy).read(0, len(content))) == content
+    assert web.ranges() == ["bytes=0-999", "bytes=1000-599999", "bytes=251000-599999"]
 
 
 def test_a_server_that_is_away_is_unavailable_after_some_tries(web: WebServer) -> None:

@@ -132,6 +132,19 @@ def cut(after: int) -> Behaviour:
     return behave
 
 
+def stall(after: int) -> Behaviour:
+    """Promise all of the range, and send nothing after so many bytes of it."""
+
+    def behave(handler: Handler, content: bytes) -> None:
+        start, stop = handler.asked_range(content)
+        handler.head(206, stop - start, **_facts(handler, content, start, stop))
+        handler.wfile.write(content[start : start + after])
+        handler.wfile.flush()
+        hang(handler, content)
+
+    return behave
+
+
 def no_ranges(handler: Handler, content: bytes) -> None:
     handler.head(200, len(content), ETag=etag_of(content))
     handler.wfile.write(content)

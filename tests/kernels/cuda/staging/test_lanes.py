@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from warpfold.kernels.cuda.staging import lanes as module
 from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, PinnedPlaces, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import ArraySource, FileBytes, FileSource
+from warpfold.kernels.source import ArraySource, FileBytes, FileSource, HeldArrays
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 
 NOT_READY = 600
+STREAM = 77
 SHAPE = LaneShape(part_bytes=1 << 10, parts=8, first_bytes=1 << 7, most_threads=5)
 
 Word = ctypes.c_int64
@@ -54,7 +56,7 @@ class LateGpu:
         return error
 
     def _record(self, event: int, stream: int) -> int:
-        assert stream == 77
+        assert stream == STREAM
         if self._last is not None:
             self.waiting[event], self._last = self._last, None
         return 0
@@ -82,7 +84,9 @@ class Bench:
     shape: LaneShape
     memory: NDArray[np.uint8]
 
-    def brought(self, *sources: ArraySource | FileSource | ChainedSource, piece: int) -> list[NDArray[np.uint8]]:
+    def brought(
+        self, *sources: ArraySource | FileSource | ChainedSource | HeldArrays, piece: int
+    ) -> list[NDArray[np.uint8]]:
         """The bytes of all sources, as they arrive."""
         size = self.shape.part_bytes
         addresses = self.memory.ctypes.data + size * np.arange(self.shape.parts)
@@ -101,7 +105,7 @@ class Bench:
 def bench(shape: LaneShape = SHAPE, error: int = 0) -> Iterator[Bench]:
     gpu = LateGpu(error)
     events = np.arange(6, dtype=np.int64).reshape(3, 2)
-    lanes = Lanes(shape, gpu.driver, events, 77)
+    lanes = Lanes(shape, gpu.driver, events, STREAM)
     try:
         yield Bench(lanes, gpu, shape, np.zeros(shape.parts * shape.part_bytes, np.uint8))
     finally:
@@ -130,7 +134,7 @@ def test_the_bytes_of_a_file_arrive_whatever_its_length(tmp_path: Path) -> None:
             assert arrived.tobytes() == content
             assert len(own.gpu.copies) <= len(table_of([in_file(tmp_path, content, "uint8")], 4096, SHAPE)[0])
             own.gpu.copies.clear()
-            read_s, copied_s = own.lanes.seconds()
+            read_s, copied_s = own.lanes.taken_seconds()
             assert read_s > 0
             assert copied_s > 0
 
@@ -176,6 +180,34 @@ def test_many_files_arrive_as_one_array(tmp_path: Path) -> None:
             assert arrived.tobytes() == b"".join(contents)
 
 
+def test_arrays_of_a_decoded_piece_arrive_as_one(tmp_path: Path) -> None:
+    random = np.random.default_rng()
+    with bench() as own:
+        for lengths in ([5], [0, 3, 0, 5000, 0], [1023, 1025, 4095, 1, 9999]):
+            arrays = [random.standard_normal(length) for length in lengths]
+            (arrived,) = own.brought(HeldArrays(DTYPES["float64"], arrays), piece=sum(lengths))
+            assert arrived.tobytes() == np.concatenate(arrays).tobytes()
+
+
+def test_moments_of_every_part_follow_one_another(tmp_path: Path) -> None:
+    with bench() as own:
+        assert own.lanes.moments().shape == (0, 3)
+        before = time.perf_counter_ns()
+        own.brought(in_file(tmp_path, bytes(50_000), "uint8"), piece=4096)
+        after = time.perf_counter_ns()
+        moments = own.lanes.moments()
+    assert len(moments) > 50_000 // SHAPE.part_bytes
+    for begun, read, sent in moments.tolist():
+        assert before <= begun <= read <= sent <= after
+
+
+def test_seconds_are_told_once(tmp_path: Path) -> None:
+    with bench() as own:
+        own.brought(in_file(tmp_path, bytes(50_000), "uint8"), piece=4096)
+        assert min(own.lanes.taken_seconds()) > 0
+        assert own.lanes.taken_seconds() == (0.0, 0.0)
+
+
 def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
     files = chain(tmp_path, [bytes(20_000)] * 5)
     assert files.extents() is not None
@@ -198,6 +230,37 @@ def test_parts_that_are_ready_together_are_copied_together(tmp_path: Path) -> No
         out = np.zeros(8 << 10, np.uint8)
         assert own.lanes.copy(out.ctypes.data) == 0
         assert [nbytes for _, _, nbytes in own.gpu.copies] == [4 << 10, 4 << 10], "and none beyond a block"
+
+
+class PatientGpu(LateGpu):
+    """Ends a copy when four parts are read beside those that are under way, or all are."""
+
+    table: NDArray[np.int64]
+
+    def _query(self, event: int) -> int:
+        read, sent = (int(np.count_nonzero(self.table[:, column])) for column in (3, 6))
+        return NOT_READY if read < min(len(self.table), sent + 4) else super()._query(event)
+
+
+def test_parts_gather_while_copies_are_under_way(tmp_path: Path) -> None:
+    shape = LaneShape(part_bytes=1 << 10, parts=64, first_bytes=1 << 10, most_threads=2)
+    content = np.random.default_rng().bytes(64 << 10)
+    gpu, memory = PatientGpu(), np.zeros(64 << 10, np.uint8)
+    lanes = Lanes(shape, gpu.driver, np.arange(40, dtype=np.int64).reshape(20, 2), STREAM)
+    try:
+        addresses = memory.ctypes.data + 1024 * np.arange(64)
+        lanes.begin([in_file(tmp_path, content, "uint8")], 64 << 10, PinnedPlaces(addresses, 16))
+        gpu.table = lanes._held[0]
+        out = np.zeros(64 << 10, np.uint8)
+        assert lanes.copy(out.ctypes.data) == 0
+        while lanes.under_way:
+            assert lanes.retire() == 0
+    finally:
+        lanes.close()
+    assert out.tobytes() == content
+    assert len(gpu.copies) <= 2 + 64 // 4 + 64 // 16, (
+        "of 64 parts only the first two copies and ends of blocks are short"
+    )
 
 
 def test_a_file_that_is_cut_is_refused_and_the_next_is_read(tmp_path: Path) -> None:
@@ -266,7 +329,7 @@ def test_every_byte_is_in_one_part_within_one_piece() -> None:
 
 
 def test_lanes_that_nobody_closes_end_with_their_owner() -> None:
-    lanes = Lanes(SHAPE, LateGpu().driver, np.zeros((1, 2), np.int64), 77)
+    lanes = Lanes(SHAPE, LateGpu().driver, np.zeros((1, 2), np.int64), STREAM)
     lanes.load()
     threads = list(lanes._threads)
     assert all(thread.is_alive() for thread in threads)

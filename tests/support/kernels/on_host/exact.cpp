@@ -7,10 +7,20 @@
 
 constexpr int GRID = 2;
 
-// Tiles of two reads or, ahead, of five: bfloat16 then has more than the 32 elements that it adds up plainly.
+// Reads of the shorter tiles and of the longer ones: two, and five, with which bfloat16 has more than the 32 elements that it adds up
+// plainly; of a band as many as it has parts, and as many as it takes.
+template <class S>
+struct Reads {
+    static constexpr int SHORTER = 2, LONGER = 5;
+};
+template <class T, int L, int FIELDS, int THREADS, int PARTS>
+struct Reads<BandSum<T, L, FIELDS, THREADS, PARTS>> {
+    static constexpr int SHORTER = PARTS, LONGER = BandSum<T, L, FIELDS, THREADS, PARTS>::W::MOST / Vector<T>::size;
+};
+
 template <bool AHEAD, class S, class Source>
 void run(const Source& source, uint64* words) {
-    constexpr int FLIGHT = AHEAD ? 5 : 2;
+    constexpr int FLIGHT = AHEAD ? Reads<S>::LONGER : Reads<S>::SHORTER;
     gridDim.x = GRID;
     for (blockIdx.x = 0; blockIdx.x < GRID; ++blockIdx.x) {
         std::vector<int64> memory((S::BYTES * LANES + 7) / 8, 0x5EED5EED5EED5EED);
@@ -46,8 +56,8 @@ bool run(const Source& source, uint64 count, bool ahead, uint64* words) {
 
 extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* x, const void* y, uint64 count,
                               bool ahead, uint64* words) {
-    CHOSEN(float32, SQUARES, 0); CHOSEN(float32, SQUARES, 1); CHOSEN(float32, MOMENTS, 0);
-    CHOSEN(float32, MOMENTS, 1); CHOSEN(float32, MOMENTS, 2);
+    CHOSEN(float32, SQUARES, 0); CHOSEN(float32, SQUARES, 1); CHOSEN(float32, SQUARES, 2);
+    CHOSEN(float32, MOMENTS, 0); CHOSEN(float32, MOMENTS, 1); CHOSEN(float32, MOMENTS, 2); CHOSEN(float32, MOMENTS, 3);
     CHOSEN(float64, SQUARES, 0); CHOSEN(float64, SQUARES, 1); CHOSEN(float64, MOMENTS, 0); CHOSEN(float64, MOMENTS, 1);
     EXACT_ALL(float16); EXACT_ALL(bfloat16); EXACT_ALL(float32); EXACT_ALL(float64);
     return false;
