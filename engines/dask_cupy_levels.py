@@ -10,7 +10,7 @@ import numpy as np
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.runs import Arranged
 from warpfold.kernels.cpu.grouped.two_levels import TwoLevels, window_for
-from warpfold.kernels.cuda.resident.levels import STEP, TAKEN, Columns, LevelSums, ResidentLevels, Rows
+from warpfold.kernels.cuda.resident.levels import STEP, TAKEN, ColumnLayout, LevelSums, ResidentLevels, RowLayout
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.ops import Terms, op_named
 
@@ -81,7 +81,7 @@ def rounded_levels(resident: ResidentLevels, part: ChunkLevels, stream: Any) -> 
     return values
 
 
-def _lie(chunk: Any, axes: tuple[int, ...]) -> Columns | Rows | None:
+def _lie(chunk: Any, axes: tuple[int, ...]) -> ColumnLayout | RowLayout | None:
     """Where the elements of each value lie; None where they are neither rows nor columns, and where the values do not
     lie in C order."""
     strides = [stride // chunk.itemsize for stride in chunk.strides]
@@ -93,11 +93,11 @@ def _lie(chunk: Any, axes: tuple[int, ...]) -> Columns | Rows | None:
         return None
     match [(run.length, run.stride, run.output > 0) for run in runs]:
         case [(width, _, True)]:
-            return Columns(1, 0, width)
+            return ColumnLayout(1, 0, width)
         case [(rows, stride, False), (width, _, True)]:
-            return Columns(rows, stride, width)
+            return ColumnLayout(rows, stride, width)
         case [(values, stride, True), (length, _, False)]:
-            return Rows(values, stride, length)
+            return RowLayout(values, stride, length)
     return None
 
 

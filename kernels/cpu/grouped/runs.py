@@ -14,7 +14,7 @@ from warpfold.kernels.grouping import Index
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class AxisRun:
     """Neighbouring axes that are all reduced, or all kept: how many elements they have, how far apart these lie, and
     how far apart the values that they belong to (0 where they are reduced)."""
 
@@ -29,7 +29,7 @@ class Arranged:
     numbered in the order of memory: `lengths` are those of the axes that are kept, in that order, and `order` brings
     them back into the array's."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[AxisRun, ...]
     lengths: tuple[int, ...]
     order: tuple[int, ...]
 
@@ -42,13 +42,13 @@ class Arranged:
         for axis in reversed(kept):
             outputs[axis] = output
             output *= shape[axis]
-        runs = _merged([Run(shape[axis], strides[axis], outputs.get(axis, 0)) for axis in order])
+        runs = _merged([AxisRun(shape[axis], strides[axis], outputs.get(axis, 0)) for axis in order])
         back = tuple(sorted(range(len(kept)), key=kept.__getitem__))
         return cls(tuple(runs), tuple(shape[axis] for axis in kept), back)
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class ElementRuns:
     """The elements of values along axes. From `flat[starts[i]]` on, a *row* has `length` neighbours of value places[i];
     *columns* are `length` rows of `width` neighbours, `stride` apart, that belong to the values from places[i] on.
     `width` is 0 for rows. The values are in the order of `arranged`."""
@@ -62,7 +62,7 @@ class Runs:
     arranged: Arranged
 
     @classmethod
-    def of(cls, array: NDArray[Any], axes: Collection[int], word: "np.dtype[Any]") -> "Runs | None":
+    def of(cls, array: NDArray[Any], axes: Collection[int], word: "np.dtype[Any]") -> "ElementRuns | None":
         """Those of an array that has elements, read as `word`; None where neighbours on its fastest axis are no
         neighbours in memory, or where an axis runs backwards."""
         if not array.dtype.isnative or not array.flags.aligned:
@@ -104,15 +104,15 @@ class Runs:
         return np.ascontiguousarray(turned).reshape(-1)
 
 
-def _merged(runs: Sequence[Run]) -> list[Run]:
+def _merged(runs: Sequence[AxisRun]) -> list[AxisRun]:
     """The same elements in as few runs as can be; an axis of one element is none."""
-    made: list[Run] = []
+    made: list[AxisRun] = []
     for run in runs:
         if run.length == 1:
             continue
         before = made[-1] if made else None
         if before is not None and (before.stride, before.output) == (run.stride * run.length, run.output * run.length):
-            made[-1] = Run(before.length * run.length, run.stride, run.output)
+            made[-1] = AxisRun(before.length * run.length, run.stride, run.output)
         else:
             made.append(run)
-    return made or [Run(1, 1, 0)]
+    return made or [AxisRun(1, 1, 0)]

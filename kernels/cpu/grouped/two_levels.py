@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
-from warpfold.kernels.cpu.grouped.runs import Runs
+from warpfold.kernels.cpu.grouped.runs import ElementRuns
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.grouping import Index
@@ -61,7 +61,7 @@ class TwoLevels:
         if array.dtype.name not in _TAKEN or not array.size:
             return None
         word = np.dtype(f"int{8 * array.itemsize}")
-        runs = Runs.of(array, axes, word) or Runs.of(np.ascontiguousarray(array), axes, word)
+        runs = ElementRuns.of(array, axes, word) or ElementRuns.of(np.ascontiguousarray(array), axes, word)
         if runs is None:
             return None
         for unit in _units(array, runs, array.size // runs.values):
@@ -147,7 +147,7 @@ def window_for(top: int, dtype: DType, count: int, *, tight: bool = False) -> in
     return unit if _LEAST <= unit <= _MOST else None
 
 
-def _units(array: NDArray[Any], runs: Runs, count: int) -> Iterator[int]:
+def _units(array: NDArray[Any], runs: ElementRuns, count: int) -> Iterator[int]:
     """Units of windows that may hold all elements: the one that a few elements show, the one that all show, and the
     lowest that reaches the largest element."""
     begin, some = int(runs.starts[0]), min(_SAMPLE, runs.width or runs.length)
@@ -164,7 +164,9 @@ def _units(array: NDArray[Any], runs: Runs, count: int) -> Iterator[int]:
                 yield unit
 
 
-def _added(runs: Runs, unit: int, *, magnitudes: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], int, bool] | None:
+def _added(
+    runs: ElementRuns, unit: int, *, magnitudes: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, bool] | None:
     """Both sums of each value in the window of `unit`, what no upper one exceeds, and whether values may be −0; None
     where the window does not hold all elements."""
     from warpfold.kernels.cpu.windows import two_levels
@@ -205,7 +207,7 @@ def _added(runs: Runs, unit: int, *, magnitudes: bool) -> tuple[NDArray[np.int64
     return None if outcome == two_levels.HELD_NOT else (upper, lower, most, outcome == two_levels.NEGATIVE_ZERO)
 
 
-def _together(runs: Runs) -> int:
+def _together(runs: ElementRuns) -> int:
     """How many rows of a narrow block without gaps are read as one: more columns at a time are faster, as long as their
     sums stay in the first-level cache."""
     from warpfold.kernels.cpu.windows.two_levels import NARROW

@@ -50,11 +50,11 @@ def _call(context: Any, function: Any, word: Any) -> Any:
 
 
 @jit
-def finish(left: Any, done: Any, one: Any, jobs: Any) -> None:
-    """Note that so many jobs are done: `left`, `done` and `one` are the words of the job. Whoever waits for the last of
+def finish(left: Any, done: Any, increment: Any, jobs: Any) -> None:
+    """Note that so many jobs are done: `left`, `done` and `increment` are the words of the job. Whoever waits for the last of
     them keeps the memory of all until `done` is written."""
     if add(left, -jobs) == jobs:
-        while _write(done, one, WORD) < 0 and errno() == _EINTR:
+        while _write(done, increment, WORD) < 0 and errno() == _EINTR:
             pass
 
 
@@ -69,6 +69,6 @@ def serve(control: Any, scratch: Any) -> None:
             return
         number = add(control + TAKEN * LINE, 1) % load(control + PLACES * LINE)
         job = load(load(control + QUEUE * LINE) + number * WORD)
-        left, done, one = load(job + LEFT * WORD), load(job + DONE * WORD), load(job + ONE * WORD)
+        left, done, increment = load(job + LEFT * WORD), load(job + DONE * WORD), load(job + ONE * WORD)
         _call(load(job + FUNCTION * WORD), job)
-        finish(left, done, one, 1)
+        finish(left, done, increment, 1)

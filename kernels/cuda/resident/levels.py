@@ -34,7 +34,7 @@ _LEAST_ROWS, _LEAST_LENGTH = (
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnLayout:
     """`width` values: the columns of `rows` rows, which begin `stride` elements apart."""
 
     rows: int
@@ -48,7 +48,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowLayout:
     """A value for each row of `length` neighbours; rows begin `stride` elements apart."""
 
     values: int
@@ -83,14 +83,14 @@ class ResidentLevels:
         self._functions: dict[str, PackedFunction] = {}
 
     def add(
-        self, dtype: DType, address: int, lie: Columns | Rows, unit: int, stream: Any, *, magnitudes: bool
+        self, dtype: DType, address: int, lie: ColumnLayout | RowLayout, unit: int, stream: Any, *, magnitudes: bool
     ) -> LevelSums | None:
         """The sums of the elements from `address` on, or of their magnitudes, in the window of `unit`; None where it
         does not hold them. Waits for the GPU."""
         import cupy
 
         multiprocessors = self.gpu.multiprocessors
-        if isinstance(lie, Columns):
+        if isinstance(lie, ColumnLayout):
             tiles = -(-lie.width // _THREADS)
             parts = _parts(8 * multiprocessors, tiles, lie.rows // _LEAST_ROWS)
             blocks, name, sizes = tiles * parts, "columns", (lie.rows, lie.stride, lie.width)

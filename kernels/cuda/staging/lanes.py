@@ -111,7 +111,7 @@ class Lanes:
         threads = min(self.shape.threads(), len(table))
         self._start(threads)
         self._held = (table, places, tuple(sources))
-        self._coming, self._driver_words = pairwise([0, *ends]), self._told(places.together)
+        self._coming, self._driver_words = pairwise([0, *ends]), self._driver_arguments(places.together)
         for word in (native.NEXT, native.FREED, native.STOP, native.FAILED, native.READ_NS, native.COPIED_NS):
             self._set(word, 0)
         self._set(native.STARTED, 0)
@@ -137,7 +137,9 @@ class Lanes:
 
     def retire(self) -> int:
         """Count the copies that have ended. Returns the error of CUDA, or 0."""
-        return int(self._native.retire(self._control, self._driver_words or self._told(1), self._scratch_at))
+        return int(
+            self._native.retire(self._control, self._driver_words or self._driver_arguments(1), self._scratch_at)
+        )
 
     @property
     def under_way(self) -> bool:
@@ -173,7 +175,7 @@ class Lanes:
         self._end()
         self._held = ()
 
-    def _told(self, together: int) -> tuple[int, ...]:
+    def _driver_arguments(self, together: int) -> tuple[int, ...]:
         """What `copy_parts` and `retire` need of CUDA."""
         driver, events = self._driver, self._events
         return (

@@ -9,7 +9,7 @@ from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.resident import ResidentLevels, ResidentTotals
-from warpfold.kernels.cuda.resident.levels import Columns, Rows
+from warpfold.kernels.cuda.resident.levels import ColumnLayout, RowLayout
 from warpfold.kernels.dtypes import DTYPES
 
 SIZE = 40_007
@@ -24,11 +24,11 @@ def sums_in_levels(gpu: Gpu) -> int:
         dtype = DTYPES[name]
         array = on_device(adversarial("normal", dtype, SIZE), 0)
         for lie in (
-            Columns(1, 0, 300),
-            Columns(2000, 20, 17),
-            Columns(7, 5001, 5000),
-            Rows(3, 13_000, 12_999),
-            Rows(5000, 8, 5),
+            ColumnLayout(1, 0, 300),
+            ColumnLayout(2000, 20, 17),
+            ColumnLayout(7, 5001, 5000),
+            RowLayout(3, 13_000, 12_999),
+            RowLayout(5000, 8, 5),
         ):
             made = [
                 resident.add(dtype, array.data.ptr, lie, -85, gpu.stream, magnitudes=bool(number % 2))
