@@ -51,8 +51,8 @@ def _call(context: Any, function: Any, word: Any) -> Any:
 
 @jit
 def finish(left: Any, done: Any, increment: Any, jobs: Any) -> None:
-    """Note that so many jobs are done: `left`, `done` and `increment` are the words of the job. Whoever waits for the last of
-    them keeps the memory of all until `done` is written."""
+    """Note that so many jobs are done: `left`, `done` and `increment` are the words of the job. Whoever waits for the
+    last of them keeps the memory of all until `done` is written."""
     if add(left, -jobs) == jobs:
         while _write(done, increment, WORD) < 0 and errno() == _EINTR:
             pass
