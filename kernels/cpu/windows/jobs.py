@@ -10,7 +10,7 @@ from warpfold.kernels.cpu.windows.claimed import add_claimed32, add_claimed64
 from warpfold.kernels.cpu.windows.float64 import FIELDS64
 from warpfold.kernels.cpu.windows.levels import LIMBS, TILE32, TILE64
 from warpfold.kernels.cpu.windows.standing import FUNCTION, OWN
-from warpfold.kernels.jit import callback, intrinsic
+from warpfold.kernels.jit import callback, intrinsic, jit
 from warpfold.kernels.machine_code import WORD, load, store
 
 # The words of a job behind those that every job has.
@@ -43,30 +43,29 @@ def _pointer(context: Any, address: Any, dtype: Any) -> Any:
     return _types.CPointer(dtype.instance_type)(_types.int64, dtype), generate
 
 
-def _add32(job):  # type: ignore[no-untyped-def]
-    bits = _carray(_pointer(load(job + BITS * WORD), np.int32), load(job + ELEMENTS * WORD))
+@jit
+def _add_narrow(job: Any, bits: Any, spare: Any, layout: Any) -> None:
+    """Add what no other thread takes of float32 or float16: `bits` and `spare` are arrays of the elements' patterns."""
     limbs = _carray(_pointer(load(job + LIMBS_AT * WORD), np.int64), LIMBS)
     rest = _carray(_pointer(load(job + SPACE * WORD), np.float64), TILE32)
-    spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int32), TILE32)
-    layout = (None, np.int32(load(job + KEEP * WORD)), load(job + FRACTION * WORD))
     room, control, clock = load(job + BITS * WORD), load(job + CONTROL * WORD), job + CLOCK * WORD
     squares, origin = load(job + SQUARES * WORD) != 0, load(job + ORIGIN * WORD)
     flags, count = add_claimed32(bits, room, control, clock, layout, squares, origin, limbs, rest, spare)
     store(job + FLAGS * WORD, flags)
     store(job + COUNT * WORD, count)
+
+
+def _add32(job):  # type: ignore[no-untyped-def]
+    bits = _carray(_pointer(load(job + BITS * WORD), np.int32), load(job + ELEMENTS * WORD))
+    spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int32), TILE32)
+    _add_narrow(job, bits, spare, (None, np.int32(load(job + KEEP * WORD)), load(job + FRACTION * WORD)))
 
 
 def _add16(job):  # type: ignore[no-untyped-def]
     bits = _carray(_pointer(load(job + BITS * WORD), np.int16), load(job + ELEMENTS * WORD))
-    limbs = _carray(_pointer(load(job + LIMBS_AT * WORD), np.int64), LIMBS)
-    rest = _carray(_pointer(load(job + SPACE * WORD), np.float64), TILE32)
     spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int16), TILE32)
-    layout = (load(job + SHIFT * WORD), np.int32(load(job + KEEP * WORD)), load(job + FRACTION * WORD))
-    room, control, clock = load(job + BITS * WORD), load(job + CONTROL * WORD), job + CLOCK * WORD
-    squares, origin = load(job + SQUARES * WORD) != 0, load(job + ORIGIN * WORD)
-    flags, count = add_claimed32(bits, room, control, clock, layout, squares, origin, limbs, rest, spare)
-    store(job + FLAGS * WORD, flags)
-    store(job + COUNT * WORD, count)
+    shift, keep = load(job + SHIFT * WORD), np.int32(load(job + KEEP * WORD))
+    _add_narrow(job, bits, spare, (shift, keep, load(job + FRACTION * WORD)))
 
 
 def _add64(job):  # type: ignore[no-untyped-def]
