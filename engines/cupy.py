@@ -7,8 +7,8 @@ stream, and hands them to the driver.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
-from threading import Lock
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
 
 import cupy
 from cupy.cuda import get_current_stream
@@ -20,43 +20,39 @@ from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.resident import AlongReduction, ResidentLevels, ResidentReducer, ResidentTotals
 
-_OPENING = Lock()
+T = TypeVar("T")
+
+_OPENING = RLock()
 """Of threads that begin together, one opens a GPU: each `Gpu` would compile and load the kernels anew."""
 
 
+def opened_once(make: Callable[[int], T]) -> Callable[[int], T]:
+    """What `make` opens on a device, kept for all later calls."""
+    kept = cache(make)
+
+    def opened(device: int) -> T:
+        with _OPENING:
+            return kept(device)
+
+    return opened
+
+
+@opened_once
 def reducer(device: int) -> ResidentReducer:
     """The kernels of the GPU that CUDA numbers `device`."""
-    with _OPENING:
-        return _reducer(device)
-
-
-@cache
-def _reducer(device: int) -> ResidentReducer:
     return ResidentReducer(Gpu(device))
 
 
+@opened_once
 def totals(device: int) -> ResidentTotals:
     """The kernels of the same GPU for totals that stay on it."""
-    gpu = reducer(device).gpu
-    with _OPENING:
-        return _totals(gpu)
+    return ResidentTotals(reducer(device).gpu)
 
 
-@cache
-def _totals(gpu: Gpu) -> ResidentTotals:
-    return ResidentTotals(gpu)
-
-
+@opened_once
 def levels(device: int) -> ResidentLevels:
     """The kernels of the same GPU for sums of many values that stay on it."""
-    gpu = reducer(device).gpu
-    with _OPENING:
-        return _levels(gpu)
-
-
-@cache
-def _levels(gpu: Gpu) -> ResidentLevels:
-    return ResidentLevels(gpu)
+    return ResidentLevels(reducer(device).gpu)
 
 
 class CupyArrays:

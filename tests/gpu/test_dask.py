@@ -134,12 +134,16 @@ def test_totals_stay_on_the_gpu_and_those_of_many_chunks_are_rounded_there() -> 
 def test_threads_that_begin_together_open_the_gpu_once() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    from warpfold.engines import cupy as of_cupy
+    from warpfold.engines.cupy import opened_once, reducer
+    from warpfold.kernels.cuda.gpu.launch import Gpu
 
-    of_cupy._reducer.cache_clear()
+    open_gpu = opened_once(Gpu)
     with ThreadPoolExecutor(16) as pool:
-        opened = list(pool.map(lambda _: of_cupy.reducer(0), range(64)))
+        opened = list(pool.map(lambda _: open_gpu(0), range(64)))
+        reducers = list(pool.map(lambda _: reducer(0), range(64)))
     assert len(set(map(id, opened))) == 1
+    assert len(set(map(id, reducers))) == 1
+    opened[0].close()
 
 
 @pytest.fixture
