@@ -5,6 +5,7 @@ import numpy as np
 
 from tests.support.gpu.accumulators import on_device
 from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.dtypes import DTYPES
@@ -40,12 +41,5 @@ def add_groups(gpu: Gpu) -> int:
     return ran
 
 
-def main() -> None:
-    gpu = Gpu(0)
-    with gpu.active():
-        print(f"{add_groups(gpu)} reductions to many values")
-    gpu.close()
-
-
 if __name__ == "__main__":
-    main()
+    watch("reductions to many values", add_groups)

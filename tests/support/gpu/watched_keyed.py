@@ -5,6 +5,7 @@ import numpy as np
 
 from tests.support.gpu.accumulators import on_device
 from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed import KeyedSums
 from warpfold.kernels.dtypes import DTYPES
@@ -41,12 +42,5 @@ def add_by_key(gpu: Gpu) -> int:
     return ran + 1
 
 
-def main() -> None:
-    gpu = Gpu(0)
-    with gpu.active():
-        print(f"{add_by_key(gpu)} reductions by key")
-    gpu.close()
-
-
 if __name__ == "__main__":
-    main()
+    watch("reductions by key", add_by_key)

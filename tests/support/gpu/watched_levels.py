@@ -5,6 +5,7 @@ import numpy as np
 
 from tests.support.gpu.accumulators import on_device
 from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -65,12 +66,5 @@ def totals(gpu: Gpu) -> int:
     return ran
 
 
-def main() -> None:
-    gpu = Gpu(0)
-    with gpu.active():
-        print(f"{sums_in_levels(gpu) + totals(gpu)} reductions to sums that stay")
-    gpu.close()
-
-
 if __name__ == "__main__":
-    main()
+    watch("reductions to sums that stay", sums_in_levels, totals)

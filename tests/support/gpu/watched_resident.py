@@ -6,6 +6,7 @@ import cupy
 from tests.support.gpu.accumulators import on_device
 from tests.support.gpu.adversarial import adversarial
 from tests.support.gpu.rounded import REDUCED
+from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.exact.shapes import SHAPES
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -44,12 +45,5 @@ def reduce_resident(gpu: Gpu) -> int:
     return ran
 
 
-def main() -> None:
-    gpu = Gpu(0)
-    with gpu.active():
-        print(f"{reduce_resident(gpu)} reductions of resident arrays")
-    gpu.close()
-
-
 if __name__ == "__main__":
-    main()
+    watch("reductions of resident arrays", reduce_resident)
