@@ -1,6 +1,6 @@
 """The exact accumulator compiles for every architecture, without a GPU, and keeps its promises about arithmetic.
 
-Units come from the user's cache where it holds them, as in the service: `make check` has compiled some before.
+All units are compiled for one architecture and a part for each other, as by `make check`, whose cache they come from.
 """
 
 import re
@@ -10,32 +10,33 @@ import subprocess
 import pytest
 
 from warpfold.kernels.cuda.compile import ARCHITECTURES, compile_unit
-from warpfold.kernels.cuda.exact import SHAPES, SumKind, exact_unit, exact_units
+from warpfold.kernels.cuda.exact import SHAPES, exact_unit, exact_units
 from warpfold.kernels.cuda.exact.shapes import CHOICES, chosen_unit
+from warpfold.kernels.cuda.matrix import Cell, matrix
 from warpfold.kernels.dtypes import DTYPES
 
 SMALL = 64 << 10  # shared memory a block, bytes: compute capability 7.5
+COMPILED_BY_CHECK = [cell for cell in matrix("ci") if cell.unit.source == exact_unit(DTYPES["float32"]).source]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("dtype", SHAPES)
-def test_it_compiles_without_spills(dtype: str, arch: str) -> None:
-    binary = compile_unit(exact_unit(DTYPES[dtype]), arch)
-    assert len(binary.symbols) == len(SumKind)
+@pytest.mark.parametrize("cell", COMPILED_BY_CHECK, ids=lambda cell: f"{cell.arch} {cell.label}")
+def test_a_unit_compiles_without_spills(cell: Cell) -> None:
+    binary = compile_unit(cell.unit, cell.arch)
+    assert set(binary.symbols) == set(cell.unit.kernels)
     assert [row for row in binary.resources if row.spill_stores or row.spill_loads or row.stack] == []
+
+
+def test_what_is_compiled_holds_every_architecture_and_every_unit() -> None:
+    assert {cell.arch for cell in COMPILED_BY_CHECK} == set(ARCHITECTURES)
+    units = {exact_unit(DTYPES[dtype]) for dtype in SHAPES}
+    units |= {chosen_unit(DTYPES[dtype], kind) for dtype, kinds in CHOICES.items() for kind in kinds}
+    assert {cell.unit for cell in COMPILED_BY_CHECK if cell.arch == "sm_90"} == units
 
 
 @pytest.mark.parametrize("dtype", SHAPES)
 def test_it_compiles_for_a_gpu_with_little_shared_memory(dtype: str) -> None:
     binary = compile_unit(exact_unit(DTYPES[dtype], SMALL), "sm_75")
     assert [row for row in binary.resources if row.spill_stores or row.spill_loads] == []
-
-
-@pytest.mark.parametrize(("dtype", "kind"), [(dtype, kind) for dtype, kinds in CHOICES.items() for kind in kinds])
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_squares_of_wide_data_compile_without_spills(arch: str, dtype: str, kind: SumKind) -> None:
-    binary = compile_unit(chosen_unit(DTYPES[dtype], kind), arch)
-    assert [row for row in binary.resources if row.spill_stores or row.spill_loads or row.stack] == []
 
 
 def test_every_float_has_its_unit() -> None:
