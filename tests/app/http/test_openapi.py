@@ -95,7 +95,7 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ow
                 *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
                 *("--exclude-operation-id-regex", _REVOKE),  # they would soon find the token that they come with
                 *("--checks", ",".join(_CHECKS), "--max-examples", "4", "--seed", "1"),
-                *("--request-timeout", "20", "--suppress-health-check", "all", "--warnings", "off"),
+                *("--request-timeout", "60", "--suppress-health-check", "all", "--warnings", "off"),
             ],
             check=False,
             cwd=tmp_path,
