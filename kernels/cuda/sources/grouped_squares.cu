@@ -1,0 +1,29 @@
+// Exact sums of squares, their roots, variances and deviations of many values in one read: of rows and other spans of neighbouring
+// elements, and of columns. Each is rounded once, to nearest, ties to even (include/grouped_spread.cuh). Values of which that is not
+// sure are marked, and added up as whole arrays are.
+#include "grouped_square_columns.cuh"
+
+template <class T, bool VALUED, int LANES, int SPANS, bool VECTORS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS) square_spans(const T* data, const int64* offsets, uint64 count, uint64 total,
+                                                        uint64 length, uint64 longest, T* values, uint32* marked, uint64 finish,
+                                                        uint64 ddof, uint32 omit_nan) {
+    sum_square_spans<T, VALUED, LANES, SPANS, VECTORS, FLIGHT>(data, ::Spans{offsets, count, total, length, length, longest, 1},
+                                                               SpreadResults<T>{values, marked, finish, ddof, omit_nan != 0});
+}
+
+template <class T, bool VALUED, bool VECTORS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS) square_columns(const T* data, uint64 vectors, uint32 width, uint64 period, uint32 tiles,
+                                                          uint64 periods, uint32 bits, uint64 size, double* doubles,
+                                                          uint32* words) {
+    sum_square_columns<T, VALUED, VECTORS, FLIGHT>(data, ColumnsOf{vectors, width, period, tiles, periods, 0}, int(bits),
+                                                   PartsInMemory<T, VALUED>{doubles, words, size});
+}
+
+template <class T, bool VALUED, int LANES, int THREADS>
+__global__ void __launch_bounds__(THREADS) close_columns(double* doubles, uint32* words, uint64 size, uint64 width, uint64 height,
+                                                         uint32 bits, uint32 threads, T* values, uint32* marked, uint64 finish,
+                                                         uint64 ddof, uint32 omit_nan) {
+    close_square_columns<T, VALUED, LANES>(PartsInMemory<T, VALUED>{doubles, words, size}, width, height,
+                                           Counted{int(bits), int(threads)},
+                                           SpreadResults<T>{values, marked, finish, ddof, omit_nan != 0});
+}
