@@ -1,24 +1,27 @@
 """Reductions along axes of arrays that are on a GPU already: the shape in memory chooses the kernels.
 
-Sums and means of float32 and float64 take the kernels of `../grouped/`. What those mark is added up by one more launch,
-which does nothing where there are no marks: so the host need not look. All other ops take a block for each value.
+Sums, means, squares and variances of float32 and float64 take the kernels of `../grouped/`. What those mark is added up
+by one more launch, which does nothing where there are no marks: so the host need not look. All other ops, and few long
+rows, take blocks for each value.
 """
 
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp
-from warpfold.kernels.cuda.gpu.launch import bind_context
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp, Finishing
+from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
+from warpfold.kernels.cuda.grouped import GroupedSums, Layout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
-from warpfold.kernels.cuda.resident.recording import RecordedSums
+from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
 from warpfold.kernels.cuda.resident.stream_totals import stream_at
 from warpfold.kernels.cuda.resident.whole import ResidentReducer
 from warpfold.kernels.dtypes import DType
 
-_MOST_MEMORY = 1 << 24
+_MOST_MEMORY = 1 << 25
 """Bytes in between: launches that need more are not remembered."""
 
 _MOST_REMEMBERED = 8
@@ -33,11 +36,12 @@ class AlongReduction:
 
     def __init__(self, reducer: ResidentReducer, op: str, dtype: DType, arrangement: Arrangement) -> None:
         row, members = FINISHED_OPS[op], arrangement.members()
-        self._reducer, self._dtype, self._members, self._mean = reducer, dtype, members, op == "mean"
+        self._reducer, self._op, self._dtype, self._members = reducer, row, dtype, members
         self._count = members.count
         self._whole = reducer.whole(row, dtype) if members.values == 1 else None
         self._each = _Each(reducer, row, dtype, members) if members.values != 1 else None
-        self._grouped = op in ("sum", "mean") and dtype.name in FLOATS
+        self._squares = GroupedSquares.serves(reducer.gpu, dtype, row.kind, layout_of(members))
+        self._grouped = self._squares or (op in ("sum", "mean") and dtype.name in FLOATS)
         self._remembered = _Remembered(bind_context)
 
     def __call__(self, address: int, out: int, stream: int, ddof: int = 0, captured: bool = False) -> None:
@@ -48,28 +52,35 @@ class AlongReduction:
         elif self._each is not None and not self._grouped:
             self._each(address, out, stream, ddof, captured)
         else:
-            key = (address % 16, out % 16, stream)
+            key = (address % 16, out % 16, stream, ddof)
             launches = None if captured else self._remembered.launches.get(key)
-            (launches or self._launches(address, out, stream, captured)).start(address, out)
+            (launches or self._launches(address, out, stream, ddof, captured)).start(address, out)
 
-    def _launches(self, address: int, out: int, stream: int, captured: bool) -> "_Launches":
+    def _launches(self, address: int, out: int, stream: int, ddof: int, captured: bool) -> "_Launches":
         """New ones, which are remembered unless they are captured or take too much memory."""
         assert self._each is not None, "there are several values"
         with stream_at(stream):
-            turns = [self._recorded(address, out)]
+            turns = [self._recorded(address, out, ddof)]
             remembers = not captured and turns[0].memory <= _MOST_MEMORY
             if remembers:
-                turns.append(self._recorded(address, out))
-            made = _Launches(turns, self._each, stream, captured)
+                turns.append(self._recorded(address, out, ddof))
+            made = _Launches(turns, self._each, stream, ddof, captured)
         if remembers:
             kept = self._remembered.launches
             if len(kept) == _MOST_REMEMBERED:
                 kept.clear()
-            kept[address % 16, out % 16, stream] = made
+            kept[address % 16, out % 16, stream, ddof] = made
         return made
 
-    def _recorded(self, address: int, out: int) -> RecordedSums:
-        return RecordedSums(self._reducer.gpu, self._dtype, address, self._members, out, mean=self._mean)
+    def _recorded(self, address: int, out: int, ddof: int) -> RecordedSums:
+        def make(gpu: Gpu, array: Any, layout: Layout, values: Any) -> Launching:
+            if self._squares:
+                spread = Spread(self._op.kind, self._op.finish, ddof)
+                return GroupedSquares(gpu, array, layout, self._dtype, spread, values)
+            mean = self._op.finish is Finishing.MEAN
+            return GroupedSums(gpu, array, layout, self._dtype, mean=mean, values=values)
+
+        return RecordedSums(self._reducer.gpu, self._dtype, address, self._members, out, make)
 
 
 class _Each:
@@ -90,12 +101,12 @@ class _Each:
             words = room.data.ptr
         self._start(self._grid, stream, address, *self._counts, 0, 0, words, out, self._finish, ddof)
 
-    def of_marked(self, marked: Any, cleared: Any, words: Any) -> RepeatedLaunch:
+    def of_marked(self, marked: Any, cleared: Any, words: Any, ddof: int) -> RepeatedLaunch:
         """The launch for the values that are marked if `marked`, an array of a uint32, is not 0. It makes `cleared` 0
         unless that is None."""
         launch = self._launch
         args = [(None, value) for value in (*self._counts, marked, 0 if cleared is None else cleared, words)]
-        around = [(Base.ARRAY, 0), *args, (Base.VALUES, 0), (None, self._finish), (None, 0)]
+        around = [(Base.ARRAY, 0), *args, (Base.VALUES, 0), (None, self._finish), (None, ddof)]
         return repeated(launch.kernel, launch.each(1, 1, marked=True), launch.threads, launch.shared, around)
 
 
@@ -106,11 +117,13 @@ class _Launches:
     Memory in between is that of the turns, so all runs must be of one thread: the launches of two threads would mix.
     """
 
-    def __init__(self, turns: Sequence[RecordedSums], each: _Each, stream: int, captured: bool) -> None:
+    def __init__(
+        self, turns: Sequence[RecordedSums], each: _Each, stream: int, ddof: int, captured: bool
+    ) -> None:
         self._words = each.totals.of(stream, captured=captured)
         self._stream, self._turn = stream, 0
         self._turns = tuple(
-            (turn, each.of_marked(turn.marked, None if turn is after else after.marked, self._words))
+            (turn, each.of_marked(turn.marked, None if turn is after else after.marked, self._words, ddof))
             for turn, after in zip(turns, [*turns[1:], turns[0]], strict=True)
         )
 
@@ -123,9 +136,9 @@ class _Launches:
 
 
 class _Remembered(threading.local):
-    """The launches that a thread remembers, by the alignments of array and values and by the stream. `begin` is called
-    in each thread."""
+    """The launches that a thread remembers, by the alignments of array and values, by the stream and by ddof. `begin`
+    is called in each thread."""
 
     def __init__(self, begin: Callable[[], object]) -> None:
         begin()
-        self.launches: dict[tuple[int, int, int], _Launches] = {}
+        self.launches: dict[tuple[int, int, int, int], _Launches] = {}

@@ -1,31 +1,49 @@
-"""Launches of sums of many values, recorded once: an array elsewhere that lies alike takes the same ones."""
+"""Launches for many values, recorded once: an array elsewhere that lies alike takes the same ones."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, RowsLayout
+from warpfold.kernels.cuda.grouped import ColumnsLayout, Layout, RowsLayout
 from warpfold.kernels.cuda.resident.arrangement import Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, repeated
 from warpfold.kernels.dtypes import DType
 
 
+class Launching(Protocol):
+    """Launches for many values, of which some may be marked (`../grouped/`). `cleared` is what must be 0 before."""
+
+    marked: Any
+    cleared: list[Any]
+
+    def start(self) -> None:
+        """Put the launches on the GPU's stream."""
+
+
+Make = Callable[[Gpu, Any, Layout, Any], Launching]
+"""Launches on a GPU for the values of a layout of elements, to an array of values."""
+
+
+def layout_of(members: Members) -> Layout:
+    """How the elements of these values lie."""
+    if members.stride == 1:
+        return RowsLayout(members.values, members.count, members.values * members.count)
+    return ColumnsLayout(members.values, members.count)
+
+
 class RecordedSums:
-    """The launches that sum or average the values of an array at `address` to values at `out`.
+    """The launches that reduce the elements of an array at `address` to values at `out`.
 
     `memory` is how many bytes in between they take, which are from CuPy's current allocator. `marked` is an array of
     one uint32, which must be 0 before a start, and is not 0 after it where values are marked (`../grouped/`).
     """
 
-    def __init__(self, gpu: Gpu, dtype: DType, address: int, members: Members, out: int, *, mean: bool) -> None:
+    def __init__(self, gpu: Gpu, dtype: DType, address: int, members: Members, out: int, make: Make) -> None:  # noqa: PLR0917
         elements = _array(address, members.values * members.count, dtype)
         results = _array(out, members.values, dtype)
-        layout: Layout = ColumnsLayout(members.values, members.count)
-        if members.stride == 1:
-            layout = RowsLayout(members.values, members.count, elements.size)
         recorder = _Recorder(gpu, (address, elements.nbytes), (out, results.nbytes))
-        sums = GroupedSums(recorder, elements, layout, dtype, mean=mean, values=results)  # type: ignore[arg-type]
+        sums = make(recorder, elements, layout_of(members), results)  # type: ignore[arg-type]
         sums.start()
         self.marked = sums.marked
         self._launches, self._between = tuple(recorder.launches), recorder.between

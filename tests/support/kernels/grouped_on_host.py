@@ -87,11 +87,13 @@ def as_cupy() -> types.ModuleType:
 
 
 class HostGpu:
-    """Kernels by name, of the library of exact sums and that of other folds. `ran` holds the names in the order of
+    """Kernels by name, of the library of exact sums, of that of other folds, and of that of squares. `ran` holds the names in the order of
     their launches."""
 
-    def __init__(self, library: ctypes.CDLL, folds: ctypes.CDLL | None = None) -> None:
-        self._library, self._folds = library, folds
+    def __init__(
+        self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None, squares: ctypes.CDLL | None = None
+    ) -> None:
+        self._library, self._folds, self._squares = library, folds, squares
         self.stream: Any = None
         self.preparation = Preparation()
         self.multiprocessors = 1
@@ -103,15 +105,20 @@ class HostGpu:
             plain = re.sub(r"^(streamed<.*), \d+, \d+>$", rf"\1, {WARP}>", plain)
             plain = re.sub(r"wide_sums<(\w+),.*", r"wide_sums<\1>", plain)
             plain = re.sub(r"(totals|finished)<(\w+, \w+),.*", r"\1<\2>", plain)
-            if not name.startswith(("columns", "short_spans", "wide", "round", "totals")):
+            plain = re.sub(r"^((?:square_|close_).*), \d+>$", r"\1>", plain)
+            if not name.startswith(("columns", "square_columns", "short_spans", "wide", "round", "totals")):
                 grid = grid * block // WARP
-            assert not name.startswith(("columns", "short_spans")) or block == WARP
+            assert not name.startswith(("columns", "square_columns", "short_spans")) or block == WARP
             kept = [np.asarray([arg.ctypes.data if isinstance(arg, np.ndarray) else arg]) for arg in args]
             table = (ctypes.c_void_p * len(kept))(*(value.ctypes.data for value in kept))
             if unit.source.stem == "grouped_folds":
                 assert self._folds is not None
                 known = self._folds.fold_by_name(plain.encode(), ctypes.c_uint64(grid), table)
+            elif unit.source.stem == "grouped_squares":
+                assert self._squares is not None
+                known = self._squares.squares_by_name(plain.encode(), ctypes.c_uint64(grid), table)
             else:
+                assert self._library is not None
                 known = self._library.grouped_by_name(
                     plain.encode(), ctypes.c_uint64(grid), ctypes.c_uint64(shared), table
                 )

@@ -93,6 +93,13 @@ def build_folds() -> ctypes.CDLL:
     return library
 
 
+def build_squares() -> ctypes.CDLL:
+    """Squares and moments of many values."""
+    library = _compiled("grouped_squares")
+    library.squares_by_name.restype = ctypes.c_bool
+    return library
+
+
 def build_keyed() -> ctypes.CDLL:
     """Exact sums by key."""
     library = _compiled("keyed")

@@ -1,0 +1,146 @@
+"""Squares and moments of many values on the host: launches and device code, against exact fractions, value by value."""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.rounded import expected
+from tests.support.kernels import on_host
+from tests.support.kernels.grouped_on_host import WARP, HostGpu, as_cupy, host_array
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread
+from warpfold.kernels.cuda.grouped.sums import MARKS
+from warpfold.kernels.dtypes import DTYPES
+
+Array = NDArray[Any]
+DATA = ("normal", "any finite", "special", "cancelling", "negative zeros", "all largest", "least and subnormal")
+OPS = ("sum_squares", "norm2", "var", "std")
+Squares = Callable[..., tuple[Array, Array]]
+
+
+@pytest.fixture
+def squares(monkeypatch: pytest.MonkeyPatch) -> Squares:
+    """Values of an op, and which of them are marked."""
+    if on_host.COMPILER is None or sys.platform != "linux":
+        pytest.skip("needs g++ to build the device code for the host")
+    library: ctypes.CDLL = on_host.build_squares()
+    monkeypatch.setitem(sys.modules, "cupy", as_cupy())
+
+    def run(array: Array, layout: Layout, op: str, *, ddof: int = 0, omit_nan: bool = False) -> tuple[Array, Array]:
+        gpu: Any = HostGpu(None, squares=library)
+        row, dtype = FINISHED_OPS[op], DTYPES[array.dtype.name]
+        values = host_array(np.full(layout.count, 7, array.dtype))
+        spread = Spread(row.kind, row.finish, ddof, omit_nan)
+        made = GroupedSquares(gpu, host_array(array), layout, dtype, spread, values, ColumnsShape(2, WARP, 6, 4))
+        made.start()
+        bits, mark = MARKS[dtype.name]
+        marked = values.get().view(bits) == bits(mark)
+        assert int(made.marked.get()[0]) == marked.sum()
+        return values.get(), marked
+
+    return run
+
+
+def check(values: Array, marked: Array, groups: list[Array], op: str, ddof: int = 0) -> None:
+    """Every value is right that is not marked."""
+    for number, (value, members) in enumerate(zip(values.tolist(), groups, strict=True)):
+        if not marked[number]:
+            assert float(value).hex() == expected(op, DTYPES[members.dtype.name], members, ddof=ddof).hex(), (number, op, members[:20])
+
+
+def aligned(array: Array, start: int) -> Array:
+    """A copy of which the first element lies `start` elements behind a multiple of 16 bytes."""
+    room = np.empty(array.size + 16, array.dtype)
+    first = (-room.ctypes.data % 16) // array.itemsize + start
+    room[first : first + array.size] = array
+    return room[first : first + array.size]
+
+
+def hard(kind: str, size: int, dtype: str, random: np.random.Generator) -> Array:
+    """Elements that are hard to finish: far from 0, all alike, of ties, of powers far apart."""
+    match kind:
+        case "far":
+            made = 1e6 + random.standard_normal(size)
+        case "alike":
+            made = np.full(size, random.standard_normal())
+        case "small integers":
+            made = random.integers(-9, 9, size)
+        case "integers":
+            made = random.integers(0, 5000, size)
+        case "wide":
+            made = random.standard_normal(size) * 2.0 ** random.integers(-60, 60, size)
+        case _:
+            made = np.where(random.random(size) < 0.9, 0, random.standard_normal(size))
+    return np.asarray(made).astype(dtype)
+
+
+HARD = ("far", "alike", "small integers", "integers", "wide", "zeros")
+
+# length and start of rows, by all shapes of spans
+ROWS = ((1, 0), (2, 0), (2, 1), (3, 0), (4, 0), (8, 0), (16, 0), (32, 0), (60, 0), (100, 0), (129, 1), (600, 0), (1100, 1))
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_of_rows_are_correctly_rounded_or_marked(squares: Squares, dtype: str, data: str) -> None:
+    for length, start in ROWS:
+        rows = 37 if length < 50 else 5
+        array = aligned(adversarial(data, DTYPES[dtype], rows * length, length), start)
+        for op, ddof in (("sum_squares", 0), ("norm2", 0), ("var", 1), ("std", 0)):
+            values, marked = squares(array, RowsLayout(rows, length, array.size), op, ddof=ddof)
+            check(values, marked, list(array.reshape(rows, length)), op, ddof)
+
+
+@pytest.mark.parametrize("kind", HARD)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_that_are_hard_to_finish_are_right_and_seldom_marked(squares: Squares, dtype: str, kind: str) -> None:
+    random = np.random.default_rng(len(kind))
+    for length in (2, 5, 32, 64, 1000):
+        rows = 3000 // length + 5
+        array = aligned(hard(kind, rows * length, dtype, random), 0)
+        for op in OPS:
+            values, marked = squares(array, RowsLayout(rows, length, array.size), op, ddof=int(op == "var"))
+            check(values, marked, list(array.reshape(rows, length)), op, int(op == "var"))
+            assert length == 2 or not marked.any()
+
+
+@pytest.mark.parametrize("data", [*DATA, *HARD])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_of_columns_are_correctly_rounded_or_marked(squares: Squares, dtype: str, data: str) -> None:
+    random = np.random.default_rng(3)
+    for width, height in ((2, 300), (3, 8), (7, 31), (24, 40), (31, 70), (64, 50), (256, 30)):
+        size = width * height
+        array = hard(data, size, dtype, random) if data in HARD else adversarial(data, DTYPES[dtype], size, height)
+        array = aligned(array, int(width == 64))
+        for op in OPS:
+            values, marked = squares(array, ColumnsLayout(width, height), op)
+            check(values, marked, list(array.reshape(height, width).T), op)
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_of_segments_are_correctly_rounded_or_marked(squares: Squares, dtype: str, data: str) -> None:
+    random = np.random.default_rng(1)
+    for mean in (3, 30, 300):
+        edges = np.concatenate([[0], np.cumsum(random.geometric(1 / mean, 900 // mean + 3) - 1)]).astype(np.int64)
+        array = aligned(adversarial(data, DTYPES[dtype], int(edges[-1]), mean), 0)
+        for op in OPS:
+            values, marked = squares(array, OffsetsLayout(host_array(edges), edges), op)
+            groups = [array[low:high] for low, high in zip(edges[:-1], edges[1:], strict=True)]
+            check(values, marked, groups, op)
+
+
+def test_values_with_a_nan_are_marked_where_nans_are_left_out(squares: Squares) -> None:
+    array = np.ones(320, np.float32)
+    array[[3, 40]] = np.nan
+    values, marked = squares(array, RowsLayout(10, 32, 320), "sum_squares", omit_nan=True)
+    assert np.flatnonzero(marked).tolist() == [0, 1]
+    assert values[2:].tolist() == [32.0] * 8

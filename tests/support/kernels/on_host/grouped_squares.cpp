@@ -1,0 +1,62 @@
+// Squares and moments of many values behind a C function: a launch by the name of its kernel, its blocks one after another. A block
+// is one warp.
+#include "cuda.h"
+#include "fibers.h"
+#include <cstdint>
+// then the device code
+#include "grouped_square_columns.cuh"
+
+template <class T>
+T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
+
+template <class Body>
+void blocks(uint64 grid, const Body& body) {
+    gridDim.x = unsigned(grid);
+    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) Warp().run(body);
+    blockIdx.x = 0;
+    gridDim.x = 1;
+}
+
+template <class T>
+SpreadResults<T> results_of(void* const* a, int from) {
+    return {at<T*>(a, from), at<uint32*>(a, from + 1), at<uint64>(a, from + 2), at<uint64>(a, from + 3), at<uint32>(a, from + 4) != 0};
+}
+
+template <class T, bool VALUED, int L, int SPANS, bool VECTORS, int FLIGHT>
+bool run_spans(uint64 grid, void* const* a) {
+    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
+    blocks(grid, [&] { sum_square_spans<T, VALUED, L, SPANS, VECTORS, FLIGHT>(at<T*>(a, 0), of, results_of<T>(a, 6)); });
+    return true;
+}
+
+template <class T, bool VALUED, bool VECTORS, int FLIGHT>
+bool run_columns(uint64 grid, void* const* a) {
+    const ColumnsOf of{at<uint64>(a, 1), at<uint32>(a, 2), at<uint64>(a, 3), at<uint32>(a, 4), at<uint64>(a, 5), 0};
+    const PartsInMemory<T, VALUED> parts{at<double*>(a, 8), at<uint32*>(a, 9), at<uint64>(a, 7)};
+    blocks(grid, [&] { sum_square_columns<T, VALUED, VECTORS, FLIGHT>(at<T*>(a, 0), of, int(at<uint32>(a, 6)), parts); });
+    return true;
+}
+
+template <class T, bool VALUED, int L>
+bool run_close(uint64 grid, void* const* a) {
+    const PartsInMemory<T, VALUED> parts{at<double*>(a, 0), at<uint32*>(a, 1), at<uint64>(a, 2)};
+    const Counted counted{int(at<uint32>(a, 5)), int(at<uint32>(a, 6))};
+    blocks(grid, [&] { close_square_columns<T, VALUED, L>(parts, at<uint64>(a, 3), at<uint64>(a, 4), counted, results_of<T>(a, 7)); });
+    return true;
+}
+
+#define SPANS_OF(T, V, L, S, VECTORS) \
+    if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", 4>")) return run_spans<T, V, L, S, VECTORS, 4>(grid, args)
+#define ALL(T, V) \
+    SPANS_OF(T, V, 1, 1, true); SPANS_OF(T, V, 4, 4, true); SPANS_OF(T, V, 8, 8, true); SPANS_OF(T, V, 32, 4, true); \
+    SPANS_OF(T, V, 32, 1, true); SPANS_OF(T, V, 1, 1, false); SPANS_OF(T, V, 4, 4, false); SPANS_OF(T, V, 32, 1, false); \
+    if (!strcmp(name, "square_columns<" #T ", " #V ", true, 2>")) return run_columns<T, V, true, 2>(grid, args); \
+    if (!strcmp(name, "square_columns<" #T ", " #V ", false, 2>")) return run_columns<T, V, false, 2>(grid, args); \
+    if (!strcmp(name, "close_columns<" #T ", " #V ", 1>")) return run_close<T, V, 1>(grid, args); \
+    if (!strcmp(name, "close_columns<" #T ", " #V ", 32>")) return run_close<T, V, 32>(grid, args)
+
+extern "C" bool squares_by_name(const char* name, uint64 grid, void* const* args) {
+    ALL(float32, false); ALL(float32, true);
+    ALL(float64, false); ALL(float64, true);
+    return false;
+}
