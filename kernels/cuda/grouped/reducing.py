@@ -16,10 +16,11 @@ from warpfold.kernels.backend import LISTED, GroupedReduction, Progress
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
+from warpfold.kernels.cuda.grouped.finished import FinishedValues
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.sums import MARKS, GroupedSums
-from warpfold.kernels.cuda.grouped.totals import GroupedTotals, Rounding
+from warpfold.kernels.cuda.grouped.totals import Rounding
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
@@ -171,8 +172,8 @@ class _Rounded:
 
 
 class _Finished:
-    """Other sums of floats, and what follows from them, by a total of each value that the GPU rounds; with `keep` all
-    sums of floats, whose totals are their states."""
+    """Other sums of floats, and what follows from them, which the GPU rounds; with `keep` all sums of floats, whose
+    totals are their states."""
 
     def __init__(
         self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int,
@@ -182,7 +183,7 @@ class _Finished:
         row = FINISHED_OPS[op.name]
         rounding = Rounding(row.finish, ddof, omit_nan)
         self._totals = [
-            GroupedTotals(gpu, array, layout, dtype, row.kind, rounding=rounding, keep=keep) for array, layout in parts
+            FinishedValues(gpu, array, layout, dtype, row.kind, rounding, keep=keep) for array, layout in parts
         ]
 
     @property

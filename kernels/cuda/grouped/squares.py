@@ -111,35 +111,37 @@ class Spread:
     omit_nan: bool = False
 
 
+def squares_serve(gpu: Gpu, dtype: DType, kind: SumKind, layout: Layout) -> bool:
+    """Whether `GroupedSquares` serves the values of a layout."""
+    if dtype.name not in FLOATS or kind not in KINDS or layout.count < 2 or not layout.total:
+        return False
+    if isinstance(layout, ColumnsLayout):
+        return layout.height < MOST_ELEMENTS
+    if layout.longest <= _SHORT:
+        return True
+    enough = layout.count >= 16 * gpu.multiprocessors
+    return enough and (layout.longest <= _LONG or isinstance(layout, OffsetsLayout))
+
+
 class GroupedSquares:
     """The values of a layout of `array`, a CuPy array of float32 or float64 of one dimension. To be used while
     `gpu.active()`.
 
-    `values` is the caller's array of the dtype. `marked`, a CuPy array of one uint32 which must be 0 before a start, is
-    not 0 after it where values are marked. `kernel` names what the shape chose.
+    `values` is a CuPy array of the dtype, the caller's if one is given. `marked`, a CuPy array of one uint32 which must
+    be 0 before a start, is not 0 after it where values are marked. `kernel` names what the shape chose.
     """
 
     def __init__(  # noqa: PLR0917
-        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, spread: Spread, values: Any,
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, spread: Spread, values: Any = None,
         columns: ColumnsShape = COLUMNS,
     ) -> None:  # fmt: skip
         import cupy
 
         self._gpu, self._array, self._layout, self._dtype, self._spread = gpu, array, layout, dtype, spread
-        self.values, self.kernel, self._columns = values, "", columns
+        self.values = cupy.empty(layout.count, dtype=dtype.numpy) if values is None else values
+        self.kernel, self._columns = "", columns
         self.marked = cupy.zeros(1, dtype=np.uint32)
         self.cleared = [self.marked]
-
-    @staticmethod
-    def serves(gpu: Gpu, dtype: DType, kind: SumKind, layout: Layout) -> bool:
-        """Whether these kernels serve the values of a layout."""
-        if dtype.name not in FLOATS or kind not in KINDS or layout.count < 2 or not layout.total:
-            return False
-        if isinstance(layout, RowsLayout):
-            return layout.length <= (_LONG if layout.count >= 16 * gpu.multiprocessors else _SHORT)
-        if isinstance(layout, ColumnsLayout):
-            return layout.height < MOST_ELEMENTS
-        return layout.longest <= _SHORT or layout.total <= layout.count * _LONG
 
     def start(self) -> None:
         """Put the launches on the GPU's stream."""
@@ -157,10 +159,11 @@ class GroupedSquares:
         shape = self._spans(total / count, count, vectors=aligned)
         self.kernel = f"{'rows' if rows else 'segments'}_squares_{shape.lanes}_lanes"
         offsets = np.uint64(0) if isinstance(layout, RowsLayout) else layout.offsets
+        longest = _LONG if rows else min(_LONG, max(1 << 14, total >> 12))  # longer ones would end after all others
         per_block = _THREADS // shape.lanes * shape.spans
         self._run(
             spans_kernel(self._dtype, self._spread.kind, shape), -(-count // per_block), _THREADS,
-            (self._array, offsets, np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(_LONG),
+            (self._array, offsets, np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(longest),
              *self._results()),
         )  # fmt: skip
 
@@ -184,7 +187,8 @@ class GroupedSquares:
         tiles = -(-launch.periods // shape.flight)
         bits, threads = (tiles * (shape.flight + 1)).bit_length(), (size // width).bit_length()
         self._run(
-            columns_kernel(self._dtype, kind, shape, vectors=launch.vectors), launch.tiles * launch.parts, shape.threads,
+            columns_kernel(self._dtype, kind, shape, vectors=launch.vectors), launch.tiles * launch.parts,
+            shape.threads,
             (self._array, np.uint64(launch.reads), np.uint32(width), np.uint64(launch.period), np.uint32(launch.tiles),
              np.uint64(launch.periods), np.uint32(bits), np.uint64(size), stored, words),
         )  # fmt: skip
@@ -204,4 +208,3 @@ class GroupedSquares:
 
     def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...]) -> None:
         self._gpu.kernel(Unit(SOURCE, (name,)), name)(grid, block, args, 0)
-

@@ -18,7 +18,7 @@ from warpfold.kernels.cuda.exact.finishing import Finishing
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.grouped.layouts import Layout, Members
+from warpfold.kernels.cuda.grouped.layouts import Layout
 from warpfold.kernels.cuda.grouped.states import KeptTotals
 from warpfold.kernels.dtypes import DTYPES, DType
 
@@ -93,37 +93,59 @@ class GroupedTotals:
         """Add up all values; waits for the work, but for no rounding."""
         import cupy
 
-        count, longest, members = self._layout.count, self._layout.longest, self._layout.members
-        name, threads = totals_kernel(self._dtype, self._kind), THREADS[self._dtype.itemsize]
-        shared = threads * SHAPES[self._dtype.name][self._kind].shared
-        parts = max(1, min(-(-longest // PART), MOST_PARTS // max(1, count)))
+        count = self._layout.count
         self._fetched, self.kept = [], []
         if self._rounding is not None:
             self.values = cupy.empty(count, dtype=carrier(self._dtype))
             self.omitted = cupy.zeros(count if self._rounding.omit_nan else 1, dtype=np.uint32)
         for start in range(0, count, self._at_once):
             many = min(self._at_once, count - start)
-            words = cupy.zeros(many * self._limbs, dtype=np.int64)
-            if self._array.size:
-                self._gpu.kernel(Unit(SOURCE, (name,)), name)(
-                    many * parts, threads,
-                    (self._array, *members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words), shared,
-                )  # fmt: skip
+            words = self._added(start, many, self._parts(count), None)
             if self._keep:
                 self.kept.append(KeptTotals.fetched(self._kind, words.reshape(many, self._limbs)))
             if self._rounding is None:
                 self._fetched.append(words.get().reshape(many, self._limbs))
             else:
-                self._round(words, members, start, many, self._rounding)
+                stop = start + many
+                omitted = self.omitted[start:stop] if self._rounding.omit_nan else self.omitted
+                self._round(words, start, many, self._rounding, self.values[start:stop], omitted, None)
 
-    def _round(self, words: Any, members: Members, start: int, many: int, rounding: Rounding) -> None:
+    def replace(self, listed: Any, values: Any, omitted: Any) -> None:
+        """Add up the values that are `listed`, a CuPy array of int64, and round each to its place in `values` and in
+        `omitted`."""
+        assert self._rounding is not None, "values are rounded"
+        for start in range(0, int(listed.size), self._at_once):
+            some = listed[start : start + self._at_once]
+            words = self._added(0, some.size, self._parts(int(listed.size)), some)
+            self._round(words, 0, some.size, self._rounding, values, omitted, some)
+
+    def _parts(self, count: int) -> int:
+        """Blocks for each of so many values."""
+        return max(1, min(-(-self._layout.longest // PART), MOST_PARTS // max(1, count)))
+
+    def _added(self, start: int, many: int, parts: int, listed: Any) -> Any:
+        """The totals of values from number `start` on, or of those that are listed."""
+        import cupy
+
+        name, threads = totals_kernel(self._dtype, self._kind), THREADS[self._dtype.itemsize]
+        words = cupy.zeros(many * self._limbs, dtype=np.int64)
+        if self._array.size:
+            self._gpu.kernel(Unit(SOURCE, (name,)), name)(
+                many * parts, threads,
+                (self._array, *self._layout.members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words,
+                 np.uint64(0) if listed is None else listed), threads * SHAPES[self._dtype.name][self._kind].shared,
+            )  # fmt: skip
+        return words
+
+    def _round(  # noqa: PLR0917
+        self, words: Any, start: int, many: int, rounding: Rounding, values: Any, omitted: Any, listed: Any
+    ) -> None:
         name = finished_kernel(self._dtype, self._kind)
-        stop = start + many
-        omitted = self.omitted[start:stop] if rounding.omit_nan else self.omitted
         self._gpu.kernel(Unit(SOURCE, (name,)), name)(
             -(-many // 32), 32,
-            (words, *members, np.uint64(start), np.uint64(many), np.uint64(rounding.finish), np.uint64(rounding.ddof),
-             np.uint32(rounding.omit_nan), self.values[start:stop], omitted), 32 * ROOM[self._kind],
+            (words, *self._layout.members, np.uint64(start), np.uint64(many), np.uint64(rounding.finish),
+             np.uint64(rounding.ddof), np.uint32(rounding.omit_nan), values, omitted, np.uint64(0) if listed is None else listed),
+            32 * ROOM[self._kind],
         )  # fmt: skip
 
     def limbs(self) -> NDArray[np.int64]:

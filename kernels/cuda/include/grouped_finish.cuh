@@ -13,10 +13,10 @@ struct TotalsOf {
 };
 
 // Writes out[k] and how many elements were left out in omitted[k] for the values first … first + values − 1, whose totals are in
-// `words`; a warp has 32 of them, and ROOM words for each thread in `memory`.
+// `words`. With `listed`, which is null otherwise, the k-th total is that of the value listed[k], and k is this. A warp has 32 of them, and ROOM words for each thread in `memory`.
 template <class Out, int TERMS>
 __device__ void finish_values(uint64* words, const Members& of, uint64 first, uint64 values, uint64 finish, uint64 ddof,
-                              bool omit_nan, Out* out, uint32* omitted, char* memory) {
+                              bool omit_nan, Out* out, uint32* omitted, const int64* listed, char* memory) {
     using Of = TotalsOf<TERMS>;
     const int lane = threadIdx.x % 32;
     const uint64 from = uint64(blockIdx.x) * 32, value = from + lane;
@@ -45,15 +45,16 @@ __device__ void finish_values(uint64* words, const Members& of, uint64 first, ui
     }
     if (value >= values) return;
     uint64* const limbs = words + value * Of::LIMBS;
+    const uint64 number = listed ? listed[value] : first + value, place = listed ? number : value;
     uint64 begin, count;
-    of.of(first + value, begin, count);
+    of.of(number, begin, count);
     if (omit_nan) {
-        omitted[value] = uint32(limbs[Total::NANS]);
+        omitted[place] = uint32(limbs[Total::NANS]);
         count -= limbs[Total::NANS];
         limbs[Total::NANS] = 0;
     }
     Out rounded;
     finish_total<Out, Of::BOTH, Of::PRODUCTS, Of::SIGNED>(rounded, reinterpret_cast<const int64*>(limbs), mine, finish, count,
                                                           ddof, reinterpret_cast<uint32*>(memory) + lane * Of::ROOM);
-    out[value] = rounded;
+    out[place] = rounded;
 }

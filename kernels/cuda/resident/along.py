@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp, Fini
 from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
 from warpfold.kernels.cuda.grouped import GroupedSums, Layout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread, squares_serve
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
@@ -40,7 +40,7 @@ class AlongReduction:
         self._count = members.count
         self._whole = reducer.whole(row, dtype) if members.values == 1 else None
         self._each = _Each(reducer, row, dtype, members) if members.values != 1 else None
-        self._squares = GroupedSquares.serves(reducer.gpu, dtype, row.kind, layout_of(members))
+        self._squares = squares_serve(reducer.gpu, dtype, row.kind, layout_of(members))
         self._grouped = self._squares or (op in ("sum", "mean") and dtype.name in FLOATS)
         self._remembered = _Remembered(bind_context)
 
@@ -117,9 +117,7 @@ class _Launches:
     Memory in between is that of the turns, so all runs must be of one thread: the launches of two threads would mix.
     """
 
-    def __init__(
-        self, turns: Sequence[RecordedSums], each: _Each, stream: int, ddof: int, captured: bool
-    ) -> None:
+    def __init__(self, turns: Sequence[RecordedSums], each: _Each, stream: int, ddof: int, captured: bool) -> None:
         self._words = each.totals.of(stream, captured=captured)
         self._stream, self._turn = stream, 0
         self._turns = tuple(

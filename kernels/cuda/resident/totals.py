@@ -55,7 +55,7 @@ class ResidentTotals:
     def round(self, op: FinishedOp, dtype: DType, limbs: Any, count: int, out: int, stream: Any, ddof: int) -> None:  # noqa: PLR0917
         """Round a total of `count` elements to a value of `dtype` at `out`."""
         members = (0, count, 1, count, count)  # one row
-        arguments = (word_of(limbs), *members, 0, 1, int(op.finish), ddof, 0, out, 0)
+        arguments = (word_of(limbs), *members, 0, 1, int(op.finish), ddof, 0, out, 0, 0)
         function = self._rounding.get((dtype.name, op.kind))
         if function is None:
             name = finished_kernel(dtype, op.kind)

@@ -10,12 +10,14 @@ import pytest
 
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
-from tests.support.kernels.grouped_on_host import SMALL_FOLDS, HostGpu, as_cupy, host_array, small_pairs
+from tests.support.kernels.grouped_on_host import SMALL_FOLDS, WARP, HostGpu, as_cupy, host_array, small_pairs
 from warpfold.kernels.backend import GroupedReduction, Stages
 from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cuda.grouped import reducing, selecting
+from warpfold.kernels.cuda.grouped import finished, reducing, selecting
 from warpfold.kernels.cuda.grouped.folds import GroupedFolds
+from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares
 from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.cuda.grouped.totals import GroupedTotals
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -26,10 +28,10 @@ from warpfold.kernels.source import ArraySource
 
 
 @pytest.fixture(scope="module")
-def libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
+def libraries() -> tuple[ctypes.CDLL, ...]:
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
-    return on_host.build_grouped(), on_host.build_folds()
+    return on_host.build_grouped(), on_host.build_folds(), on_host.build_squares()
 
 
 class HostStager:
@@ -67,11 +69,12 @@ class Reducer:
 
 
 @pytest.fixture
-def reducer(libraries: tuple[ctypes.CDLL, ctypes.CDLL], monkeypatch: pytest.MonkeyPatch) -> Reducer:
+def reducer(libraries: tuple[ctypes.CDLL, ...], monkeypatch: pytest.MonkeyPatch) -> Reducer:
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
     monkeypatch.setattr(reducing, "GroupedSums", partial(GroupedSums, shapes=small_pairs()))
     monkeypatch.setattr(selecting, "GroupedFolds", partial(GroupedFolds, shape=SMALL_FOLDS))
-    monkeypatch.setattr(reducing, "GroupedTotals", partial(GroupedTotals, at_once=4000))
+    monkeypatch.setattr(finished, "GroupedTotals", partial(GroupedTotals, at_once=4000))
+    monkeypatch.setattr(finished, "GroupedSquares", partial(GroupedSquares, columns=ColumnsShape(2, WARP, 6, 4)))
     return Reducer(*libraries)
 
 

@@ -53,7 +53,11 @@ def check(values: Array, marked: Array, groups: list[Array], op: str, ddof: int 
     """Every value is right that is not marked."""
     for number, (value, members) in enumerate(zip(values.tolist(), groups, strict=True)):
         if not marked[number]:
-            assert float(value).hex() == expected(op, DTYPES[members.dtype.name], members, ddof=ddof).hex(), (number, op, members[:20])
+            assert float(value).hex() == expected(op, DTYPES[members.dtype.name], members, ddof=ddof).hex(), (
+                number,
+                op,
+                members[:20],
+            )
 
 
 def aligned(array: Array, start: int) -> Array:
@@ -85,7 +89,21 @@ def hard(kind: str, size: int, dtype: str, random: np.random.Generator) -> Array
 HARD = ("far", "alike", "small integers", "integers", "wide", "zeros")
 
 # length and start of rows, by all shapes of spans
-ROWS = ((1, 0), (2, 0), (2, 1), (3, 0), (4, 0), (8, 0), (16, 0), (32, 0), (60, 0), (100, 0), (129, 1), (600, 0), (1100, 1))
+ROWS = (
+    (1, 0),
+    (2, 0),
+    (2, 1),
+    (3, 0),
+    (4, 0),
+    (8, 0),
+    (16, 0),
+    (32, 0),
+    (60, 0),
+    (100, 0),
+    (129, 1),
+    (600, 0),
+    (1100, 1),
+)
 
 
 @pytest.mark.parametrize("data", DATA)

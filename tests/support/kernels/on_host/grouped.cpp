@@ -104,7 +104,8 @@ void run_totals(uint64 grid, void* const* a) {
     std::vector<uint64> memory(S::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
     blocks(grid, [&] {
         const uint64 which = blockIdx.x / parts;
-        add_members<S, LANES>(at<T*>(a, 0), of, at<uint64>(a, 6) + which, blockIdx.x % parts, parts,
+        const int64* const listed = at<int64*>(a, 10);
+        add_members<S, LANES>(at<T*>(a, 0), of, listed ? listed[which] : at<uint64>(a, 6) + which, blockIdx.x % parts, parts,
                                  at<uint64*>(a, 9) + which * at<uint32>(a, 8), reinterpret_cast<char*>(memory.data()));
     });
 }
@@ -115,7 +116,7 @@ void run_finished(uint64 grid, void* const* a) {
     std::vector<uint32> memory(TotalsOf<TERMS>::ROOM * LANES + 1, 0x5EED5EED);
     blocks(grid, [&] {
         finish_values<T, TERMS>(at<uint64*>(a, 0), of, at<uint64>(a, 6), at<uint64>(a, 7), at<uint64>(a, 8), at<uint64>(a, 9),
-                                at<uint32>(a, 10) != 0, at<T*>(a, 11), at<uint32*>(a, 12), reinterpret_cast<char*>(memory.data()));
+                                at<uint32>(a, 10) != 0, at<T*>(a, 11), at<uint32*>(a, 12), at<int64*>(a, 13), reinterpret_cast<char*>(memory.data()));
     });
     if (memory.back() != 0x5EED5EED) abort();
 }
