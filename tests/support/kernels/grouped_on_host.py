@@ -87,8 +87,8 @@ def as_cupy() -> types.ModuleType:
 
 
 class HostGpu:
-    """Kernels by name, of the library of exact sums, of that of other folds, and of that of squares. `ran` holds the names in the order of
-    their launches."""
+    """Kernels by name, of the library of exact sums, of that of other folds, and of that of squares. `ran` holds the
+    names in the order of their launches."""
 
     def __init__(
         self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None, squares: ctypes.CDLL | None = None

@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,8 @@ def check(values: Array, marked: Array, groups: list[Array], op: str, ddof: int 
     """Every value is right that is not marked."""
     for number, (value, members) in enumerate(zip(values.tolist(), groups, strict=True)):
         if not marked[number]:
-            assert float(value).hex() == expected(op, DTYPES[members.dtype.name], members, ddof=ddof).hex(), (
-                number,
-                op,
-                members[:20],
-            )
+            wanted = expected(op, DTYPES[members.dtype.name], members, ddof=ddof)
+            assert float(value).hex() == wanted.hex(), (number, op, members[:20])
 
 
 def aligned(array: Array, start: int) -> Array:
@@ -70,6 +68,7 @@ def aligned(array: Array, start: int) -> Array:
 
 def hard(kind: str, size: int, dtype: str, random: np.random.Generator) -> Array:
     """Elements that are hard to finish: far from 0, all alike, of ties, of powers far apart."""
+    made: Array
     match kind:
         case "far":
             made = 1e6 + random.standard_normal(size)
@@ -152,7 +151,7 @@ def test_values_of_segments_are_correctly_rounded_or_marked(squares: Squares, dt
         array = aligned(adversarial(data, DTYPES[dtype], int(edges[-1]), mean), 0)
         for op in OPS:
             values, marked = squares(array, OffsetsLayout(host_array(edges), edges), op)
-            groups = [array[low:high] for low, high in zip(edges[:-1], edges[1:], strict=True)]
+            groups = [array[low:high] for low, high in pairwise(edges)]
             check(values, marked, groups, op)
 
 
