@@ -6,6 +6,7 @@ marked, as those of `sums.py` are, and added up as whole arrays are.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,22 @@ class SquareSpans:
     flight: int = 4
 
 
-_VECTORS = (
-    (4, SquareSpans(1, 1, vectors=True)),
-    (16, SquareSpans(4, 4, vectors=True)),
-    (64, SquareSpans(8, 8, vectors=True)),
-)
+_VECTORS = {
+    "float32": (
+        (4, SquareSpans(1, 1, vectors=True)),
+        (8, SquareSpans(4, 4, vectors=True, flight=2)),
+        (160, SquareSpans(4, 4, vectors=True, flight=8)),
+    ),
+    "float64": (
+        (4, SquareSpans(1, 1, vectors=True)),
+        (16, SquareSpans(2, 2, vectors=True, flight=8)),
+        (80, SquareSpans(4, 4, vectors=True, flight=8)),
+        (160, SquareSpans(8, 8, vectors=True, flight=8)),
+    ),
+}
 """Up to so many reads of 16 bytes a row."""
 
-_MANY, _FEW = SquareSpans(32, 4, vectors=True), SquareSpans(32, 1, vectors=True)
+_MANY, _FEW = SquareSpans(16, 4, vectors=True, flight=8), SquareSpans(32, 1, vectors=True)
 """Longer rows, where there are enough for all warps, and where there are not."""
 
 _ELEMENTS = (
@@ -64,8 +73,15 @@ _ELEMENTS = (
 )
 """Up to so many elements a span on average, at any address."""
 
-COLUMNS = ColumnsShape(4, 128, blocks=1056)
+COLUMNS = ColumnsShape(8, 128, blocks=528)
 _LANES_OF_COLUMNS = (1, 32)
+_BYTES_OF_PARTS = 64
+"""Shared memory of a thread, for what it has of a column (`SquareParts` of include/grouped_squares.cuh)."""
+
+_PARTS_FLIGHT, _LEAST, _ENOUGH = 4, 1 << 12, 32
+"""Reads in flight of a warp that has a part of a row, how many elements a part has at least, and how many parts of all
+rows a multiprocessor gets where rows are long enough."""
+
 _WIDE = 8192
 """The parts of a column are put together by a warp, or by a thread where there are so many columns."""
 
@@ -82,6 +98,11 @@ def columns_kernel(dtype: DType, kind: SumKind, shape: ColumnsShape, *, vectors:
     return f"square_columns<{element(dtype)}, {_valued(kind)}, {flags}>"
 
 
+def parts_kernel(dtype: DType, kind: SumKind) -> str:
+    """The kernel that leaves parts of rows."""
+    return f"square_parts<{element(dtype)}, {_valued(kind)}, {_PARTS_FLIGHT}, {_THREADS}>"
+
+
 def close_kernel(dtype: DType, kind: SumKind, lanes: int) -> str:
     """The kernel that puts the parts of a column together by so many lanes."""
     return f"close_columns<{element(dtype)}, {_valued(kind)}, {lanes}, {_THREADS}>"
@@ -93,11 +114,12 @@ def _valued(kind: SumKind) -> str:
 
 def squares_units() -> Iterator[Unit]:
     """All units, for the compile matrix."""
-    shapes = [shape for _, shape in (*_VECTORS, *_ELEMENTS)] + [_MANY, _FEW]
     for dtype in (DTYPES[name] for name in FLOATS):
+        shapes = [shape for _, shape in (*_VECTORS[dtype.name], *_ELEMENTS)] + [_MANY, _FEW]
         for kind in KINDS:
             yield Unit(SOURCE, tuple(spans_kernel(dtype, kind, shape) for shape in shapes))
             columns = [columns_kernel(dtype, kind, COLUMNS, vectors=vectors) for vectors in (False, True)]
+            columns.append(parts_kernel(dtype, kind))
             yield Unit(SOURCE, (*columns, *(close_kernel(dtype, kind, lanes) for lanes in _LANES_OF_COLUMNS)))
 
 
@@ -117,10 +139,9 @@ def squares_serve(gpu: Gpu, dtype: DType, kind: SumKind, layout: Layout) -> bool
         return False
     if isinstance(layout, ColumnsLayout):
         return layout.height < MOST_ELEMENTS
-    if layout.longest <= _SHORT:
-        return True
-    enough = layout.count >= 16 * gpu.multiprocessors
-    return enough and (layout.longest <= _LONG or isinstance(layout, OffsetsLayout))
+    if isinstance(layout, RowsLayout):
+        return layout.length < MOST_ELEMENTS
+    return layout.longest <= _SHORT or layout.count >= 16 * gpu.multiprocessors
 
 
 class GroupedSquares:
@@ -145,18 +166,63 @@ class GroupedSquares:
 
     def start(self) -> None:
         """Put the launches on the GPU's stream."""
-        if isinstance(self._layout, ColumnsLayout):
-            self._start_columns(self._layout)
+        layout = self._layout
+        if isinstance(layout, ColumnsLayout):
+            self._start_columns(layout)
+        elif isinstance(layout, RowsLayout) and self._aligned(layout) and self._parts(layout) > 1:
+            self._start_parts(layout, self._parts(layout))
         else:
-            self._start_spans(self._layout)
+            self._start_spans(layout)
+
+    def _aligned(self, layout: RowsLayout) -> bool:
+        """Whether all rows begin and end at multiples of 16 bytes."""
+        aligned = int(self._array.data.ptr) % VECTOR_BYTES == layout.length * self._dtype.itemsize % VECTOR_BYTES == 0
+        return aligned and layout.count * layout.length == layout.total
+
+    def _parts(self, layout: RowsLayout) -> int:
+        """Into how many parts a row is cut: some for each warp, where there are few rows, and none is very long."""
+        wanted = -(-_ENOUGH * self._gpu.multiprocessors // layout.count)
+        return max(-(-layout.length // _LONG), min(wanted, layout.length // _LEAST))
+
+    def _start_parts(self, layout: RowsLayout, parts: int) -> None:
+        lanes = lanes_of(self._dtype)
+        part = -(-layout.length // (parts * lanes)) * lanes
+        parts = -(-layout.length // part)
+        bits = (-(-part // (32 * lanes * _PARTS_FLIGHT)) * (lanes * _PARTS_FLIGHT + 1)).bit_length()
+        size = layout.count * parts
+        stored = self._between(size)
+        self.kernel = "rows_squares_in_parts"
+        self._run(
+            parts_kernel(self._dtype, self._spread.kind), -(-size * 32 // _THREADS), _THREADS,
+            (self._array, np.uint64(layout.count), np.uint64(layout.length), np.uint64(part), np.uint32(parts),
+             np.uint32(bits), np.uint64(size), *stored),
+        )  # fmt: skip
+        self._close(stored, size, layout.count, layout.length, bits, (32 * parts).bit_length())
+
+    def _between(self, size: int) -> tuple[Any, Any]:
+        """Memory for so many parts (`PartsInMemory` of include/grouped_square_columns.cuh)."""
+        import cupy
+
+        doubles = 2 + 2 * (self._spread.kind is SumKind.MOMENTS) + 2 * (self._dtype.itemsize == 8)
+        return cupy.empty(size * doubles, dtype=np.float64), cupy.empty(size * 3, dtype=np.uint32)
+
+    def _close(  # noqa: PLR0917
+        self, stored: tuple[Any, Any], size: int, width: int, height: int, bits: int, threads: int
+    ) -> None:
+        """Put the parts of `width` values together: at most 2**`threads` threads had fewer than 2**`bits` terms each."""
+        lanes = 1 if width >= _WIDE else 32
+        self._run(
+            close_kernel(self._dtype, self._spread.kind, lanes), -(-width * lanes // _THREADS), _THREADS,
+            (*stored, np.uint64(size), np.uint64(width), np.uint64(height), np.uint32(bits), np.uint32(threads),
+             *self._results()),
+        )  # fmt: skip
 
     def _start_spans(self, layout: RowsLayout | OffsetsLayout) -> None:
         rows = isinstance(layout, RowsLayout)
         length = layout.length if isinstance(layout, RowsLayout) else 0
-        count, total, address = layout.count, layout.total, int(self._array.data.ptr)
-        aligned = rows and count * length == total
-        aligned = aligned and address % VECTOR_BYTES == 0 and length * self._dtype.itemsize % VECTOR_BYTES == 0
-        shape = self._spans(total / count, count, vectors=aligned)
+        count, total = layout.count, layout.total
+        vectors = isinstance(layout, RowsLayout) and self._aligned(layout)
+        shape = self._spans(total / count, count, vectors=vectors)
         self.kernel = f"{'rows' if rows else 'segments'}_squares_{shape.lanes}_lanes"
         offsets = np.uint64(0) if isinstance(layout, RowsLayout) else layout.offsets
         longest = _LONG if rows else min(_LONG, max(1 << 14, total >> 12))  # longer ones would end after all others
@@ -171,34 +237,28 @@ class GroupedSquares:
         if not vectors:
             return next(shape for most, shape in _ELEMENTS if mean <= most)
         reads = mean / lanes_of(self._dtype)
-        held = next((shape for most, shape in _VECTORS if reads <= most), None)
-        return held or (_MANY if count >= 256 * self._gpu.multiprocessors else _FEW)
+        held = next((shape for most, shape in _VECTORS[self._dtype.name] if reads <= most), None)
+        return held or (_MANY if count >= 128 * self._gpu.multiprocessors else _FEW)
 
     def _start_columns(self, layout: ColumnsLayout) -> None:
-        import cupy
-
         width, height, kind, shape = layout.width, layout.height, self._spread.kind, self._columns
         shapes = replace(SHAPES[self._dtype.name], columns=shape, narrow=shape)
         launch = ColumnsLaunch.of(self._array, self._dtype, width, height, shapes, first=True)
-        size = launch.parts * launch.period * (lanes_of(self._dtype) if launch.vectors else 1)
-        doubles = 2 + 2 * (kind is SumKind.MOMENTS) + 2 * (self._dtype.itemsize == 8)
-        stored = cupy.empty(size * doubles, dtype=np.float64)
-        words = cupy.empty(size * 3, dtype=np.uint32)
-        tiles = -(-launch.periods // shape.flight)
-        bits, threads = (tiles * (shape.flight + 1)).bit_length(), (size // width).bit_length()
+        slots = lanes_of(self._dtype) if launch.vectors else 1
+        once = width // gcd(width, slots) if launch.tiles == 1 else launch.period
+        size = launch.parts * once * slots
+        stored = self._between(size)
+        bits = (-(-launch.periods // shape.flight) * (shape.flight + 1)).bit_length()
+        self.kernel = "columns_squares"
         self._run(
             columns_kernel(self._dtype, kind, shape, vectors=launch.vectors), launch.tiles * launch.parts,
             shape.threads,
             (self._array, np.uint64(launch.reads), np.uint32(width), np.uint64(launch.period), np.uint32(launch.tiles),
-             np.uint64(launch.periods), np.uint32(bits), np.uint64(size), stored, words),
+             np.uint64(launch.periods), np.uint32(once), np.uint32(bits), np.uint64(size), *stored),
+            shape.threads * _BYTES_OF_PARTS if once < launch.period else 0,
         )  # fmt: skip
-        lanes = 1 if width >= _WIDE else 32
-        self.kernel = "columns_squares"
-        self._run(
-            close_kernel(self._dtype, kind, lanes), -(-width * lanes // _THREADS), _THREADS,
-            (stored, words, np.uint64(size), np.uint64(width), np.uint64(height), np.uint32(bits), np.uint32(threads),
-             *self._results()),
-        )  # fmt: skip
+        threads = (launch.parts * launch.period * slots // width).bit_length()
+        self._close(stored, size, width, height, bits, threads)
 
     def _results(self) -> tuple[Any, ...]:
         """The arguments of `SpreadResults` in include/grouped_square_spans.cuh."""
@@ -206,5 +266,5 @@ class GroupedSquares:
         flags = (np.uint64(spread.finish), np.uint64(spread.ddof), np.uint32(spread.omit_nan))
         return (self.values, self.marked, *flags)
 
-    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...]) -> None:
-        self._gpu.kernel(Unit(SOURCE, (name,)), name)(grid, block, args, 0)
+    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
+        self._gpu.kernel(Unit(SOURCE, (name,)), name)(grid, block, args, shared)

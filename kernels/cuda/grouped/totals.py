@@ -144,7 +144,8 @@ class GroupedTotals:
         self._gpu.kernel(Unit(SOURCE, (name,)), name)(
             -(-many // 32), 32,
             (words, *self._layout.members, np.uint64(start), np.uint64(many), np.uint64(rounding.finish),
-             np.uint64(rounding.ddof), np.uint32(rounding.omit_nan), values, omitted, np.uint64(0) if listed is None else listed),
+             np.uint64(rounding.ddof), np.uint32(rounding.omit_nan), values, omitted,
+             np.uint64(0) if listed is None else listed),
             32 * ROOM[self._kind],
         )  # fmt: skip
 

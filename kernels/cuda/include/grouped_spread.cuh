@@ -94,14 +94,26 @@ __device__ Near squares_of(const SquareParts<T>& of, double slip) {
     }
 }
 
-// n · squares − values².
+// n · squares − values², of which no more than 2^−98 of the first product is left out. That is enough unless they cancel.
 template <class T>
-__device__ Near spread_of(const SquareParts<T>& of, double count, double values_slip, double squares_slip) {
-    const DoublePair values = two_sum(of.values.upper, of.values.lower);
+__device__ Near about_spread_of(const SquareParts<T>& of, double count, const DoublePair& values, double slip) {
+    DoublePair squares = two_sum(of.squares.upper, of.squares.lower);
+    if constexpr (sizeof(T) == 8) {
+        const DoublePair sum = two_sum(squares.high, of.errors.upper);
+        squares = {sum.high, squares.low + sum.low + of.errors.lower};
+    }
+    const DoublePair first = product_of(count, squares.high), second = product_of(values.high, values.high);
+    const double low = __fma_rn(count, squares.low, first.low) - __fma_rn(2 * values.high, values.low, second.low);
+    const DoublePair difference = two_sum(first.high, -second.high);
+    return {two_sum(difference.high, difference.low + low), slip + first.high * 0x1p-98};
+}
+
+// All of it.
+template <class T>
+__device__ Near spread_of(const SquareParts<T>& of, double count, const DoublePair& values, double slip) {
     const DoublePair high = product_of(values.high, values.high), middle = product_of(2 * values.high, values.low),
                      low = product_of(values.low, values.low);
     const DoublePair upper = product_of(count, of.squares.upper), lower = product_of(count, of.squares.lower);
-    const double slip = (2 * fabs(values.high) * 1.001 + values_slip) * values_slip + count * squares_slip;
     if constexpr (sizeof(T) == 8) {
         const DoublePair errors = product_of(count, of.errors.upper), least = product_of(count, of.errors.lower);
         double terms[14] = {upper.high, -high.high, lower.high, -middle.high, upper.low,   -high.low,  errors.high,
@@ -112,6 +124,15 @@ __device__ Near spread_of(const SquareParts<T>& of, double count, double values_
                             -high.low,  -low.high,  lower.low,  -middle.low,  -low.low};
         return sum_of_terms(terms, slip);
     }
+}
+
+// Rounds what follows from a sum of squares, or from n · squares − values² that is to be divided by `divisor`.
+template <bool VALUED, class T>
+__device__ bool closes(T& out, Near value, double divisor, uint64 finish) {
+    if (!(value.value.high > 0x1p-900)) return false;
+    if (VALUED) value = quotient_of(value, divisor);
+    if (finish == ROOT || finish == DEVIATION) value = root_of(value);
+    return rounds(out, value);
 }
 
 // The value of `count` elements; false where it has to be marked.
@@ -132,16 +153,16 @@ __device__ bool spread_value(T& out, const SquareParts<T>& of, const Counted& co
     const bool exact = sizeof(T) == 8 ? counted.exact(squares, 2 * least - PLACES) && counted.exact(term_of_errors(top), 2 * (least - PLACES))
                                       : counted.exact(squares, 2 * (least - PLACES));
     const double squares_slip = exact ? 0 : 2 * counted.slip(squares);
-    Near value;
     if constexpr (VALUED) {
-        const bool plain = counted.exact(term_of_values(top), least - PLACES);
-        value = spread_of(of, double(count), plain ? 0 : counted.slip(term_of_values(top)), squares_slip);
-        if (value.value.high == 0 && value.away == 0) return true;
-        if (!(value.value.high > 0x1p-900)) return false;
-        value = quotient_of(value, double(count) * double(count - ddof));
+        const double n = double(count), divisor = n * double(count - ddof);
+        const double of_values = counted.exact(term_of_values(top), least - PLACES) ? 0 : counted.slip(term_of_values(top));
+        const DoublePair values = two_sum(of.values.upper, of.values.lower);
+        const double slip = (2 * fabs(values.high) * 1.001 + of_values) * of_values + n * squares_slip;
+        if (closes<true>(out, about_spread_of(of, n, values, slip), divisor, finish)) return true;
+        const Near spread = spread_of(of, n, values, slip);
+        if (spread.value.high == 0 && spread.away == 0) return set_bits(out, 0), true;
+        return closes<true>(out, spread, divisor, finish);
     } else {
-        value = squares_of(of, squares_slip);
+        return closes<false>(out, squares_of(of, squares_slip), 1, finish);
     }
-    if (finish == ROOT || finish == DEVIATION) value = root_of(value);
-    return rounds(out, value);
 }

@@ -1,6 +1,7 @@
 // Sums of squares, alone or with values, of the columns of an array in C order. A thread reads vectors that lie a period of whole rows
 // apart, so that each slot of them always has the same column (grouped_columns.cuh), and leaves what it has of each slot in memory.
-// Another launch puts the parts of each column together and rounds them.
+// Another launch puts the parts of each column together and rounds them. Few
+// long rows are cut into such parts, too.
 #pragma once
 #include "grouped_columns.cuh"
 #include "grouped_square_spans.cuh"
@@ -49,14 +50,34 @@ struct PartsInMemory {
     }
 };
 
+// Puts together what threads have that are `apart` places from each other, one of which is `place` and below `places`. Afterwards
+// the first `apart` threads have it. All threads of the block call this; `memory` has room for each.
+template <bool VALUED, class T>
+__device__ void gather(SquareParts<T>& mine, uint32 place, uint32 apart, uint32 places, char* memory) {
+    static_assert(sizeof(SquareParts<T>) <= 64);  // of the launch's shared memory a thread
+    SquareParts<T>* const all = reinterpret_cast<SquareParts<T>*>(memory);
+    uint32 half = 1;
+    while (2 * half * apart < places) half *= 2;
+    for (; half; half /= 2) {
+        const uint32 end = places < 2 * half * apart ? places : 2 * half * apart;
+        if (place >= half * apart && place < end) all[place] = mine;
+        __syncthreads();
+        if (place < half * apart && place + half * apart < end) mine.include(all[place + half * apart]);
+        __syncthreads();
+    }
+}
+
+// In a narrow array threads whose places are `once` apart have the same columns, and a block leaves `once` parts of each slot;
+// otherwise `once` is the period.
 template <class T, bool VALUED, bool VECTORS, int FLIGHT>
-__device__ void sum_square_columns(const T* data, const ColumnsOf& of, int bits, const PartsInMemory<T, VALUED>& parts) {
+__device__ void sum_square_columns(const T* data, const ColumnsOf& of, uint32 once, int bits, const PartsInMemory<T, VALUED>& parts,
+                                   char* memory) {
     constexpr int S = Slots<T, VECTORS>::COUNT;
     const uint64 part = blockIdx.x / of.tiles;
     const uint64 place = uint64(blockIdx.x % of.tiles) * blockDim.x + threadIdx.x;
-    if (place >= of.period) return;
     uint64 at = part * of.periods * of.period + place, end = (part + 1) * of.periods * of.period;
     if (end > of.vectors) end = of.vectors;
+    if (place >= of.period) end = at;
     SquareSums<T, VALUED> sums[S];
 #pragma unroll 1
     for (; at < end; at += FLIGHT * of.period) {
@@ -73,7 +94,21 @@ __device__ void sum_square_columns(const T* data, const ColumnsOf& of, int bits,
         }
     }
 #pragma unroll
-    for (int s = 0; s < S; ++s) parts.put((part * of.period + place) * S + s, sums[s].parts(bits));
+    for (int s = 0; s < S; ++s) {
+        SquareParts<T> mine = sums[s].parts(bits);
+        if (once < of.period) gather<VALUED>(mine, uint32(place), once, uint32(of.period), memory);
+        if (place < once) parts.put((part * once + place) * S + s, mine);
+    }
+}
+
+// Rows whose elements begin and end at multiples of 16 bytes, each in parts of a warp: what it has of a part is that of a column.
+template <class T, bool VALUED, int FLIGHT>
+__device__ void sum_square_parts(const T* data, const Spans& spans, int bits, const PartsInMemory<T, VALUED>& parts) {
+    const uint64 span = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) / 32, rows = spans.count / spans.parts;
+    uint64 begin = 0, end = 0;
+    if (span < spans.count) spans.bounds(span, begin, end);
+    const SquareParts<T> sum = squares_of_span<T, VALUED, 32, true, FLIGHT>(data, begin, end, {bits, 5});
+    if (threadIdx.x % 32 == 0 && span < spans.count) parts.put(span % spans.parts * rows + span / spans.parts, sum);
 }
 
 // LANES lanes put the parts of a column together.

@@ -51,9 +51,9 @@ struct OpenSum {
 
 // Exponents of the largest element for which all sums are in the range of doubles, with all that is computed of them.
 template <class T>
-constexpr int LEAST_TOP = sizeof(T) == 8 ? -300 : -126;
+constexpr int LEAST_TOP = sizeof(T) == 8 ? -400 : -126;
 template <class T>
-constexpr int MOST_TOP = sizeof(T) == 8 ? 400 : 127;
+constexpr int MOST_TOP = sizeof(T) == 8 ? 480 : 127;
 
 // Terms of elements up to 2^top: each is below 2^(the number).
 __device__ constexpr int term_of_values(int top) { return top + 1; }

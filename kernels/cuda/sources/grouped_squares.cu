@@ -13,10 +13,18 @@ __global__ void __launch_bounds__(THREADS) square_spans(const T* data, const int
 
 template <class T, bool VALUED, bool VECTORS, int FLIGHT, int THREADS>
 __global__ void __launch_bounds__(THREADS) square_columns(const T* data, uint64 vectors, uint32 width, uint64 period, uint32 tiles,
-                                                          uint64 periods, uint32 bits, uint64 size, double* doubles,
-                                                          uint32* words) {
-    sum_square_columns<T, VALUED, VECTORS, FLIGHT>(data, ColumnsOf{vectors, width, period, tiles, periods, 0}, int(bits),
-                                                   PartsInMemory<T, VALUED>{doubles, words, size});
+                                                          uint64 periods, uint32 once, uint32 bits, uint64 size,
+                                                          double* doubles, uint32* words) {
+    extern __shared__ __align__(16) char memory[];
+    sum_square_columns<T, VALUED, VECTORS, FLIGHT>(data, ColumnsOf{vectors, width, period, tiles, periods, 0}, once, int(bits),
+                                                   PartsInMemory<T, VALUED>{doubles, words, size}, memory);
+}
+
+template <class T, bool VALUED, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS) square_parts(const T* data, uint64 count, uint64 length, uint64 part, uint32 parts,
+                                                        uint32 bits, uint64 size, double* doubles, uint32* words) {
+    const ::Spans spans{nullptr, count * parts, count * length, length, part, part, parts};
+    sum_square_parts<T, VALUED, FLIGHT>(data, spans, int(bits), PartsInMemory<T, VALUED>{doubles, words, size});
 }
 
 template <class T, bool VALUED, int LANES, int THREADS>

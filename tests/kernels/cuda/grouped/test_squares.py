@@ -116,6 +116,19 @@ def test_values_of_rows_are_correctly_rounded_or_marked(squares: Squares, dtype:
             check(values, marked, list(array.reshape(rows, length)), op, ddof)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_long_rows_few_in_parts_and_wide_columns_are_right(squares: Squares, dtype: str) -> None:
+    random = np.random.default_rng(5)
+    layouts = (RowsLayout(130, 660, 130 * 660), RowsLayout(3, 9000, 27_000), ColumnsLayout(8192, 3))
+    for layout, data in ((layout, data) for layout in layouts for data in ("normal", "wide", "far")):
+        array = aligned(hard(data, layout.total, dtype, random) if data in HARD else random.random(layout.total), 0)
+        array = aligned(array.astype(dtype), 0)
+        rows = array.reshape(-1, layout.longest) if isinstance(layout, RowsLayout) else array.reshape(3, -1).T
+        values, marked = squares(array, layout, "std", ddof=1)
+        check(values, marked, list(rows), "std", 1)
+        assert not marked.any()
+
+
 @pytest.mark.parametrize("kind", HARD)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_that_are_hard_to_finish_are_right_and_seldom_marked(squares: Squares, dtype: str, kind: str) -> None:

@@ -32,8 +32,21 @@ bool run_spans(uint64 grid, void* const* a) {
 template <class T, bool VALUED, bool VECTORS, int FLIGHT>
 bool run_columns(uint64 grid, void* const* a) {
     const ColumnsOf of{at<uint64>(a, 1), at<uint32>(a, 2), at<uint64>(a, 3), at<uint32>(a, 4), at<uint64>(a, 5), 0};
-    const PartsInMemory<T, VALUED> parts{at<double*>(a, 8), at<uint32*>(a, 9), at<uint64>(a, 7)};
-    blocks(grid, [&] { sum_square_columns<T, VALUED, VECTORS, FLIGHT>(at<T*>(a, 0), of, int(at<uint32>(a, 6)), parts); });
+    const PartsInMemory<T, VALUED> parts{at<double*>(a, 9), at<uint32*>(a, 10), at<uint64>(a, 8)};
+    alignas(16) char memory[64 * LANES];
+    blocks(grid, [&] { sum_square_columns<T, VALUED, VECTORS, FLIGHT>(at<T*>(a, 0), of, at<uint32>(a, 6), int(at<uint32>(a, 7)), parts, memory); });
+    return true;
+}
+
+template <class T, bool VALUED>
+bool run_parts(uint64 grid, void* const* a) {
+    const uint64 count = at<uint64>(a, 1), length = at<uint64>(a, 2), part = at<uint64>(a, 3);
+    const uint32 parts = at<uint32>(a, 4);
+    const PartsInMemory<T, VALUED> to{at<double*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 6)};
+    blocks(grid, [&] {
+        sum_square_parts<T, VALUED, 4>(at<T*>(a, 0), Spans{nullptr, count * parts, count * length, length, part, part, parts},
+                                       int(at<uint32>(a, 5)), to);
+    });
     return true;
 }
 
@@ -45,13 +58,16 @@ bool run_close(uint64 grid, void* const* a) {
     return true;
 }
 
-#define SPANS_OF(T, V, L, S, VECTORS) \
-    if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", 4>")) return run_spans<T, V, L, S, VECTORS, 4>(grid, args)
+#define SPANS_OF(T, V, L, S, VECTORS, F) \
+    if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", " #F ">")) \
+        return run_spans<T, V, L, S, VECTORS, F>(grid, args)
 #define ALL(T, V) \
-    SPANS_OF(T, V, 1, 1, true); SPANS_OF(T, V, 4, 4, true); SPANS_OF(T, V, 8, 8, true); SPANS_OF(T, V, 32, 4, true); \
-    SPANS_OF(T, V, 32, 1, true); SPANS_OF(T, V, 1, 1, false); SPANS_OF(T, V, 4, 4, false); SPANS_OF(T, V, 32, 1, false); \
+    SPANS_OF(T, V, 1, 1, true, 4); SPANS_OF(T, V, 2, 2, true, 8); SPANS_OF(T, V, 4, 4, true, 2); SPANS_OF(T, V, 4, 4, true, 8); \
+    SPANS_OF(T, V, 8, 8, true, 8); SPANS_OF(T, V, 16, 4, true, 8); SPANS_OF(T, V, 32, 1, true, 4); \
+    SPANS_OF(T, V, 1, 1, false, 4); SPANS_OF(T, V, 4, 4, false, 4); SPANS_OF(T, V, 32, 1, false, 4); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", true, 2>")) return run_columns<T, V, true, 2>(grid, args); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", false, 2>")) return run_columns<T, V, false, 2>(grid, args); \
+    if (!strcmp(name, "square_parts<" #T ", " #V ", 4>")) return run_parts<T, V>(grid, args); \
     if (!strcmp(name, "close_columns<" #T ", " #V ", 1>")) return run_close<T, V, 1>(grid, args); \
     if (!strcmp(name, "close_columns<" #T ", " #V ", 32>")) return run_close<T, V, 32>(grid, args)
 
