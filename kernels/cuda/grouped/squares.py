@@ -209,7 +209,7 @@ class GroupedSquares:
     def _close(  # noqa: PLR0917
         self, stored: tuple[Any, Any], size: int, width: int, height: int, bits: int, threads: int
     ) -> None:
-        """Put the parts of `width` values together: at most 2**`threads` threads had fewer than 2**`bits` terms each."""
+        """Put the parts of `width` values together: up to 2**`threads` threads had fewer than 2**`bits` terms each."""
         lanes = 1 if width >= _WIDE else 32
         self._run(
             close_kernel(self._dtype, self._spread.kind, lanes), -(-width * lanes // _THREADS), _THREADS,
