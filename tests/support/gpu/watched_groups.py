@@ -6,8 +6,11 @@ import numpy as np
 from tests.support.gpu.accumulators import on_device
 from tests.support.gpu.adversarial import adversarial
 from tests.support.gpu.watching import watch
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.finished import FinishedValues
+from warpfold.kernels.cuda.grouped.totals import Rounding
 from warpfold.kernels.dtypes import DTYPES
 
 ROWS = (
@@ -37,6 +40,11 @@ def add_groups(gpu: Gpu) -> int:
                 made.start()
                 made.finish()
                 ran += 1
+                for op in ("norm2", "std"):
+                    row = FINISHED_OPS[op]
+                    rounding = Rounding(row.finish, 0, data == "special")
+                    FinishedValues(gpu, array, layout, dtype, row.kind, rounding).start()
+                    ran += 1
     gpu.stream.synchronize()
     return ran
 

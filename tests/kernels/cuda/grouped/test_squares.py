@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.hard import HARD, hard
 from tests.support.gpu.rounded import expected
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import WARP, HostGpu, as_cupy, host_array
@@ -65,27 +66,6 @@ def aligned(array: Array, start: int) -> Array:
     room[first : first + array.size] = array
     return room[first : first + array.size]
 
-
-def hard(kind: str, size: int, dtype: str, random: np.random.Generator) -> Array:
-    """Elements that are hard to finish: far from 0, all alike, of ties, of powers far apart."""
-    made: Array
-    match kind:
-        case "far":
-            made = 1e6 + random.standard_normal(size)
-        case "alike":
-            made = np.full(size, random.standard_normal())
-        case "small integers":
-            made = random.integers(-9, 9, size)
-        case "integers":
-            made = random.integers(0, 5000, size)
-        case "wide":
-            made = random.standard_normal(size) * 2.0 ** random.integers(-60, 60, size)
-        case _:
-            made = np.where(random.random(size) < 0.9, 0, random.standard_normal(size))
-    return np.asarray(made).astype(dtype)
-
-
-HARD = ("far", "alike", "small integers", "integers", "wide", "zeros")
 
 # length and start of rows, by all shapes of spans
 ROWS = (

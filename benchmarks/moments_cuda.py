@@ -1,0 +1,138 @@
+"""Measures exact sums of squares and deviations along axes of arrays on a GPU: `python -m benchmarks.moments_cuda`.
+
+A row is one shape of the same normally distributed elements. Beside the exact sum, the sum of squares and the deviation
+stand a loop that only reads the elements, and `torch.linalg.vector_norm` and `torch.var`. Times are medians of device
+time by events. Two values of each shape are checked against exact sums of their elements. `--out` writes all as JSON.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpfold.engines import gpu as exact
+from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
+from warpfold.kernels.cuda.bench.reader import reading
+from warpfold.kernels.cuda.gpu.device import describe
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact import ExactState, deviation
+from warpfold.kernels.ops import Terms
+
+ROUNDS = 7
+LENGTHS = (4, 16, 32, 100, 256, 1000, 4096, 16_384, 100_000, 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsRow:
+    """Milliseconds of device time. `right` says whether the deviations that were looked at were correctly rounded."""
+
+    dtype: str
+    rows: int
+    columns: int
+    axis: int
+    read_ms: float
+    sum_ms: float
+    squares_ms: float
+    deviation_ms: float
+    torch_norm_ms: float
+    torch_var_ms: float
+    right: bool
+
+    def line(self) -> str:
+        times = (self.sum_ms, self.squares_ms, self.deviation_ms, self.torch_norm_ms, self.torch_var_ms)
+        shown = "".join(f"{ms:9.3f} ({self.read_ms / ms:4.2f})" for ms in times)
+        wrong = "" if self.right else " WRONG"
+        return f"{self.dtype:8} {self.rows:>10} × {self.columns:<8} axis {self.axis} {self.read_ms:7.3f} {shown}{wrong}"
+
+
+def times(contenders: list[Callable[[], object]], torch: Any) -> list[float]:
+    """Medians in milliseconds, of rounds in which each contender runs once."""
+    for contender in contenders:
+        contender()
+    spans: list[list[float]] = [[] for _ in contenders]
+    for _ in range(ROUNDS):
+        for contender, taken in zip(contenders, spans, strict=True):
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            contender()
+            stop.record()
+            stop.synchronize()
+            taken.append(start.elapsed_time(stop))
+    return [statistics.median(taken) for taken in spans]
+
+
+def right(x: Any, axis: int) -> bool:
+    """Whether the first and the last deviation are those of their elements."""
+    values = exact.std(x, axis=axis)
+    for at in (0, -1):
+        members = np.ascontiguousarray((x[at] if axis == 1 else x[:, at]).cpu().numpy())
+        states = ExactState.empty(Terms.VALUES).add(members), ExactState.empty(Terms.PRODUCTS).add(members)
+        if float(values[at]).hex() != float(deviation(*states, 0, DTYPES[members.dtype.name])).hex():
+            return False
+    return True
+
+
+def measured(gpu: Gpu, dtype: str, count: int, torch: Any) -> Iterator[MomentsRow]:
+    """The rows of one dtype."""
+    import cupy
+
+    elements = torch.randn(count, device="cuda", dtype=getattr(torch, dtype))
+    with gpu.active():
+        readers = [reading(gpu, cupy.from_dlpack(elements), shape).start for shape in READERS]
+        loops = [partial(_on, gpu, reader, torch) for reader in readers]
+    for length in LENGTHS:
+        x = elements[: count // length * length].view(-1, length)
+        for axis in (1, 0) if length <= 1 << 14 else (1,):
+            calls = (
+                partial(exact.sum, x, axis=axis),
+                partial(exact.sum_squares, x, axis=axis),
+                partial(exact.std, x, axis=axis),
+                partial(torch.linalg.vector_norm, x, dim=axis),
+                partial(torch.var, x, dim=axis, correction=0),
+            )
+            made = times([*loops, *calls], torch)
+            read, ours = min(made[: len(loops)]), made[len(loops) :]
+            total, squares, spread, norm, var = ours
+            yield MomentsRow(
+                dtype, count // length, length, axis, read, total, squares, spread, norm, var, right(x, axis)
+            )
+
+
+def _on(gpu: Gpu, start: Callable[[], object], torch: Any) -> None:
+    """A launch on the stream of the GPU, between what PyTorch has on its own."""
+    own, others = torch.cuda.ExternalStream(gpu.stream.ptr), torch.cuda.current_stream()
+    own.wait_stream(others)
+    with gpu.active():
+        start()
+    others.wait_stream(own)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Exact sums of squares and deviations along axes on a GPU.")
+    parser.add_argument("--out", type=Path, help="a file for all rows as JSON")
+    parser.add_argument("--count", type=int, default=100_000_000, help="how many elements")
+    chosen = parser.parse_args()
+    import torch
+
+    gpu = Gpu(0)
+    heads = ("sum", "squares", "std", "torch norm", "torch var")
+    print(f"{'dtype':8} {'shape':28} {'read':>7} {''.join(f'{head:>16}' for head in heads)}")
+    rows: list[MomentsRow] = []
+    for dtype in ("float32", "float64"):
+        for row in measured(gpu, dtype, chosen.count, torch):
+            rows.append(row)
+            print(row.line(), flush=True)
+    if chosen.out is not None:
+        text = {"device": describe(gpu).name, "rows": [asdict(row) for row in rows]}
+        chosen.out.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
