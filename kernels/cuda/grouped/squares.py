@@ -51,19 +51,19 @@ class SquareSpans:
 _VECTORS = {
     "float32": (
         (4, SquareSpans(1, 1, vectors=True)),
-        (8, SquareSpans(4, 4, vectors=True, flight=2)),
-        (160, SquareSpans(4, 4, vectors=True, flight=8)),
+        (8, SquareSpans(2, 2, vectors=True)),
+        (160, SquareSpans(4, 4, vectors=True)),
     ),
     "float64": (
         (4, SquareSpans(1, 1, vectors=True)),
         (16, SquareSpans(2, 2, vectors=True, flight=8)),
-        (80, SquareSpans(4, 4, vectors=True, flight=8)),
-        (160, SquareSpans(8, 8, vectors=True, flight=8)),
+        (80, SquareSpans(4, 4, vectors=True)),
+        (160, SquareSpans(8, 4, vectors=True, flight=8)),
     ),
 }
 """Up to so many reads of 16 bytes a row."""
 
-_MANY, _FEW = SquareSpans(16, 4, vectors=True, flight=8), SquareSpans(32, 1, vectors=True)
+_MANY, _FEW = SquareSpans(16, 2, vectors=True, flight=8), SquareSpans(32, 1, vectors=True)
 """Longer rows, where there are enough for all warps, and where there are not."""
 
 _ELEMENTS = (
@@ -73,7 +73,7 @@ _ELEMENTS = (
 )
 """Up to so many elements a span on average, at any address."""
 
-COLUMNS = ColumnsShape(8, 128, blocks=528)
+COLUMNS = ColumnsShape(8, 256, blocks=264)
 _LANES_OF_COLUMNS = (1, 32)
 _BYTES_OF_PARTS = 64
 """Shared memory of a thread, for what it has of a column (`SquareParts` of include/grouped_squares.cuh)."""

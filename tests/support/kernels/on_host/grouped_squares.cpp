@@ -62,8 +62,8 @@ bool run_close(uint64 grid, void* const* a) {
     if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", " #F ">")) \
         return run_spans<T, V, L, S, VECTORS, F>(grid, args)
 #define ALL(T, V) \
-    SPANS_OF(T, V, 1, 1, true, 4); SPANS_OF(T, V, 2, 2, true, 8); SPANS_OF(T, V, 4, 4, true, 2); SPANS_OF(T, V, 4, 4, true, 8); \
-    SPANS_OF(T, V, 8, 8, true, 8); SPANS_OF(T, V, 16, 4, true, 8); SPANS_OF(T, V, 32, 1, true, 4); \
+    SPANS_OF(T, V, 1, 1, true, 4); SPANS_OF(T, V, 2, 2, true, 4); SPANS_OF(T, V, 2, 2, true, 8); SPANS_OF(T, V, 4, 4, true, 4); \
+    SPANS_OF(T, V, 8, 4, true, 8); SPANS_OF(T, V, 16, 2, true, 8); SPANS_OF(T, V, 32, 1, true, 4); \
     SPANS_OF(T, V, 1, 1, false, 4); SPANS_OF(T, V, 4, 4, false, 4); SPANS_OF(T, V, 32, 1, false, 4); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", true, 2>")) return run_columns<T, V, true, 2>(grid, args); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", false, 2>")) return run_columns<T, V, false, 2>(grid, args); \
