@@ -56,6 +56,7 @@ class FloatSums:
         )
         self._together = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
         self._at_once = self._together and not keep
+        self._spreads = windows is None and both
         self._form = _form(DTYPES[self._result])
 
     def add(self, start: int, part: GroupedPart, *, replaced: bool = False) -> None:
@@ -102,7 +103,24 @@ class FloatSums:
             if counts.size > LISTED and counts.all():
                 return self._rounded
             return present(self._rounded.tolist(), counts)
+        if self._spreads and counts.size and int(counts.max()) <= self._limbs[0].most_count:
+            return self._round_spreads(counts)
         return [self._value(at, int(count)) for at, count in enumerate(counts)]
+
+    def _round_spreads(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
+        """Variances or deviations; spoils the sums."""
+        from warpfold.kernels.cpu.windows import spreads
+
+        (_, _, values, flags), (_, origin, squares, more) = self.limbs()
+        spaces = tuple(np.zeros(spreads.SIZE, np.uint64) for _ in range(3))
+        root = self._op.finish is Finish.DEVIATION
+        spreads.round_spreads(
+            values, squares, origin, flags | more, counts, self._ddof, root, self._form, spaces, self._rounded
+        )
+        defined = np.maximum(counts - self._ddof, 0)
+        if counts.size > LISTED and defined.all():
+            return self._rounded
+        return present(self._rounded.tolist(), defined)
 
     def _value(self, at: int, count: int) -> Value | None:
         if not count or (self._op.ddof and count <= self._ddof):

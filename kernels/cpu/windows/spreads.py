@@ -46,8 +46,8 @@ def magnitude_of(limbs: Any, digits: Any) -> Any:
 
 @jit
 def spread_of(values: Any, first: Any, last: Any, squares: Any, low: Any, high: Any, count: Any, made: Any) -> Any:
-    """count · squares − values² in `made`, whose first place and the one behind whose last are the result. The digits of
-    `values` are at the places first … last − 1 from BELOW on, those of `squares` at low … high − 1."""
+    """count · squares − values² in `made`: its first place, and the one behind its last. The digits of `values` are at
+    the places first … last − 1, those of `squares` at low … high − 1; BELOW is the place of the units of all."""
     start = min(low, 2 * first - BELOW) if last > first else low
     stop = max(high + 1, 2 * last - BELOW)
     for k in range(start, stop + 1):
@@ -162,7 +162,7 @@ def round_spreads(
 ) -> None:  # fmt: skip
     """rounded[i] = the variance, or with `root` the deviation, of counts[i] elements, for every i with counts[i] > ddof
     and counts[i] < 2**32. `values` and `squares` are resolved sums (int64, shape (values, limbs)), which this spoils;
-    2**origin is the unit of squares, of which the unit of values is the root. `spaces` are three arrays of SIZE words."""
+    2**origin is the unit of squares, and its root that of values. `spaces` are three arrays of SIZE words."""
     precision, least, most = form
     of_values, of_squares, made = spaces
     for i in range(rounded.size):
