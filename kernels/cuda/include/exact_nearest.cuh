@@ -95,7 +95,8 @@ __device__ bool round_quotient(Out& out, const LevelSum& x, double count) {
     const DoublePair quotient = two_sum(first, second);
     round_pair(out, quotient);
     if (left == 0 && x.slip == 0) return true;
-    const double away = (fabs(left) + x.slip) / count * 2;
+    // No less than a place of the lower double: where that is a tie, less would change nothing.
+    const double away = (fabs(left) + x.slip) / count * 2 + fabs(quotient.low) * 0x1p-50;
     Out below, above;
     round_pair(below, {quotient.high, quotient.low - away});
     round_pair(above, {quotient.high, quotient.low + away});

@@ -95,6 +95,13 @@ def test_sums_and_means_of_rows_are_correctly_rounded(sums: Sums, dtype: str, da
             check(values, omitted, list(array.reshape(rows, length)), mean=mean, omit_nan=omit_nan)
 
 
+def test_a_mean_hardly_above_a_tie_is_rounded_up(sums: Sums) -> None:
+    row = np.array([1.0] * 59 + [3.0, 62 * 2.0**-53 - 2.0**-53, 2.0**-53 + 2.0**-105])  # 62 (1 + 2^−53) + 2^−105
+    array = aligned(np.concatenate([row, -row]), 0)
+    values, _, _, _ = sums(array, RowsLayout(2, 62, 124), mean=True)
+    assert values.tolist() == [1 + 2.0**-52, -1 - 2.0**-52]
+
+
 # width and height of columns: several rows a read, a column a thread, of odd widths, more than a block, in parts
 COLUMNS = (
     *((1, 9), (2, 3000), (3, 8), (4, 100), (7, 31), (8, 256), (24, 40), (30, 3), (31, 700), (64, 50), (100, 3)),
