@@ -9,7 +9,7 @@ import numpy as np
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.layouts import Layout
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread, squares_serve
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
 from warpfold.kernels.cuda.grouped.states import KeptTotals
 from warpfold.kernels.cuda.grouped.sums import MARKS
 from warpfold.kernels.cuda.grouped.totals import GroupedTotals, Rounding
@@ -31,7 +31,7 @@ class FinishedValues:
         self._totals = GroupedTotals(gpu, array, layout, dtype, kind, rounding=rounding, keep=keep)
         self._dtype, self._squares, self._rounding = dtype, None, rounding
         if not keep and squares_serve(gpu, dtype, kind, layout):
-            spread = Spread(kind, rounding.finish, rounding.ddof, rounding.omit_nan)
+            spread = SquaresEnd(kind, rounding.finish, rounding.ddof, rounding.omit_nan)
             self._squares = GroupedSquares(gpu, array, layout, dtype, spread)
         self.values: Any = None
         self.omitted: Any = None

@@ -124,8 +124,8 @@ def squares_units() -> Iterator[Unit]:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """What becomes of the sums of `kind`."""
+class SquaresEnd:
+    """What becomes of the sums of `kind`: their end, with `ddof` degrees of freedom less, and whether NaNs are left out."""
 
     kind: SumKind
     finish: Finishing
@@ -153,7 +153,7 @@ class GroupedSquares:
     """
 
     def __init__(  # noqa: PLR0917
-        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, spread: Spread, values: Any = None,
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, spread: SquaresEnd, values: Any = None,
         columns: ColumnsShape = COLUMNS,
     ) -> None:  # fmt: skip
         import cupy

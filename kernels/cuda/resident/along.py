@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp, Fini
 from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
 from warpfold.kernels.cuda.grouped import GroupedSums, Layout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread, squares_serve
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
@@ -75,7 +75,7 @@ class AlongReduction:
     def _recorded(self, address: int, out: int, ddof: int) -> RecordedSums:
         def make(gpu: Gpu, array: Any, layout: Layout, values: Any) -> Launching:
             if self._squares:
-                spread = Spread(self._op.kind, self._op.finish, ddof)
+                spread = SquaresEnd(self._op.kind, self._op.finish, ddof)
                 return GroupedSquares(gpu, array, layout, self._dtype, spread, values)
             mean = self._op.finish is Finishing.MEAN
             return GroupedSums(gpu, array, layout, self._dtype, mean=mean, values=values)

@@ -18,7 +18,7 @@ from tests.support.kernels.grouped_on_host import WARP, HostGpu, as_cupy, host_a
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, Spread
+from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd
 from warpfold.kernels.cuda.grouped.sums import MARKS
 from warpfold.kernels.dtypes import DTYPES
 
@@ -40,7 +40,7 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> Squares:
         gpu: Any = HostGpu(None, squares=library)
         row, dtype = FINISHED_OPS[op], DTYPES[array.dtype.name]
         values = host_array(np.full(layout.count, 7, array.dtype))
-        spread = Spread(row.kind, row.finish, ddof, omit_nan)
+        spread = SquaresEnd(row.kind, row.finish, ddof, omit_nan)
         made = GroupedSquares(gpu, host_array(array), layout, dtype, spread, values, ColumnsShape(2, WARP, 6, 4))
         made.start()
         bits, mark = MARKS[dtype.name]
