@@ -125,7 +125,8 @@ def squares_units() -> Iterator[Unit]:
 
 @dataclass(frozen=True, slots=True)
 class SquaresEnd:
-    """What becomes of the sums of `kind`: their end, with `ddof` degrees of freedom less, and whether NaNs are left out."""
+    """What becomes of the sums of `kind`: their end, with `ddof` degrees of freedom less, and whether NaN elements are
+    left out."""
 
     kind: SumKind
     finish: Finishing

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpfold.kernels.bench.stopping import Ending, Rule, SquaresEnd, ending
+from warpfold.kernels.bench.stopping import Ending, Rule, Spread, ending
 from warpfold.kernels.errors import InvalidInput
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=2, max_size=60)
 
 
-def spread_of(samples: list[float]) -> SquaresEnd:
-    spread = SquaresEnd()
+def spread_of(samples: list[float]) -> Spread:
+    spread = Spread()
     for sample in samples:
         spread.add(sample)
     return spread
@@ -62,7 +62,7 @@ def test_the_time_limit_ends_it_and_is_reported() -> None:
 
 
 def test_at_least_one_sample_is_taken_whatever_the_time() -> None:
-    assert ending(Rule(time_limit_s=1.0), SquaresEnd(), 100.0) is None
+    assert ending(Rule(time_limit_s=1.0), Spread(), 100.0) is None
 
 
 def test_the_sample_limit_ends_it_and_is_reported() -> None:
