@@ -204,7 +204,7 @@ class Stager:
         return self._times.stages(reduce_s)
 
     def moments(self) -> NDArray[np.int64]:
-        """When lanes read and sent the parts of the last sources that they brought (`Lanes.moments`)."""
+        """When lanes read the parts of the last sources that they brought (`Lanes.moments`)."""
         return self._files.moments()
 
     def close(self) -> None:
