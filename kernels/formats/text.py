@@ -42,14 +42,11 @@ _FIRST_BYTES = 1 << 22
 """The block that tells the dtypes, and the longest line."""
 
 _BLOCK_BYTES = 3 << 20
-"""The most that one thread parses at a time. On 16 cores smaller blocks cost more hand-overs of the interpreter's
-lock."""
+"""The most that one thread parses at a time. On 16 cores smaller blocks cost more hand-overs of the interpreter's lock,
+and in larger ones, or where pyarrow's own threads share a block, threads wait for each other in the end."""
 
-_LEAST_BLOCK_BYTES = 1 << 19
-"""The least that one thread parses at a time, but for the last block: each block costs hand-overs of the lock."""
-
-_BLOCKS_LEFT = 2
-"""How many blocks of the present size are left for each thread at least, where that leaves blocks long enough."""
+_LEAST_BLOCK_BYTES = 1 << 20
+"""A short file is cut for fewer threads, because each block costs hand-overs of the lock, too."""
 
 _HEAD_BYTES = 1 << 16
 """The beginning of a file that tells the columns' names."""
@@ -148,7 +145,7 @@ class TextFile:
         self._file, self._packed = file, packed
         self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
         self._size = file.seek(0, 2)
-        self.block_bytes = _block_bytes(self._size, usable_cores())
+        self.block_bytes = _even_blocks(self._size, usable_cores())
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
@@ -212,7 +209,7 @@ class TextFile:
         A block raises InvalidInput where a line is too long."""
         if self._bytes is None:
             return self._streamed()
-        return (partial(self._block, self._bytes, at, stop) for at, stop in _cuts(self._size, usable_cores()))
+        return (partial(self._block, self._bytes, at) for at in range(0, self._size, self.block_bytes))
 
     def _streamed(self) -> Iterator[Block]:
         stream, rest = self._stream(), b""
@@ -227,9 +224,10 @@ class TextFile:
         if rest:
             yield _in_memory(rest)
 
-    def _block(self, file: FileBytes, at: int, end: int) -> memoryview:
-        """The lines that begin at the byte `at` or behind it, and before the byte `end`."""
-        start, stop = self._line_from(file, at), self._line_from(file, end)
+    def _block(self, file: FileBytes, at: int) -> memoryview:
+        """The lines that begin at the byte `at` or behind it, within the length of a block."""
+        start = self._line_from(file, at)
+        stop = self._line_from(file, at + self.block_bytes)
         memory: bytearray | None = getattr(self._own, "memory", None)
         if memory is None or len(memory) < stop - start:  # the system clears new memory first, which takes time
             memory = self._own.memory = bytearray(max(stop - start, self.block_bytes + _NEAR_BYTES))
@@ -312,21 +310,11 @@ class TextFile:
         return _ROW.sub(lambda match: f"Row #{int(match[1]) + before:,}", error)
 
 
-def _cuts(size: int, threads: int) -> Iterator[tuple[int, int]]:
-    """Where the blocks of a file of `size` bytes begin and end, but for the rest of a line.
-
-    Blocks become shorter towards the end, so that threads end at about the same time: with blocks of one length, all
-    other threads would wait for the one that begins last."""
-    at = 0
-    while at < size:
-        stop = min(size, at + _block_bytes(size - at, threads))
-        yield at, stop
-        at = stop
-
-
-def _block_bytes(left: int, threads: int) -> int:
-    """The bytes of the next block where so many bytes are left."""
-    return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, left // (_BLOCKS_LEFT * threads)))
+def _even_blocks(size: int, threads: int) -> int:
+    """The bytes of a block, chosen so that all threads parse the same number of blocks. With one block more, all other
+    threads would wait for it at the end."""
+    rounds = max(1, -(-size // (threads * _BLOCK_BYTES)))
+    return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
 
 
 def _in_memory(lines: bytes) -> Block:

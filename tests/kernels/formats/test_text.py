@@ -46,18 +46,14 @@ def test_any_thread_may_read_any_block(tmp_path: Path) -> None:
         assert np.concatenate(backwards[::-1]).tolist() == numbers
 
 
-def test_blocks_cover_a_file_and_become_shorter_towards_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_parse_as_many_blocks_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     for threads in (1, 2, 12, 16):
-        for size in (0, 1, 1 << 20, 136_000_000, 137_000_001, 572_000_000, 10**10):
-            cuts = list(text._cuts(size, threads))
-            assert [0, *(stop for _, stop in cuts)] == [*(at for at, _ in cuts), size]
-            lengths = [stop - at for at, stop in cuts]
-            assert lengths == sorted(lengths, reverse=True), (threads, size)
-            assert all(text._LEAST_BLOCK_BYTES <= length <= text._BLOCK_BYTES for length in lengths[:-1])
-            for at, stop in cuts:
-                short = stop - at <= text._LEAST_BLOCK_BYTES
-                assert short or (stop - at) * text._BLOCKS_LEFT * threads <= size - at, "threads wait in the end"
+        for size in (1, 1 << 20, 136_000_000, 137_000_001, 572_000_000, 10**12):
+            block = text._even_blocks(size, threads)
+            count = -(-size // block)
+            assert block <= text._BLOCK_BYTES
+            assert count % threads == 0 or block == text._LEAST_BLOCK_BYTES, (threads, size)
 
 
 @pytest.mark.parametrize(("further_down", "dtype"), [("2.5", "float64"), ("7", "int64")])
