@@ -62,7 +62,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     others = [*exact_units(), *grouped_units(), *fold_units(), *totals_units(), *keyed_units(), *resident_units()]
     others += [*integer_dot_units(), *level_units()]
     others += [widening_unit(DTYPES["float32"]), widening_unit(DTYPES["float64"]), hold_unit(), read_unit()]
-    others += [pull_unit()]
+    others.append(pull_unit())
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     of_sources: dict[Path, list[Unit]] = {}
