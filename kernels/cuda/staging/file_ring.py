@@ -26,6 +26,9 @@ PULL = "pull_parts"
 _LINE = 64
 """The bytes of which the addresses of places are multiples: the GPU reads 16 at a time."""
 
+_MOST_PULLED = 6
+"""Pieces that the GPU was asked to pull and that have not been sent: two of each of two sources, and more."""
+
 _MOST_EXTENTS = 128
 """What lies in more extents than this for each part of the ring is put together by Python: the end of an extent ends a
 part."""
@@ -48,7 +51,8 @@ class FileRing:
         self._lanes: Lanes | None = None
         self._copies: Any = None  # the stream of the copies
         self._edge: Any = None  # the event by which one stream waits for the other
-        self._pulled: Any = None  # the event behind the last launch that pulls
+        self._arrived: dict[int, Any] = {}  # events behind launches that pull, by their addresses
+        self._asked = 0  # pieces that the GPU was asked to pull, and `send` was not called for
         self._times = StageTimes(gpu.stream)
         self._in_memory = False
         self._blocks: list[int] = []
@@ -76,21 +80,31 @@ class FileRing:
             places = [block + number * step for block in blocks for number in range(together)]
             self._places = np.array(places[: shape.parts], np.int64)
         self._times, self._in_memory = times, all(map(in_memory, sources))
-        threads = lanes.begin(sources, piece, self._places)
+        threads, self._asked = lanes.begin(sources, piece, self._places), 0
         times.threads = max(times.threads, threads)
         # The arrays that are filled may be memory that earlier work still uses.
         self._order(self._gpu.stream, self._copies)
 
-    def hold_back(self, buffer: DeviceBuffer) -> None:
-        """Have the next piece copied when the work that uses `buffer` is done."""
-        buffer.hold_back(self._copies)
+    def pull(self, array: Any, buffer: DeviceBuffer | None) -> None:
+        """Have the GPU pull the next piece into the CuPy `array`, when the work that uses `buffer` is done. `send`
+        follows for the same array; a few pieces may be asked for before it."""
+        assert self._lanes is not None, "begin comes before"
+        if buffer is not None:
+            buffer.hold_back(self._copies)
+        _check(self._lanes.pull(array.data.ptr))
+        self._asked += 1
 
     def send(self, array: Any) -> None:
-        """Put the copies of the next piece, which fills the CuPy `array`, on their stream, and have the GPU's stream
-        wait for them. Raises what reading it raised."""
+        """Have the GPU's stream wait for the next piece, which fills the CuPy `array`. Returns when it is read. Raises
+        what reading it raised."""
         assert self._lanes is not None, "begin comes before"
-        _check(self._lanes.copy(array.data.ptr))
-        self._order(self._copies, self._gpu.stream)
+        if not self._asked:
+            self.pull(array, None)
+        self._asked -= 1
+        error, event = self._lanes.arrive()
+        _check(error)
+        with cuda_errors("copying to the GPU"):
+            self._gpu.stream.wait_event(self._arrived[event])
 
     def _order(self, before: Any, behind: Any) -> None:
         """Have what is put on the stream `behind` from now on wait for what is on the stream `before`."""
@@ -136,8 +150,9 @@ class FileRing:
                 pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(8 * words), np.int64, words)
                 self._copies = cupy.cuda.Stream(non_blocking=True)
                 self._edge = cupy.cuda.Event(disable_timing=True)
-                self._pulled = cupy.cuda.Event(disable_timing=True)
-                puller = Puller(cuda_driver(), kernel, self._copies.ptr, self._pulled.ptr)
+                events = [cupy.cuda.Event(disable_timing=True) for _ in range(_MOST_PULLED)]
+                self._arrived = {event.ptr: event for event in events}
+                puller = Puller(cuda_driver(), kernel, self._copies.ptr, tuple(self._arrived))
                 self._lanes = Lanes(self._shape, puller, Board(self._shape, pinned))
                 self._lanes.load()
         return self._lanes, self._shape

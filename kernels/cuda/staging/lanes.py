@@ -8,11 +8,13 @@ they are told to begin and to stop. Nothing here imports CuPy: the functions of 
 import ctypes
 import os
 import threading
+import time
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -61,12 +63,24 @@ def cuda_driver() -> Driver:
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """What CUDA has made for lanes: the kernel that pulls, the stream on which it is launched, and an event of it."""
+    """What CUDA has made for lanes: the kernel that pulls, the stream on which it is launched, and events, which
+    launches take in turns."""
 
     driver: Driver
     kernel: int
     stream: int
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Parts that the GPU was asked to pull at the time `launched`, in nanoseconds."""
+
     event: int
+    first: int
+    stop: int
+    target: int
+    launched: int
 
 
 class Board:
@@ -100,13 +114,15 @@ class Lanes:
         self._wake = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
+        self._started: deque[_Piece] = deque()
+        self._events = cycle(puller.events)
         self._held: tuple[Any, ...] = ()  # objects that the threads use by their addresses
         self._control, self._scratch_at = int(self._words.ctypes.data), int(self._scratch.ctypes.data)
         self._arguments = np.array([*(part.ctypes.data for part in (board.places, board.taken, board.busy)), *[0] * 5])
         self._pointers = self._arguments.ctypes.data + 8 * np.arange(self._arguments.size)
         driver = puller.driver
         self._driver_words = (
-            *(driver.launch, driver.record, driver.query, puller.kernel, puller.event, puller.stream, shape.blocks),
+            *(driver.launch, driver.record, driver.query, puller.kernel, puller.stream, shape.blocks),
             *(self._arguments.ctypes.data, self._pointers.ctypes.data),
         )
         self._set(native.WAKE, self._wake)
@@ -118,12 +134,13 @@ class Lanes:
         """Have the machine code made or loaded, and start the threads."""
         words, driver = numba_types()
         self._native.serve.compile((words, words))
-        self._native.pull_parts.compile((words, driver, words, words, words, words))
+        self._native.pull_parts.compile((driver, *[words] * 5))
+        self._native.await_parts.compile((words, driver, *[words] * 6))
         self._native.wait_idle.compile((words,))
         self._start(self.shape.threads())
 
     def begin(self, sources: Sequence[Source], piece: int, addresses: NDArray[np.int64]) -> int:
-        """Start to read `sources` into places at these addresses of pinned memory, in the order in which `copy` will
+        """Start to read `sources` into places at these addresses of pinned memory, in the order in which `pull` will
         ask for it: pieces of `piece` elements, and of each piece source after source. The GPU has taken what was read
         before. Returns how many threads read."""
         self.stop()
@@ -133,6 +150,7 @@ class Lanes:
         self._start(threads)
         self._held = (table, addresses, tuple(sources))
         self._coming = pairwise([0, *ends])
+        self._started.clear()
         for word in (native.NEXT, native.STOP, native.FAILED, native.READ_NS):
             self._set(word, 0)
         board.memory[:] = 0
@@ -145,17 +163,28 @@ class Lanes:
         os.eventfd_write(self._wake, threads)
         return threads
 
-    def copy(self, target: int) -> int:
-        """Have the GPU pull the next piece of a source into its memory at `target`; return when all of it is read.
-        Returns the error of CUDA, or 0. Raises InvalidInput where a file could not be read."""
-        native, (first, stop) = self._native, next(self._coming)
+    def pull(self, target: int) -> int:
+        """Have the GPU pull the next piece of a source into its memory at `target`, each part when it is read. Returns
+        the error of CUDA, or 0."""
+        first, stop = next(self._coming)
+        piece = _Piece(next(self._events), first, stop, target, time.monotonic_ns())
+        self._started.append(piece)
         self.under_way = True
-        error: int = native.pull_parts(self._control, self._driver_words, self._scratch_at, first, stop, target)
+        return int(self._native.pull_parts(self._driver_words, piece.event, first, stop, target, 0))
+
+    def arrive(self) -> tuple[int, int]:
+        """Return when all of the oldest piece that the GPU was asked to pull is read: the error of CUDA, or 0, and the
+        event behind which the piece has arrived. Raises InvalidInput where a file could not be read."""
+        native, piece = self._native, self._started.popleft()
+        error: int = native.await_parts(
+            self._control, self._driver_words, self._scratch_at,
+            *(piece.event, piece.first, piece.stop, piece.target, piece.launched),
+        )  # fmt: skip
         if self._get(native.FAILED):
             fault = unreadable(self._held[2], self._get(native.ERROR))  # while their files are open
             self.stop()
             raise fault
-        return error
+        return error, piece.event
 
     def settled(self) -> None:
         """Note that the GPU has done all that was put on the stream."""
@@ -217,7 +246,7 @@ def numba_types() -> tuple[Any, Any]:
     import numba
 
     compiler: Any = numba
-    return compiler.int64, compiler.types.UniTuple(compiler.int64, 9)
+    return compiler.int64, compiler.types.UniTuple(compiler.int64, 8)
 
 
 def _serve(serve: Any, words: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:

@@ -184,30 +184,33 @@ def wait_idle(control: Any) -> None:
 
 
 @jit
-def _launch(driver: Any, first: Any, stop: Any, target: Any, again: Any) -> Any:
-    """Put the kernel that pulls parts on the stream, and an event behind it. The error of CUDA, or 0."""
-    arguments = driver[7]
+def pull_parts(driver: Any, event: Any, first: Any, stop: Any, target: Any, again: Any) -> Any:
+    """Put on the stream the kernel that has the GPU pull parts first … stop − 1 into its memory at `target`, each when
+    it is read, and `event` behind it; `again` is 1 where an earlier launch may have taken some. The error of CUDA, or
+    0.
+
+    `driver` has the addresses of cuLaunchKernel, cuEventRecord and cuEventQuery; the kernel, the stream and the number
+    of blocks; and the addresses of the kernel's arguments and of their addresses."""
+    arguments = driver[6]
     store(arguments + 4 * WORD, first)
     store(arguments + 5 * WORD, stop)
     store(arguments + 6 * WORD, target)
     store(arguments + 7 * WORD, again)
-    blocks = min(driver[6], stop - first)
-    answer = _call11(driver[0], driver[3], blocks, 1, 1, LAUNCHED_THREADS, 1, 1, 0, driver[5], driver[8], 0)
-    return answer if answer != 0 else _call2(driver[1], driver[4], driver[5])
+    blocks = min(driver[5], stop - first)
+    answer = _call11(driver[0], driver[3], blocks, 1, 1, LAUNCHED_THREADS, 1, 1, 0, driver[4], driver[7], 0)
+    return answer if answer != 0 else _call2(driver[1], event, driver[4])
 
 
 @jit
-def pull_parts(control: Any, driver: Any, scratch: Any, first: Any, stop: Any, target: Any) -> Any:
-    """Have the GPU pull parts first … stop − 1 into its memory at `target`, each when it is read. Returns when all of
-    them are read, while the last are on their way: the error of CUDA, or 0; at once where reading failed.
+def await_parts(
+    control: Any, driver: Any, scratch: Any, event: Any, first: Any, stop: Any, target: Any, launched: Any
+) -> Any:
+    """Return when parts first … stop − 1 are read, which the GPU was asked at the time `launched` to pull; the last of
+    them are on their way. Returns the error of CUDA, or 0; at once where reading failed.
 
-    The kernel gives up waiting for a part that comes late, and is then launched again for what is left. `driver` has
-    the addresses of cuLaunchKernel, cuEventRecord and cuEventQuery; the kernel, an event and the stream; the number of
-    blocks; and the addresses of the kernel's arguments and of their addresses."""
+    The kernel gives up waiting for a part that comes late, and is then launched again for what is left."""
     slots, places = load(control + SLOTS * LINE), load(control + PLACES * LINE)
-    part, known, idle = first, first, 0
-    launched = now_ns(scratch)
-    answer = _launch(driver, first, stop, target, 0)
+    part, known, idle, answer = first, first, 0, 0
     while answer == 0:
         while part < stop and load(places + part % slots * PLACE_COLUMNS * WORD) > part:
             part, idle = part + 1, 0
@@ -215,14 +218,14 @@ def pull_parts(control: Any, driver: Any, scratch: Any, first: Any, stop: Any, t
         late = now - launched > PATIENCE_NS
         if part == stop:
             # A block may have given up a moment before the last part was read.
-            return _launch(driver, first, stop, target, 1) if late else 0
+            return pull_parts(driver, event, first, stop, target, 1) if late else 0
         if load(control + FAILED * LINE) != 0:
             return 0
         if late and part > known:
-            answer = _call1(driver[2], driver[4])
+            answer = _call1(driver[2], event)
             if answer == 0:
                 launched, known = now, part
-                answer = _launch(driver, first, stop, target, 1)
+                answer = pull_parts(driver, event, first, stop, target, 1)
             elif answer == NOT_READY:
                 answer = 0
         idle = _pause(idle)

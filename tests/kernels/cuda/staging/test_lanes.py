@@ -30,7 +30,7 @@ Word = ctypes.c_int64
 _LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, *[Word] * 11)
 _RECORD = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word)
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_int, Word)
-KERNEL, EVENT = 5, 6
+KERNEL, EVENTS = 5, (6, 7)
 
 
 def words(address: int, count: int) -> NDArray[np.int64]:
@@ -46,7 +46,7 @@ class HostGpu:
         self._error = error
         self._functions = (_LAUNCH(self._launch), _RECORD(self._record), _QUERY(self._query))
         driver = Driver(*(ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions))
-        self.puller = Puller(driver, KERNEL, STREAM, EVENT)
+        self.puller = Puller(driver, KERNEL, STREAM, EVENTS)
 
     def _launch(self, kernel: int, *shape_and_arguments: int) -> int:
         blocks, *_, stream, pointers, _ = shape_and_arguments
@@ -79,11 +79,12 @@ class HostGpu:
         return True
 
     def _record(self, event: int, stream: int) -> int:
-        assert (event, stream) == (EVENT, STREAM)
+        assert event in EVENTS
+        assert stream == STREAM
         return 0
 
     def _query(self, event: int) -> int:
-        assert event == EVENT
+        assert event in EVENTS
         return 0
 
 
@@ -131,8 +132,8 @@ class Bench:
         out = [np.full(source.count * source.dtype.itemsize, 0xEE, np.uint8) for source in sources]
         for start in range(0, sources[0].count, piece):
             for source, array in zip(sources, out, strict=True):
-                error = self.lanes.copy(array.ctypes.data + start * source.dtype.itemsize)
-                assert error == 0
+                assert self.lanes.pull(array.ctypes.data + start * source.dtype.itemsize) == 0
+                assert self.lanes.arrive()[0] == 0
         return out
 
 
@@ -265,12 +266,29 @@ def test_a_piece_that_is_read_in_time_takes_one_launch(tmp_path: Path) -> None:
         own.lanes._native.wait_idle(own.lanes._control)
         assert not own.lanes.under_way
         out = np.zeros(8 << 10, np.uint8)
-        assert own.lanes.copy(out.ctypes.data) == 0
+        assert own.lanes.pull(out.ctypes.data) == 0
+        assert own.lanes.arrive()[0] == 0
         assert own.gpu.launches[0] == (0, 8, 0)
         assert own.lanes.under_way
         own.lanes.settled()
         assert not own.lanes.under_way
     assert out.tobytes() == content
+
+
+def test_pieces_are_asked_for_before_they_are_read(tmp_path: Path) -> None:
+    content = np.random.default_rng().bytes(8 << 10)
+    for gpu in (HostGpu(), ImpatientGpu()):
+        with bench(gpu=gpu) as own:
+            own.begin(in_file(tmp_path, content, "uint8"), 2 << 10)
+            out = np.zeros(8 << 10, np.uint8)
+            events = []
+            assert own.lanes.pull(out.ctypes.data) == 0
+            for piece in range(1, 4):
+                assert own.lanes.pull(out.ctypes.data + (piece << 11)) == 0
+                events.append(own.lanes.arrive())
+            events.append(own.lanes.arrive())
+        assert events == [(0, 6), (0, 7), (0, 6), (0, 7)]
+        assert out.tobytes() == content
 
 
 def test_a_file_that_is_cut_is_refused_and_the_next_is_read(tmp_path: Path) -> None:
@@ -298,7 +316,7 @@ def test_an_error_of_the_gpu_is_handed_on(tmp_path: Path) -> None:
     out = np.zeros(4096, np.uint8)
     with bench(gpu=HostGpu(error=700)) as own:
         own.begin(in_file(tmp_path, bytes(9000), "uint8"), 4096)
-        assert own.lanes.copy(out.ctypes.data) == 700
+        assert own.lanes.pull(out.ctypes.data) == 700
 
 
 def test_threads_stop_in_the_middle_of_a_file(tmp_path: Path) -> None:
@@ -308,7 +326,8 @@ def test_threads_stop_in_the_middle_of_a_file(tmp_path: Path) -> None:
         for pieces in range(4):
             own.begin(in_file(tmp_path, content, "uint8"), 4096)
             for piece in range(pieces):
-                assert own.lanes.copy(out.ctypes.data + 4096 * piece) == 0
+                assert own.lanes.pull(out.ctypes.data + 4096 * piece) == 0
+                assert own.lanes.arrive()[0] == 0
             own.lanes.stop()
             assert out[: 4096 * pieces].tobytes() == content[: 4096 * pieces]
         (arrived,) = own.brought(in_file(tmp_path, content, "uint8"), piece=4096)
