@@ -46,7 +46,7 @@ __device__ inline int wait_for(const volatile uint64* place, const volatile uint
     uint64 sequence;
     while ((sequence = place[SEQUENCE]) <= part) {
         if (now_ns() - begun > GIVE_UP_NS) return -1;
-        __nanosleep(200);
+        __nanosleep(1000);  // each look crosses the bus
     }
     __threadfence_system();
     return sequence == part + 1 ? 1 : 0;
