@@ -36,33 +36,33 @@ SHAPES = (
     RingShape(),
     RingShape(lanes=None),
     RingShape(lanes=replace(LANES, most_threads=13)),
-    RingShape(lanes=replace(LANES, parts=32)),
-    RingShape(lanes=replace(LANES, parts=64)),
-    RingShape(lanes=replace(LANES, part_bytes=2 * MIB, parts=32, most_threads=12)),
-    RingShape(lanes=replace(LANES, part_bytes=4 * MIB, parts=16)),
-    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, first_bytes=MIB // 8)),
+    RingShape(lanes=replace(LANES, blocks=16)),
+    RingShape(lanes=replace(LANES, blocks=32)),
+    RingShape(lanes=replace(LANES, blocks=128)),
+    RingShape(lanes=replace(LANES, parts=128)),
+    RingShape(lanes=replace(LANES, parts=256)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB // 8, parts=384)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB // 2, parts=96)),
+    RingShape(lanes=replace(LANES, part_bytes=MIB, parts=48)),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Milliseconds from the opening of a file to the steps of its reduction by lanes: when the first thread began to
-    read, and the last of all threads; when the first part was read, and its copy put on the stream; the same of the
-    last part; and when the sum was there."""
+    read, and the last of all threads; when the first part was read, and the last; and when the sum was there."""
 
     first_begun: float
     all_begun: float
     first_read: float
-    first_sent: float
     last_read: float
-    last_sent: float
     summed: float
 
     @classmethod
     def of(cls, began_ns: int, ended_ns: int, moments: NDArray[np.int64], threads: int) -> Self:
-        begun, read, sent = moments.T
+        begun, read = moments.T
         # A thread claims one part after another, so that the first parts are the first ones of all threads.
-        steps = (begun.min(), begun[:threads].max(), read.min(), sent.min(), read.max(), sent.max(), ended_ns)
+        steps = (begun.min(), begun[:threads].max(), read.min(), read.max(), ended_ns)
         return cls(*((int(step) - began_ns) / 1e6 for step in steps))
 
 

@@ -75,10 +75,11 @@ class SequentialSource:
     `count` is None where only reading tells how many elements there are; `likely` says how many there may be, for the
     progress alone, and `shape` how they are arranged, None where they are one after another. `sections` begins to list
     the same elements in sections, in order, for whoever need not have the elements in order; it is None where there are
-    none. Where `count` is None, so are the sections' starts and counts. A source is read by `make` or by its sections,
-    once. Elements with a `meaning` are integers that stand for other values, such as decimals. Where `nulls` is
-    there, nulls stand in their places as zeros, and `nulls` begins to read the same places as truth values: whether
-    each is a null (`kernels.nulls`).
+    none. Where `count` is None, so are the sections' starts and counts. `at_once` is how many threads read sections at
+    a time, None for as many as there are cores: a thread that waits for a server needs no core. A source is read by
+    `make` or by its sections, once. Elements with a `meaning` are integers that stand for other values, such as
+    decimals. Where `nulls` is there, nulls stand in their places as zeros, and `nulls` begins to read the same places
+    as truth values: whether each is a null (`kernels.nulls`).
     """
 
     dtype: DType
@@ -90,6 +91,7 @@ class SequentialSource:
     sections: Callable[[], Iterator[Section]] | None = None
     meaning: Meaning | None = None
     nulls: Callable[[], "SequentialSource"] | None = None
+    at_once: int | None = None
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same elements. Each run is read within a context of its own, which may give its faults other words."""

@@ -211,7 +211,7 @@ class InSections:
         return None
 
     def threads(self) -> int:
-        return usable_cores()
+        return self.source.at_once or usable_cores()
 
     def begin(self) -> Iterator[Piece[NDArray[Any]]]:
         assert self.source.sections is not None

@@ -87,7 +87,7 @@ class CudaBackend:
         return self._gpu
 
     def moments(self) -> NDArray[np.int64]:
-        """When threads read and sent the parts of the last file, for benchmarks (`staging.lanes.Lanes.moments`)."""
+        """When threads read the parts of the last file, for benchmarks (`staging.lanes.Lanes.moments`)."""
         return self._stager.moments()
 
     def reduce(

@@ -48,8 +48,11 @@ and in larger ones, or where pyarrow's own threads share a block, threads wait f
 _LEAST_BLOCK_BYTES = 1 << 20
 """A short file is cut for fewer threads, because each block costs hand-overs of the lock, too."""
 
-_HEAD_BYTES = 1 << 16
+_HEAD_BYTES = 1 << 12
 """The beginning of a file that tells the columns' names."""
+
+_SAMPLE_BYTES = 1 << 16
+"""The beginning of a file that tells dtypes where they are floats: all threads wait for it."""
 
 _INFERRED_BYTES = 1 << 18
 """The bytes that one thread parses at a time of the block that tells the dtypes."""
@@ -156,12 +159,13 @@ class TextFile:
     def schema(self, columns: Sequence[str] | None = None) -> Any:
         """The schema of pyarrow that is inferred from the first block, for the named columns or for all. Raises the
         errors that pyarrow raises for the text, and InvalidInput where a line is too long."""
-        pyarrow, text = required("pyarrow", "tables"), self._beginning(_FIRST_BYTES, lines=2)
-        if columns is not None and (short := _end_of_lines(bytes(text[:_INFERRED_BYTES]))):
-            with suppress(pyarrow.ArrowInvalid):  # reading the whole text gives a better message
-                schema = self._schema_in(text[:short], columns, at_once=True)
+        pyarrow = required("pyarrow", "tables")
+        if columns is not None:
+            with suppress(pyarrow.ArrowInvalid):  # reading the whole block gives a better message
+                schema = self._schema_in(self._beginning(min(_SAMPLE_BYTES, _FIRST_BYTES)), columns, at_once=True)
                 if all(map(pyarrow.types.is_floating, schema.types)):
                     return schema  # later numbers turn no floats into another dtype
+        text = self._beginning(_FIRST_BYTES, lines=2)
         try:
             return self._schema_in(text, columns, at_once=False)
         except pyarrow.ArrowInvalid:  # of a wrong line a single thread can tell the row
@@ -169,7 +173,7 @@ class TextFile:
 
     def _beginning(self, most: int, lines: int = 1) -> memoryview:
         """The first lines of the text: `most` bytes at most, or more where the first lines alone are longer."""
-        for length in (most, _FIRST_BYTES):
+        for length in (most, min(max(most, _SAMPLE_BYTES), _FIRST_BYTES), _FIRST_BYTES):
             text: bytes = self._stream().read(length)
             if len(text) < length:
                 return memoryview(text)

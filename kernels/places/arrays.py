@@ -1,8 +1,9 @@
 """Arrays that lie in an object as they are in memory: the ranges that have the selected elements are read in order,
-several at once."""
+several at once. Where ranges hold selected elements alone, each is a section, which the thread that receives it may add
+up."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -17,8 +18,8 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import lengths
 from warpfold.kernels.npy import Head, open_array
 from warpfold.kernels.places.file import RemoteFile
-from warpfold.kernels.places.remote import REQUEST_BYTES, RemoteObject
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.places.remote import IN_HAND, REQUEST_BYTES, RemoteObject
+from warpfold.kernels.sequential import Elements, Section, SequentialSource
 from warpfold.kernels.source import ArraySource
 
 MOST_REORDERED_BYTES = 1 << 28
@@ -54,7 +55,24 @@ def array_at(file: BinaryIO, head: Head, selected: tuple[slice, ...] = ()) -> El
         for part in parts:
             yield ArraySource(part).read(0, part.size)
 
-    return SequentialSource(dtype_of(head.dtype), pieces, count, count, shape=shape)
+    dense = None if head.fortran_order and len(head.shape) > 1 else _dense(head, whole)
+
+    def sections() -> Iterator[Section]:
+        assert dense is not None
+        start = 0
+        for first, last in dense():
+            size = (last - first) // head.dtype.itemsize
+            yield Section(partial(section, first, last), last - first, start, size)
+            start += size
+
+    def section(first: int, last: int) -> Iterator[NDArray[Any]]:
+        part = remote.array(first, last).view(head.dtype)
+        yield ArraySource(part).read(0, part.size)
+
+    return SequentialSource(
+        dtype_of(head.dtype), pieces, count, count, shape=shape,
+        sections=None if dense is None or not count else sections, at_once=IN_HAND,
+    )  # fmt: skip
 
 
 def complex_at(file: BinaryIO, head: Head, parts: "np.dtype[Any]", selected: tuple[slice, ...]) -> SequentialSource:
@@ -64,46 +82,84 @@ def complex_at(file: BinaryIO, head: Head, parts: "np.dtype[Any]", selected: tup
     name = str(head.dtype.newbyteorder("="))
     if not head.fortran_order or len(head.shape) == 1:
         split = replace(head, shape=(*head.shape, 2), dtype=parts, fortran_order=False)
-        return complex_numbers(name, array_at(file, split, (*selected, slice(0, 2, 1))), lengths(selected))
+        flat = array_at(file, split, (*selected, slice(0, 2, 1)))
+        if isinstance(flat, SequentialSource):
+            flat = replace(flat, sections=None)  # both parts of the numbers are of one reading
+        return complex_numbers(name, flat, lengths(selected))
     if isinstance(file, RemoteFile):
         raise InvalidInput("holds complex numbers in Fortran order, which are read of files on this machine alone")
     turned = np.moveaxis(open_array(file, replace(head, shape=(2, *head.shape), dtype=parts)).array, 0, -1)
     return complex_numbers(name, ArraySource(turned[selected]), lengths(selected))
 
 
-def _parts(remote: RemoteObject, head: Head, selected: tuple[slice, ...]) -> Iterator[NDArray[Any]]:
-    """The selected elements in C order. `axis` is the first axis whose rows, with all axes behind it, are read
-    whole."""
-    axis = 0
-    while True:
-        inner, within = head.shape[axis + 1 :], selected[axis + 1 :]
-        row = prod(inner) * head.dtype.itemsize
-        all_of_rows = all(part == slice(0, length, 1) for part, length in zip(within, inner, strict=True))
-        if all_of_rows or row <= _SKIPPED_BYTES:
-            break
-        axis += 1
-    chosen = selected[axis]
-    apart = (chosen.step - 1) * row > _SKIPPED_BYTES
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where the selected rows of an array lie: the first axis whose rows, with all axes behind it, are read at a time.
+    A row has `row` bytes; they are `apart` where the bytes between them are not worth reading."""
 
-    def starts() -> Iterator[int]:
-        for outer in product(*(range(part.start, part.stop, part.step) for part in selected[:axis])):
+    head: Head
+    selected: tuple[slice, ...]
+    axis: int
+    row: int
+    all_of_rows: bool
+
+    @classmethod
+    def of(cls, head: Head, selected: tuple[slice, ...]) -> "_Rows":
+        axis = 0
+        while True:
+            inner, within = head.shape[axis + 1 :], selected[axis + 1 :]
+            row = prod(inner) * head.dtype.itemsize
+            all_of_rows = all(part == slice(0, length, 1) for part, length in zip(within, inner, strict=True))
+            if all_of_rows or row <= _SKIPPED_BYTES:
+                return cls(head, selected, axis, row, all_of_rows)
+            axis += 1
+
+    @property
+    def chosen(self) -> slice:
+        return self.selected[self.axis]
+
+    @property
+    def apart(self) -> bool:
+        return bool((self.chosen.step - 1) * self.row > _SKIPPED_BYTES)
+
+    def starts(self) -> Iterator[int]:
+        head, outer_axes = self.head, self.selected[: self.axis]
+        for outer in product(*(range(part.start, part.stop, part.step) for part in outer_axes)):
             index = 0
-            for at, length in zip(outer, head.shape[:axis], strict=True):
+            for at, length in zip(outer, head.shape[: self.axis], strict=True):
                 index = index * length + at
-            yield head.offset + index * head.shape[axis] * row
+            yield head.offset + index * head.shape[self.axis] * self.row
 
-    if all_of_rows and (apart or chosen.step == 1):  # elements need no choice, and requests may end within a row
-        runs = ((start + first * row, last - first) for start in starts() for first, last in _runs(chosen))
-        ranges = (part for start, rows in runs for part in _requests(start, rows * row))
-        yield from (part.view(head.dtype) for part in remote.in_order(ranges))
+    def dense(self) -> Iterator[tuple[int, int]]:
+        """Ranges that hold selected elements alone, and all of them; requests may end within a row."""
+        runs = (
+            (start + first * self.row, last - first) for start in self.starts() for first, last in _runs(self.chosen)
+        )
+        return (part for start, rows in runs for part in _requests(start, rows * self.row))
+
+
+def _dense(head: Head, selected: tuple[slice, ...]) -> Callable[[], Iterator[tuple[int, int]]] | None:
+    """What begins to list ranges that hold the selected elements, in C order, and nothing else; None where ranges hold
+    others, too."""
+    rows = _Rows.of(head, selected)
+    return rows.dense if rows.all_of_rows and (rows.apart or rows.chosen.step == 1) else None
+
+
+def _parts(remote: RemoteObject, head: Head, selected: tuple[slice, ...]) -> Iterator[NDArray[Any]]:
+    """The selected elements in C order."""
+    if (dense := _dense(head, selected)) is not None:
+        yield from (part.view(head.dtype) for part in remote.in_order(dense()))
         return
+    rows = _Rows.of(head, selected)
+    chosen, apart, row, starts = rows.chosen, rows.apart, rows.row, rows.starts
+    inner, within = head.shape[rows.axis + 1 :], selected[rows.axis + 1 :]
     most = 1 if apart else max(1, REQUEST_BYTES // row)
     spans = partial(_spans, chosen, most, apart=apart)
     ranges = ((start + first * row, start + last * row) for start in starts() for first, last in spans())
     bounds = (span for _ in starts() for span in spans())
     for (first, last), read in zip(bounds, remote.in_order(ranges), strict=True):
-        rows = read.view(head.dtype).reshape(last - first, *inner)
-        yield rows[(slice(-(first - chosen.start) % chosen.step, None, chosen.step), *within)]
+        box = read.view(head.dtype).reshape(last - first, *inner)
+        yield box[(slice(-(first - chosen.start) % chosen.step, None, chosen.step), *within)]
 
 
 def _runs(axis: slice) -> Iterator[tuple[int, int]]:

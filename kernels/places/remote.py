@@ -29,9 +29,9 @@ IN_FLIGHT = 8
 FIRST_BYTES = 1 << 18
 """The range that opens an object, which is all of a small one."""
 
-_IN_HAND = IN_FLIGHT + IN_FLIGHT // 2
-"""How many ranges of one object are under way, or read and not yet asked for: while the first of them is late, the
-connections of the others have something left to do."""
+IN_HAND = IN_FLIGHT + IN_FLIGHT // 2
+"""How many ranges of one object are under way, or read and in use or not yet asked for: while the first of them is
+late, the connections of the others have something left to do."""
 
 _MOST_REDIRECTS = 5
 _PROGRESS = 1 << 16
@@ -169,24 +169,25 @@ class RemoteObject:
         self.read_into(start, memoryview(out))
         return out
 
+    def array(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Bytes start … stop − 1, of which there are at most REQUEST_BYTES."""
+        out = self._session.lent(stop - start)
+        self.read_into(start, out.data)
+        return out
+
     def in_order(self, ranges: Iterator[tuple[int, int]]) -> Iterator[NDArray[np.uint8]]:
         """The bytes of each range, of at most REQUEST_BYTES, in order; the next ranges are asked for meanwhile."""
         under_way: deque[Future[NDArray[np.uint8]]] = deque()
         try:
             for start, stop in ranges:
-                under_way.append(self._session.start(self._array, start, stop))
-                if len(under_way) == _IN_HAND:
+                under_way.append(self._session.start(self.array, start, stop))
+                if len(under_way) == IN_HAND:
                     yield under_way.popleft().result()
             while under_way:
                 yield under_way.popleft().result()
         finally:
             for waiting in under_way:
                 waiting.cancel()
-
-    def _array(self, start: int, stop: int) -> NDArray[np.uint8]:
-        out = self._session.lent(stop - start)
-        self.read_into(start, out.data)
-        return out
 
     def _opened(self, first_bytes: int) -> bytearray:
         """The first bytes; those of a shorter object are all."""
@@ -197,6 +198,8 @@ class RemoteObject:
     def _tried(self, start: int, view: memoryview, *, first: bool = False) -> int:
         filled, failed = 0, 0
         while filled < len(view):
+            if self.fault is not None:
+                raise self.fault  # other threads wait for nothing more of it
             try:
                 for count in self._ranged(start + filled, view[filled:]):
                     filled += count

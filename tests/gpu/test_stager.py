@@ -1,6 +1,8 @@
 """Sources on their way to the GPU: pieces, parts, threads, files that change."""
 
 import math
+import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -214,6 +216,26 @@ def test_a_ring_of_any_shape_brings_the_same_elements(
             file, memory = opened(tmp_path / "x.npy"), ArraySource(array)
             got, want = (backend.reduce(first, "dot", other=memory).state for first in (file, memory))
             assert got == want
+
+
+def test_what_a_kernel_gave_up_waiting_for_arrives_all_the_same(
+    backend: CudaBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    array = np.random.default_rng().standard_normal(3 * PIECE // 8)
+    np.save(tmp_path / "x.npy", array)
+    want = backend.reduce(ArraySource(array), "sum").state
+    woken = os.eventfd_write
+
+    def late(descriptor: int, count: int) -> None:
+        for number in range(count):  # the kernel waits for 8 ms
+            threading.Timer(0.02 * (1 + number), woken, (descriptor, 1)).start()
+
+    shape = RingShape(part_bytes=PART, lanes=LaneShape(part_bytes=PART // 8, parts=7, first_bytes=40, most_threads=3))
+    with staged(backend, monkeypatch, shape):
+        backend.reduce(opened(tmp_path / "x.npy"), "sum")  # which starts the threads
+        with monkeypatch.context() as slow:
+            slow.setattr(os, "eventfd_write", late)
+            assert backend.reduce(opened(tmp_path / "x.npy"), "sum").state == want
 
 
 def stages_of(backend: CudaBackend, source: Elements, **options: str) -> Stages:

@@ -6,22 +6,37 @@ The copies have a stream of their own: while the GPU reduces a piece, the bus ca
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.buffers import DeviceBuffer, PinnedRing
-from warpfold.kernels.cuda.staging.lanes import Lanes, LaneShape, PinnedPlaces, cuda_driver
+from warpfold.kernels.cuda.staging.lanes import Board, Lanes, LaneShape, Puller, cuda_driver
 from warpfold.kernels.cuda.staging.parts import bytes_of
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.source import Source, extents_of, in_memory
 
+PULL = "pull_parts"
+
+_LINE = 64
+"""The bytes of which the addresses of places are multiples: the GPU reads 16 at a time."""
+
+_MOST_PULLED = 6
+"""Pieces that the GPU was asked to pull and that have not been sent: two of each of two sources, and more."""
+
 _MOST_EXTENTS = 128
 """What lies in more extents than this for each part of the ring is put together by Python: the end of an extent ends a
-copy."""
+part."""
+
+
+def pull_unit() -> Unit:
+    """The kernel that pulls parts."""
+    return Unit(Path(__file__).parent.parent / "sources" / "pull.cu", (PULL,))
 
 
 class FileRing:
@@ -36,11 +51,12 @@ class FileRing:
         self._lanes: Lanes | None = None
         self._copies: Any = None  # the stream of the copies
         self._edge: Any = None  # the event by which one stream waits for the other
-        self._events: list[tuple[Any, Any]] = []
+        self._arrived: dict[int, Any] = {}  # events behind launches that pull, by their addresses
+        self._asked = 0  # pieces that the GPU was asked to pull, and `send` was not called for
         self._times = StageTimes(gpu.stream)
         self._in_memory = False
         self._blocks: list[int] = []
-        self._places = PinnedPlaces(np.empty(0, np.int64), 1)
+        self._places = np.empty(0, np.int64)
 
     def takes(self, sources: Sequence[Source]) -> bool:
         """Whether the bytes of all `sources` lie somewhere, and are enough for several threads."""
@@ -59,25 +75,36 @@ class FileRing:
             self.count_copies()  # those of the pieces before, of sources that come in order
         blocks = self._ring.lend()
         if blocks is not self._blocks:
-            self._blocks, together = blocks, self._ring.part_bytes // shape.part_bytes
-            places = [block + number * shape.part_bytes for block in blocks for number in range(together)]
-            self._places = PinnedPlaces(np.array(places[: shape.parts], np.int64), together)
+            step = -(-shape.part_bytes // _LINE) * _LINE
+            self._blocks, together = blocks, max(1, self._ring.part_bytes // step)
+            places = [block + number * step for block in blocks for number in range(together)]
+            self._places = np.array(places[: shape.parts], np.int64)
         self._times, self._in_memory = times, all(map(in_memory, sources))
-        threads = lanes.begin(sources, piece, self._places)
+        threads, self._asked = lanes.begin(sources, piece, self._places), 0
         times.threads = max(times.threads, threads)
         # The arrays that are filled may be memory that earlier work still uses.
         self._order(self._gpu.stream, self._copies)
 
-    def hold_back(self, buffer: DeviceBuffer) -> None:
-        """Have the next piece copied when the work that uses `buffer` is done."""
-        buffer.hold_back(self._copies)
+    def pull(self, array: Any, buffer: DeviceBuffer | None) -> None:
+        """Have the GPU pull the next piece into the CuPy `array`, when the work that uses `buffer` is done. `send`
+        follows for the same array; a few pieces may be asked for before it."""
+        assert self._lanes is not None, "begin comes before"
+        if buffer is not None:
+            buffer.hold_back(self._copies)
+        _check(self._lanes.pull(array.data.ptr))
+        self._asked += 1
 
     def send(self, array: Any) -> None:
-        """Put the copies of the next piece, which fills the CuPy `array`, on their stream, and have the GPU's stream
-        wait for them. Raises what reading it raised."""
+        """Have the GPU's stream wait for the next piece, which fills the CuPy `array`. Returns when it is read. Raises
+        what reading it raised."""
         assert self._lanes is not None, "begin comes before"
-        _check(self._lanes.copy(array.data.ptr))
-        self._order(self._copies, self._gpu.stream)
+        if not self._asked:
+            self.pull(array, None)
+        self._asked -= 1
+        error, event = self._lanes.arrive()
+        _check(error)
+        with cuda_errors("copying to the GPU"):
+            self._gpu.stream.wait_event(self._arrived[event])
 
     def _order(self, before: Any, behind: Any) -> None:
         """Have what is put on the stream `behind` from now on wait for what is on the stream `before`."""
@@ -86,13 +113,13 @@ class FileRing:
             behind.wait_event(self._edge)
 
     def moments(self) -> NDArray[np.int64]:
-        """When the parts of the last sources were read and sent (`Lanes.moments`)."""
-        return np.empty((0, 3), np.int64) if self._lanes is None else self._lanes.moments()
+        """When the parts of the last sources were read (`Lanes.moments`)."""
+        return np.empty((0, 2), np.int64) if self._lanes is None else self._lanes.moments()
 
     def count_copies(self) -> None:
         """Count the times of reading and of the copies, which must have ended."""
-        if self._lanes is not None and self._shape is not None:
-            _check(self._lanes.retire())
+        if self._lanes is not None:
+            self._lanes.settled()
             read_s, copied_s = self._lanes.taken_seconds()
             self._times.brought(read_s, copied_s, in_memory=self._in_memory)
 
@@ -110,19 +137,23 @@ class FileRing:
         if self._lanes is not None and self._lanes.under_way:
             with cuda_errors("copying to the GPU"):
                 self._copies.synchronize()
-            _check(self._lanes.retire())
+            self._lanes.settled()
 
     def _ready(self) -> tuple[Lanes, LaneShape]:
         import cupy
 
         assert self._shape is not None, "takes says so"
         if self._lanes is None:
-            with self._gpu.preparation, cuda_errors("events of copies"):
-                self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self._shape.parts)]
-                pointers = np.array([[event.ptr for event in pair] for pair in self._events], np.int64)
+            kernel = self._gpu.kernel(pull_unit(), PULL).function.kernel.ptr
+            with self._gpu.preparation, cuda_errors("what files pass through"):
+                words = Board.words(self._shape)
+                pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(8 * words), np.int64, words)
                 self._copies = cupy.cuda.Stream(non_blocking=True)
                 self._edge = cupy.cuda.Event(disable_timing=True)
-                self._lanes = Lanes(self._shape, cuda_driver(), pointers, self._copies.ptr)
+                events = [cupy.cuda.Event(disable_timing=True) for _ in range(_MOST_PULLED)]
+                self._arrived = {event.ptr: event for event in events}
+                puller = Puller(cuda_driver(), kernel, self._copies.ptr, tuple(self._arrived))
+                self._lanes = Lanes(self._shape, puller, Board(self._shape, pinned))
                 self._lanes.load()
         return self._lanes, self._shape
 

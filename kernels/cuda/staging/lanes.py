@@ -1,4 +1,5 @@
-"""Lanes: threads that read the bytes of sources into places of pinned memory, while one more has the GPU copy them.
+"""Lanes: threads that read the bytes of sources into places of pinned memory, from which a kernel of the GPU pulls
+them.
 
 What goes on in these threads is machine code (`native.py`); here is the memory that they share, and the order in which
 they are told to begin and to stop. Nothing here imports CuPy: the functions of CUDA are addresses.
@@ -7,11 +8,13 @@ they are told to begin and to stop. Nothing here imports CuPy: the functions of 
 import ctypes
 import os
 import threading
+import time
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,18 +26,18 @@ from warpfold.kernels.source import Extent, Source, extents_of, unreadable
 
 @dataclass(frozen=True, slots=True)
 class LaneShape:
-    """The sizes of what threads read and of what the GPU copies at a time.
+    """The sizes of what threads read and of what the GPU pulls at a time.
 
     A thread reads `part_bytes` at a time, and the first parts are shorter, from `first_bytes` on, so that the first
-    copy begins early and the threads do not end all at once. `parts` of them are under way: 48 MiB together stay in
-    the last-level cache, from which the GPU fetches faster than from memory. Parts that lie side by side are copied
-    together where they are ready together.
+    bytes cross the bus early and the threads do not end all at once. `parts` of them are under way: 48 MiB together
+    stay in the last-level cache, from which the GPU fetches faster than from memory. `blocks` of the GPU pull them.
     """
 
-    part_bytes: int = 1 << 20
-    parts: int = 48
-    first_bytes: int = 1 << 18
+    part_bytes: int = 1 << 18
+    parts: int = 192
+    first_bytes: int = 1 << 17
     most_threads: int = 15
+    blocks: int = 64
 
     def threads(self) -> int:
         """How many threads read. A core is left to the thread that drives the GPU."""
@@ -43,125 +46,165 @@ class LaneShape:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Addresses of the functions of CUDA's driver that lanes call: cuMemcpyHtoDAsync, cuEventRecord, cuEventQuery and
-    cuEventElapsedTime."""
+    """Addresses of the functions of CUDA's driver that lanes call: cuLaunchKernel, cuEventRecord and cuEventQuery."""
 
-    copy: int
+    launch: int
     record: int
     query: int
-    elapsed: int
 
 
 @cache
 def cuda_driver() -> Driver:
     """The functions of the driver that is installed. Raises OSError without a driver."""
     library = ctypes.CDLL("libcuda.so.1")
-    names = ("cuMemcpyHtoDAsync_v2", "cuEventRecord", "cuEventQuery", "cuEventElapsedTime")
+    names = ("cuLaunchKernel", "cuEventRecord", "cuEventQuery")
     return Driver(*(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names))
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedPlaces:
-    """PinnedPlaces of pinned memory that parts take in turns: their addresses, and how many of them were allocated
-    `together`, one behind the other."""
+class Puller:
+    """What CUDA has made for lanes: the kernel that pulls, the stream on which it is launched, and events, which
+    launches take in turns."""
 
-    addresses: NDArray[np.int64]
-    together: int
+    driver: Driver
+    kernel: int
+    stream: int
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Parts that the GPU was asked to pull at the time `launched`, in nanoseconds."""
+
+    event: int
+    first: int
+    stop: int
+    target: int
+    launched: int
+
+
+class Board:
+    """Words that the threads and the GPU share: what each place of pinned memory holds, what was taken from it, and how
+    long each block of the GPU was busy. `memory` has `Board.words(shape)` words, which the GPU can read and write."""
+
+    def __init__(self, shape: LaneShape, memory: NDArray[np.int64]) -> None:
+        ends = np.cumsum([shape.parts * _PLACE, shape.parts, shape.blocks])
+        self.memory = memory[: ends[-1]]
+        self.memory[:] = 0
+        self.places = self.memory[: ends[0]].reshape(-1, _PLACE)
+        self.taken, self.busy = self.memory[ends[0] : ends[1]], self.memory[ends[1] :]
+
+    @staticmethod
+    def words(shape: LaneShape) -> int:
+        return shape.parts * (_PLACE + 1) + shape.blocks
 
 
 class Lanes:
-    """Threads that stand by for sources, and the copies to the GPU of what they read, on the CUDA `stream`.
+    """Threads that stand by for sources, and the `puller` that has the GPU take what they read."""
 
-    `events` are pairs of CUDA events, shape (pairs, 2): so many copies may be under way.
-    """
-
-    def __init__(self, shape: LaneShape, driver: Driver, events: NDArray[np.int64], stream: int) -> None:
+    def __init__(self, shape: LaneShape, puller: Puller, board: Board) -> None:
         from warpfold.kernels.cuda.staging import native  # it imports Numba
 
         self._native = native
         self.shape = shape
+        self.under_way = False
+        self._board = board
         self._words = _aligned(native.WORDS)
         self._scratch = np.zeros(2, np.int64)
-        self._events, self._runs = events, np.zeros(len(events), np.int64)
-        self._driver, self._stream = driver, stream
         self._wake = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
         self._threads: list[threading.Thread] = []
         self._coming: Iterator[tuple[int, int]] = iter(())
+        self._started: deque[_Piece] = deque()
+        self._events = cycle(puller.events)
         self._held: tuple[Any, ...] = ()  # objects that the threads use by their addresses
         self._control, self._scratch_at = int(self._words.ctypes.data), int(self._scratch.ctypes.data)
-        self._driver_words: tuple[int, ...] = ()
+        self._arguments = np.array([*(part.ctypes.data for part in (board.places, board.taken, board.busy)), *[0] * 5])
+        self._pointers = self._arguments.ctypes.data + 8 * np.arange(self._arguments.size)
+        driver = puller.driver
+        self._driver_words = (
+            *(driver.launch, driver.record, driver.query, puller.kernel, puller.stream, shape.blocks),
+            *(self._arguments.ctypes.data, self._pointers.ctypes.data),
+        )
         self._set(native.WAKE, self._wake)
+        self._set(native.PLACES, board.places.ctypes.data)
+        self._set(native.TAKEN, board.taken.ctypes.data)
         self._end = weakref.finalize(self, _end, self._words, self._wake, self._threads)
 
     def load(self) -> None:
         """Have the machine code made or loaded, and start the threads."""
         words, driver = numba_types()
         self._native.serve.compile((words, words))
-        self._native.copy_parts.compile((words, driver, words, words, words, words))
-        self._native.retire.compile((words, driver, words))
+        self._native.pull_parts.compile((driver, *[words] * 5))
+        self._native.await_parts.compile((words, driver, *[words] * 6))
         self._native.wait_idle.compile((words,))
         self._start(self.shape.threads())
 
-    def begin(self, sources: Sequence[Source], piece: int, places: PinnedPlaces) -> int:
-        """Start to read `sources` into `places`, in the order in which `copy` will ask for it: pieces of `piece`
-        elements, and of each piece source after source. Returns how many threads do."""
+    def begin(self, sources: Sequence[Source], piece: int, addresses: NDArray[np.int64]) -> int:
+        """Start to read `sources` into places at these addresses of pinned memory, in the order in which `pull` will
+        ask for it: pieces of `piece` elements, and of each piece source after source. The GPU has taken what was read
+        before. Returns how many threads read."""
         self.stop()
-        native = self._native
+        native, board = self._native, self._board
         table, ends = table_of(sources, piece, self.shape)
         threads = min(self.shape.threads(), len(table))
         self._start(threads)
-        self._held = (table, places, tuple(sources))
-        self._coming, self._driver_words = pairwise([0, *ends]), self._driver_arguments(places.together)
-        for word in (native.NEXT, native.FREED, native.STOP, native.FAILED, native.READ_NS, native.COPIED_NS):
+        self._held = (table, addresses, tuple(sources))
+        self._coming = pairwise([0, *ends])
+        self._started.clear()
+        for word in (native.NEXT, native.STOP, native.FAILED, native.READ_NS):
             self._set(word, 0)
-        self._set(native.STARTED, 0)
-        self._set(native.DONE, 0)
+        board.memory[:] = 0
+        board.places[: addresses.size, native.ADDRESS] = addresses
+        self._arguments[_SLOTS] = addresses.size
         self._set(native.PARTS, len(table))
-        self._set(native.SLOTS, places.addresses.size)
+        self._set(native.SLOTS, addresses.size)
         self._set(native.TABLE, table.ctypes.data)
-        self._set(native.PLACES, places.addresses.ctypes.data)
         self._set(native.ACTIVE, threads)
         os.eventfd_write(self._wake, threads)
         return threads
 
-    def copy(self, target: int) -> int:
-        """Put the copies of the next piece of a source to the GPU's memory at `target` on the stream. Returns the
-        error of CUDA, or 0. Raises InvalidInput where a file could not be read."""
-        native, (first, stop) = self._native, next(self._coming)
-        error: int = native.copy_parts(self._control, self._driver_words, self._scratch_at, first, stop, target)
+    def pull(self, target: int) -> int:
+        """Have the GPU pull the next piece of a source into its memory at `target`, each part when it is read. Returns
+        the error of CUDA, or 0."""
+        first, stop = next(self._coming)
+        piece = _Piece(next(self._events), first, stop, target, time.monotonic_ns())
+        self._started.append(piece)
+        self.under_way = True
+        return int(self._native.pull_parts(self._driver_words, piece.event, first, stop, target, 0))
+
+    def arrive(self) -> tuple[int, int]:
+        """Return when all of the oldest piece that the GPU was asked to pull is read: the error of CUDA, or 0, and the
+        event behind which the piece has arrived. Raises InvalidInput where a file could not be read."""
+        native, piece = self._native, self._started.popleft()
+        error: int = native.await_parts(
+            self._control, self._driver_words, self._scratch_at,
+            *(piece.event, piece.first, piece.stop, piece.target, piece.launched),
+        )  # fmt: skip
         if self._get(native.FAILED):
             fault = unreadable(self._held[2], self._get(native.ERROR))  # while their files are open
             self.stop()
             raise fault
-        return error
+        return error, piece.event
 
-    def retire(self) -> int:
-        """Count the copies that have ended. Returns the error of CUDA, or 0."""
-        return int(
-            self._native.retire(self._control, self._driver_words or self._driver_arguments(1), self._scratch_at)
-        )
-
-    @property
-    def under_way(self) -> bool:
-        """Whether a copy has not been counted as ended."""
-        return self._get(self._native.STARTED) != self._get(self._native.DONE)
+    def settled(self) -> None:
+        """Note that the GPU has done all that was put on the stream."""
+        self.under_way = False
 
     def taken_seconds(self) -> tuple[float, float]:
-        """The seconds for which all threads together read the current sources, and for which the GPU copied them, since
-        the last call. No thread reads and no copy is under way."""
-        words = (self._native.READ_NS, self._native.COPIED_NS)
-        read_ns, copied_ns = map(self._get, words)
-        for word in words:
-            self._set(word, 0)
+        """The seconds for which all threads together read the current sources, and for which the GPU pulled them, since
+        the last call. No thread reads and the GPU pulls nothing."""
+        read_ns, copied_ns = self._get(self._native.READ_NS), int(self._board.busy.sum())
+        self._set(self._native.READ_NS, 0)
+        self._board.busy[:] = 0
         return read_ns / 1e9, copied_ns / 1e9
 
     def moments(self) -> NDArray[np.int64]:
-        """When the parts of the last sources were read and sent, shape (parts, 3): nanoseconds of the monotonic clock
-        at which a thread began to read the part and had read it, and at which its copy was put on the stream."""
+        """When the parts of the last sources were read, shape (parts, 2): nanoseconds of the monotonic clock at which a
+        thread began to read the part and had read it."""
         if not self._held:
-            return np.empty((0, 3), np.int64)
+            return np.empty((0, 2), np.int64)
         table: NDArray[np.int64] = self._held[0]
-        return table[:, self._native.BEGAN : self._native.SENT + 1].copy()
+        return table[:, self._native.BEGAN : self._native.READ + 1].copy()
 
     def stop(self) -> None:
         """Wait until no thread reads any more: a reduction that ended early asks for no more parts."""
@@ -174,14 +217,6 @@ class Lanes:
         self.stop()
         self._end()
         self._held = ()
-
-    def _driver_arguments(self, together: int) -> tuple[int, ...]:
-        """What `copy_parts` and `retire` need of CUDA."""
-        driver, events = self._driver, self._events
-        return (
-            *(driver.copy, driver.record, driver.query, driver.elapsed),
-            *(events.ctypes.data, len(events), self._runs.ctypes.data, self._stream, together),
-        )
 
     def _start(self, threads: int) -> None:
         while len(self._threads) < threads:
@@ -200,7 +235,10 @@ class Lanes:
 
 
 _STEP = 8  # words a cache line
-_COLUMNS = 7  # words of a row of the table, as `native.py` has them
+_ALIGNED = 64  # bytes of which the first parts are multiples: the GPU writes 16 bytes at a time where it can
+# Words of a row of the table and of a place, as `native.py` has them.
+_COLUMNS, _PLACE = 6, 8
+_SLOTS = 3  # which argument of the kernel says how many places there are
 
 
 def numba_types() -> tuple[Any, Any]:
@@ -208,7 +246,7 @@ def numba_types() -> tuple[Any, Any]:
     import numba
 
     compiler: Any = numba
-    return compiler.int64, compiler.types.UniTuple(compiler.int64, 9)
+    return compiler.int64, compiler.types.UniTuple(compiler.int64, 8)
 
 
 def _serve(serve: Any, words: NDArray[np.int64], scratch: NDArray[np.int64]) -> None:
@@ -283,7 +321,7 @@ def _cut(nbytes: int, first: NDArray[np.int64], part_bytes: int) -> NDArray[np.i
     """The parts of so many bytes: they begin at `first`, and from the last of these on are `part_bytes` long."""
     starts = np.concatenate((first[:-1], np.arange(first[-1], nbytes, part_bytes)))
     row = np.zeros((starts.size, _COLUMNS), np.int64)
-    row[:, 1] = starts
+    row[:, 1] = row[:, 3] = starts
     row[:-1, 2] = starts[1:] - starts[:-1]
     row[-1, 2] = nbytes - starts[-1]
     return row
@@ -301,6 +339,7 @@ def _across(row: NDArray[np.int64], begin: int, extents: Sequence[Extent], items
     cut[:, 0] = files[number]
     cut[:, 1] = offsets[number] + starts - np.concatenate(([0], ends))[number]
     cut[:, 2] = np.diff(starts, append=stop)
+    cut[:, 3] = starts - begin
     return cut
 
 
@@ -309,5 +348,7 @@ def _ramp(nbytes: int, shape: LaneShape) -> NDArray[np.int64]:
     threads = shape.threads()
     first = min(shape.first_bytes, shape.part_bytes)
     sizes = first + (shape.part_bytes - first) * np.arange(threads, dtype=np.int64) // threads
+    if first >= _ALIGNED:
+        sizes -= sizes % _ALIGNED
     starts: NDArray[np.int64] = np.concatenate(([0], np.cumsum(sizes)))
     return starts[starts < nbytes]

@@ -1,4 +1,5 @@
-"""Machine code of the threads that read files into pinned memory, and of the thread that has the GPU copy it.
+"""Machine code of the threads that read files into pinned memory, and of the thread that has the GPU pull it from
+there.
 
 Both go on without the interpreter's lock: a hand-over between two Python threads takes up to 0.1 ms on a machine with
 16 cores, in which the bus carries 5 MB. The threads share *words*, integers of 64 bits at addresses, which are read and
@@ -20,40 +21,45 @@ from warpfold.kernels.machine_code import LINE, WORD, add, errno, load, now_ns, 
 # Words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 NEXT = 0
 """The part that is claimed next."""
-FREED = 1
-"""The number of parts, counted from the first, that have reached the GPU."""
-STOP = 2
+STOP = 1
 """The word that is not 0 when no thread is to read or copy any more."""
-FAILED, ERROR = 3, 4
+FAILED, ERROR = 2, 3
 """How many threads failed, and the number of the system's error that the first of them met, 0 at the end of a file."""
-ACTIVE = 5
+ACTIVE = 4
 """Threads that have not finished the current sources."""
-READ_NS = 6
+READ_NS = 5
 """Nanoseconds that reading took, of all threads."""
-ENDED = 7
+ENDED = 6
 """The word that is not 0 when the threads are to end."""
-PARTS, SLOTS = 8, 9
+PARTS, SLOTS = 7, 8
 """How many parts there are, and how many places of pinned memory they take in turns."""
-TABLE, PLACES = 10, 11
-"""Addresses: of the table of parts, and of the addresses of the places."""
+TABLE, PLACES, TAKEN = 9, 10, 11
+"""Addresses: of the table of parts, of the words of the places, and of a word for each place in which the GPU writes
+the number of the last part that it took from there, plus 1."""
 WAKE = 12
 """The eventfd from which the threads learn that there is work."""
-STARTED, DONE = 13, 14
-"""Runs of parts whose copies were put on the stream, and of these those that have ended."""
-COPIED_NS = 15
-"""Nanoseconds that the copies that have ended took."""
-WORDS = 16
+WORDS = 13
 
 # The table has a row of these words for each part.
-DESCRIPTOR, OFFSET, BYTES, READY = 0, 1, 2, 3
-"""The file's descriptor, or -1 for memory; where in the file, or in memory, the part begins; its length; and 1 when it
-is in pinned memory."""
-BEGAN, READ, SENT = 4, 5, 6
-"""Nanoseconds of the clock: when reading the part began, when that ended, and when its copy was put on the stream."""
-COLUMNS = 7
+DESCRIPTOR, OFFSET, BYTES, WHERE = 0, 1, 2, 3
+"""The file's descriptor, or -1 for memory; where in the file, or in memory, the part begins; its length; and how many
+bytes of its piece come before it."""
+BEGAN, READ = 4, 5
+"""Nanoseconds of the clock: when reading the part began, and when that ended."""
+COLUMNS = 6
 
-ENOUGH = 2
-"""Copies under way that keep the bus busy. Each takes 7 us beside its time on the bus, so that fewer are better."""
+# The words of a place of pinned memory, a cache line for each place, as `sources/pull.cu` reads them.
+SEQUENCE, ADDRESS, PLACE_BYTES, PLACE_WHERE = 0, 1, 2, 3
+"""The number of the part that was read into the place, plus 1, which is written last; the address of the memory; the
+part's length; and how many bytes of its piece come before it."""
+PLACE_COLUMNS = 8
+
+PATIENCE_NS = 4_000_000
+"""Half of the time for which the GPU waits for a part before it gives up (`GIVE_UP_NS` in `sources/pull.cu`): until
+then a launch is sure to take all parts that are read."""
+
+LAUNCHED_THREADS = 512
+"""The threads of a block of the kernel that pulls."""
 
 NOT_READY = 600
 """The answer of cuEventQuery while the work before an event goes on."""
@@ -90,13 +96,10 @@ def _call2(context: Any, function: Any, first: Any, second: Any) -> Any:
 
 
 @intrinsic
-def _call3(context: Any, function: Any, first: Any, second: Any, third: Any) -> Any:
-    return _caller(3)
-
-
-@intrinsic
-def _call4(context: Any, function: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
-    return _caller(4)
+def _call11(
+    context: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any, j: Any, k: Any
+) -> Any:
+    return _caller(11)
 
 
 @jit
@@ -134,25 +137,27 @@ def _fill(control: Any, row: Any, place: Any) -> Any:
 def read_parts(control: Any, scratch: Any) -> None:
     """Claim and read parts until there are no more. Several threads do so at once, each with its own `scratch`."""
     parts, slots = load(control + PARTS * LINE), load(control + SLOTS * LINE)
-    table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
+    table, places, taken = load(control + TABLE * LINE), load(control + PLACES * LINE), load(control + TAKEN * LINE)
     while True:
         part = add(control + NEXT * LINE, 1)
         if part >= parts:
             return
-        idle = 0
-        while part - load(control + FREED * LINE) >= slots and load(control + STOP * LINE) == 0:
+        idle, slot = 0, part % slots
+        while load(taken + slot * WORD) <= part - slots and load(control + STOP * LINE) == 0:
             idle = _pause(idle)
         if load(control + STOP * LINE) != 0:
             return
-        row = table + part * COLUMNS * WORD
+        row, place = table + part * COLUMNS * WORD, places + slot * PLACE_COLUMNS * WORD
         began = now_ns(scratch)
-        if not _fill(control, row, load(places + part % slots * WORD)):
+        if not _fill(control, row, load(place + ADDRESS * WORD)):
             return
         ended = now_ns(scratch)
+        store(place + PLACE_BYTES * WORD, load(row + BYTES * WORD))
+        store(place + PLACE_WHERE * WORD, load(row + WHERE * WORD))
+        store(place + SEQUENCE * WORD, part + 1)
         add(control + READ_NS * LINE, ended - began)
         store(row + BEGAN * WORD, began)
         store(row + READ * WORD, ended)
-        store(row + READY * WORD, 1)
 
 
 @jit
@@ -179,98 +184,49 @@ def wait_idle(control: Any) -> None:
 
 
 @jit
-def retire(control: Any, driver: Any, scratch: Any) -> Any:
-    """Let threads read into the places of all parts that have reached the GPU. The error of CUDA, or 0."""
-    events, most, runs = driver[4], driver[5], driver[6]
-    while True:
-        done = load(control + DONE * LINE)
-        if done == load(control + STARTED * LINE):
+def pull_parts(driver: Any, event: Any, first: Any, stop: Any, target: Any, again: Any) -> Any:
+    """Put on the stream the kernel that has the GPU pull parts first … stop − 1 into its memory at `target`, each when
+    it is read, and `event` behind it; `again` is 1 where an earlier launch may have taken some. The error of CUDA, or
+    0.
+
+    `driver` has the addresses of cuLaunchKernel, cuEventRecord and cuEventQuery; the kernel, the stream and the number
+    of blocks; and the addresses of the kernel's arguments and of their addresses."""
+    arguments = driver[6]
+    store(arguments + 4 * WORD, first)
+    store(arguments + 5 * WORD, stop)
+    store(arguments + 6 * WORD, target)
+    store(arguments + 7 * WORD, again)
+    blocks = min(driver[5], stop - first)
+    answer = _call11(driver[0], driver[3], blocks, 1, 1, LAUNCHED_THREADS, 1, 1, 0, driver[4], driver[7], 0)
+    return answer if answer != 0 else _call2(driver[1], event, driver[4])
+
+
+@jit
+def await_parts(
+    control: Any, driver: Any, scratch: Any, event: Any, first: Any, stop: Any, target: Any, launched: Any
+) -> Any:
+    """Return when parts first … stop − 1 are read, which the GPU was asked at the time `launched` to pull; the last of
+    them are on their way. Returns the error of CUDA, or 0; at once where reading failed.
+
+    The kernel gives up waiting for a part that comes late, and is then launched again for what is left."""
+    slots, places = load(control + SLOTS * LINE), load(control + PLACES * LINE)
+    part, known, idle, answer = first, first, 0, 0
+    while answer == 0:
+        while part < stop and load(places + part % slots * PLACE_COLUMNS * WORD) > part:
+            part, idle = part + 1, 0
+        now = now_ns(scratch)
+        late = now - launched > PATIENCE_NS
+        if part == stop:
+            # A block may have given up a moment before the last part was read.
+            return pull_parts(driver, event, first, stop, target, 1) if late else 0
+        if load(control + FAILED * LINE) != 0:
             return 0
-        at = done % most
-        end = load(events + (2 * at + 1) * WORD)
-        answer = _call1(driver[2], end)
-        if answer != 0:
-            return 0 if answer == NOT_READY else answer
-        # Milliseconds, as a float32 in the lower half of the word.
-        answer = _call3(driver[3], scratch, load(events + 2 * at * WORD), end)
-        if answer != 0:
-            return answer
-        add(control + COPIED_NS * LINE, nanoseconds(load(scratch)))
-        store(control + FREED * LINE, load(runs + at * WORD))
-        store(control + DONE * LINE, done + 1)
-
-
-@intrinsic
-def _as_float32(context: Any, word: Any) -> Any:
-    """The float32 whose bits are the lower half of `word`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(builder.trunc(arguments[0], _I32), ir.FloatType())
-
-    return _types.float32(_WORD), generate
-
-
-@jit
-def nanoseconds(word: Any) -> Any:
-    """The milliseconds in the lower half of `word`, as nanoseconds."""
-    return int(_as_float32(word) * 1e6)
-
-
-@jit
-def _run_from(control: Any, part: Any, stop: Any, together: Any) -> Any:
-    """How many bytes of parts that are read already lie side by side from `part` on, the part behind them, and whether
-    the run can become no longer: it ends at `stop`, or where memory that was allocated together does."""
-    table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
-    slots = load(control + SLOTS * LINE)
-    place, nbytes, end = load(places + part % slots * WORD), load(table + (part * COLUMNS + BYTES) * WORD), part + 1
-    while end < stop and end % slots % together != 0 and load(places + end % slots * WORD) == place + nbytes:
-        row = table + end * COLUMNS * WORD
-        if load(row + READY * WORD) == 0:
-            return nbytes, end, False
-        nbytes, end = nbytes + load(row + BYTES * WORD), end + 1
-    return nbytes, end, True
-
-
-@jit
-def copy_parts(control: Any, driver: Any, scratch: Any, first: Any, stop: Any, target: Any) -> Any:
-    """Put the copies of parts first … stop − 1 to the GPU's memory at `target` on the stream, each when it is read.
-    Neighbours are copied together: while ENOUGH copies are under way, a part that is read waits for them. Returns the
-    error of CUDA, or 0; at once where reading failed.
-
-    `driver` has the addresses of cuMemcpyHtoDAsync, cuEventRecord, cuEventQuery and cuEventElapsedTime; the address of
-    pairs of events; how many pairs there are; the address of a word for each pair; the stream; and how many places of
-    pinned memory were allocated together: no copy goes beyond such a block."""
-    table, places = load(control + TABLE * LINE), load(control + PLACES * LINE)
-    slots = load(control + SLOTS * LINE)
-    events, most, runs, together = driver[4], driver[5], driver[6], driver[8]
-    part = first
-    while part < stop:
-        idle, row, nbytes, end = 0, table + part * COLUMNS * WORD, 0, part
-        while True:
-            answer = retire(control, driver, scratch)
-            if answer != 0:
-                return answer
-            in_flight = load(control + STARTED * LINE) - load(control + DONE * LINE)
-            if load(row + READY * WORD) != 0 and in_flight < most:
-                nbytes, end, whole = _run_from(control, part, stop, together)
-                if whole or in_flight < ENOUGH:
-                    break
-            if load(control + FAILED * LINE) != 0:
-                return 0
-            idle = _pause(idle)
-        started = load(control + STARTED * LINE)
-        at = started % most
-        answer = _call2(driver[1], load(events + 2 * at * WORD), driver[7])
-        if answer == 0:
-            answer = _call4(driver[0], target, load(places + part % slots * WORD), nbytes, driver[7])
-        if answer == 0:
-            answer = _call2(driver[1], load(events + (2 * at + 1) * WORD), driver[7])
-        if answer != 0:
-            return answer
-        store(runs + at * WORD, end)
-        store(control + STARTED * LINE, started + 1)
-        sent = now_ns(scratch)
-        for number in range(part, end):
-            store(table + (number * COLUMNS + SENT) * WORD, sent)
-        part, target = end, target + nbytes
-    return 0
+        if late and part > known:
+            answer = _call1(driver[2], event)
+            if answer == 0:
+                launched, known = now, part
+                answer = pull_parts(driver, event, first, stop, target, 1)
+            elif answer == NOT_READY:
+                answer = 0
+        idle = _pause(idle)
+    return answer

@@ -6,6 +6,7 @@ of pinned parts; while one piece is copied and reduced, the parts of the next ar
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -115,26 +116,34 @@ class Stager:
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         size, count = min(map(piece_size, sources)), sources[0].count
         self._read_ahead(sources, size)
+        pieces = self._prepared(sources, size, count)
         try:
-            for number, start in enumerate(range(0, count, size)):
-                buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
-                done = self._wait_for(buffers, start, size)
+            # The bus is not to wait for what is done between two pieces.
+            for piece in pieces if self._bringing is self._ring else _ahead_by_one(pieces):
                 if progress is not None:
-                    progress(done, count)
-                arrays = []
-                for source, buffer in zip(sources, buffers, strict=True):
-                    arrays.append(buffer.array(min(size, count - start), source.dtype))
-                    if self._bringing is self._files:
-                        self._files.hold_back(buffer)
-                    self._bring(source, start, arrays[-1])
-                yield tuple(arrays), start
-                for buffer in buffers:
+                    progress(piece.done, count)
+                for source, array in zip(sources, piece.arrays, strict=True):
+                    self._bring(source, piece.start, array)
+                yield piece.arrays, piece.start
+                for buffer in piece.buffers:
                     buffer.mark(self._gpu.stream)
         finally:
             self._files.stop()
         self._gpu.stream.synchronize()
         if progress is not None:
             progress(count, count)
+
+    def _prepared(self, sources: Sequence[Source], size: int, count: int) -> Iterator["_Prepared"]:
+        """The pieces to bring, in order. Where lanes bring them, the GPU is asked to pull a piece that is prepared."""
+        for number, start in enumerate(range(0, count, size)):
+            buffers = [pair[number % 2] for pair in (self._buffers, self._others)[: len(sources)]]
+            done = self._wait_for(buffers, start, size)
+            arrays = []
+            for source, buffer in zip(sources, buffers, strict=True):
+                arrays.append(buffer.array(min(size, count - start), source.dtype))
+                if self._bringing is self._files and generator_of(source) is None:
+                    self._files.pull(arrays[-1], buffer)
+            yield _Prepared(start, done, buffers, tuple(arrays))
 
     def _wait_for(self, buffers: Sequence[DeviceBuffer], start: int, size: int) -> int:
         """Wait until the next piece, which begins at `start`, may be brought into `buffers`; how many elements are done
@@ -204,7 +213,7 @@ class Stager:
         return self._times.stages(reduce_s)
 
     def moments(self) -> NDArray[np.int64]:
-        """When lanes read and sent the parts of the last sources that they brought (`Lanes.moments`)."""
+        """When lanes read the parts of the last sources that they brought (`Lanes.moments`)."""
         return self._files.moments()
 
     def close(self) -> None:
@@ -212,6 +221,28 @@ class Stager:
         self._files.close()
         self._ring.close()
         self._buffers, self._others = (DeviceBuffer(), DeviceBuffer()), (DeviceBuffer(), DeviceBuffer())
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The arrays of a piece and their buffers. `start` is the index of its first element, and so many elements are
+    certainly `done`."""
+
+    start: int
+    done: int
+    buffers: Sequence[DeviceBuffer]
+    arrays: tuple[Any, ...]
+
+
+def _ahead_by_one(pieces: Iterator[T]) -> Iterator[T]:
+    """The same pieces; the next one is prepared before a piece is handed out."""
+    before = next(pieces, None)
+    for piece in pieces:
+        assert before is not None
+        yield before
+        before = piece
+    if before is not None:
+        yield before
 
 
 def piece_size(source: Elements) -> int:

@@ -60,7 +60,7 @@ def test_threads_parse_as_many_blocks_each(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_number_further_down_in_the_first_block_makes_no_integer_of_a_float_and_floats_of_integers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, further_down: str, dtype: str
 ) -> None:
-    monkeypatch.setattr(text, "_INFERRED_BYTES", 32)
+    monkeypatch.setattr(text, "_SAMPLE_BYTES", 32)
     with column(tmp_path / "x.csv", "\n".join(["x", *["12"] * 30, further_down])) as source:
         assert source.dtype.name == dtype
     with column(tmp_path / "y.csv", "\n".join(["x", *["1.5"] * 30, further_down])) as source:
@@ -69,7 +69,7 @@ def test_a_number_further_down_in_the_first_block_makes_no_integer_of_a_float_an
 
 
 def test_a_word_behind_numbers_is_named_with_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_INFERRED_BYTES", 32)
+    monkeypatch.setattr(text, "_SAMPLE_BYTES", 32)
     with (
         column(tmp_path / "x.csv", "\n".join(["x", *["1.5"] * 30, "north", "2.5"])) as source,
         pytest.raises(InvalidInput, match=r"Row #32: .*'north'"),

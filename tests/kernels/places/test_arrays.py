@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.support.places.web import WebServer
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.places import arrays
 from warpfold.kernels.places.arrays import array_at
 from warpfold.kernels.places.file import as_file
 from warpfold.kernels.places.remote import RemoteObject
-from warpfold.kernels.sequential import SequentialSource, in_order
+from warpfold.kernels.sequential import Section, SequentialSource, in_order
+from warpfold.kernels.source import ArraySource
 
 
 def put(web: WebServer, array: NDArray[Any]) -> None:
@@ -84,3 +86,59 @@ def test_a_large_array_in_fortran_order_is_refused(web: WebServer, monkeypatch: 
         read(web)
     put(web, np.ones((10, 10)))
     assert read(web)[0].size == 100
+
+
+def sections_of(web: WebServer, selected: tuple[slice, ...] = ()) -> list[Section] | None:
+    session = web.session()
+    file = as_file(RemoteObject(session, session.places.target(web.url("a.npy"), ""), 200))
+    source = array_at(file, read_head(file), selected)
+    assert isinstance(source, SequentialSource)
+    return None if source.sections is None else list(source.sections())
+
+
+@pytest.mark.usefixtures("small")
+def test_any_thread_may_read_any_section_of_an_array(web: WebServer) -> None:
+    numbers = np.random.default_rng().standard_normal((50, 3))
+    put(web, numbers)
+    for selected, expected in (
+        ((), numbers),
+        ((slice(5, 41, 1), slice(0, 3, 1)), numbers[5:41]),
+        ((slice(0, 50, 9), slice(0, 3, 1)), numbers[::9]),
+    ):
+        sections = sections_of(web, selected)
+        assert sections is not None
+        assert len(sections) >= expected.nbytes // 64
+        arrays = {each.start: np.concatenate(list(each.make())) for each in reversed(sections)}
+        assert [(each.start, each.count) for each in sections] == [(at, arrays[at].size) for at in sorted(arrays)]  # type: ignore[type-var]
+        assert np.concatenate([arrays[at] for at in sorted(arrays)]).tolist() == expected.ravel().tolist()  # type: ignore[type-var]
+
+
+@pytest.mark.usefixtures("small")
+def test_rows_that_are_read_for_a_part_of_them_are_no_sections(web: WebServer) -> None:
+    put(web, np.arange(150.0).reshape(50, 3))
+    assert sections_of(web, (slice(0, 50, 1), slice(0, 2, 1))) is None
+    put(web, np.asfortranarray(np.arange(150.0).reshape(50, 3)))
+    assert sections_of(web) is None
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("op", ["sum", "var", "max", "argmin", "count_nonzero"])
+def test_sections_give_what_the_array_in_memory_gives(web: WebServer, op: str) -> None:
+    numbers = np.random.default_rng().standard_normal(5000) * 1e9
+    put(web, numbers)
+    session = web.session()
+    file = as_file(RemoteObject(session, session.places.target(web.url("a.npy"), ""), 200))
+    of_web, of_memory = (
+        CpuBackend().reduce(source, op) for source in (array_at(file, read_head(file)), ArraySource(numbers))
+    )
+    assert (of_web.value, of_web.state, of_web.count) == (of_memory.value, of_memory.state, of_memory.count)
+
+
+def test_an_object_that_changes_between_sections_is_refused(web: WebServer) -> None:
+    put(web, np.arange(1_000_000.0))
+    session = web.session()
+    file = as_file(RemoteObject(session, session.places.target(web.url("a.npy"), ""), 200))
+    source = array_at(file, read_head(file))
+    put(web, np.arange(1_000_000.0) + 1)
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        CpuBackend().reduce(source, "sum")

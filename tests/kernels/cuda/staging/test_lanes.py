@@ -1,4 +1,4 @@
-"""Threads that read files into places of memory, and what copies them on; a copy of memory stands for the GPU's."""
+"""Threads that read files into places of memory, and what pulls from there; this process stands for the GPU."""
 
 import ctypes
 import os
@@ -15,97 +15,132 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cuda.staging import lanes as module
-from warpfold.kernels.cuda.staging.lanes import Driver, Lanes, LaneShape, PinnedPlaces, table_of
+from warpfold.kernels.cuda.staging import native
+from warpfold.kernels.cuda.staging.lanes import Board, Driver, Lanes, LaneShape, Puller, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource, HeldArrays
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 
-NOT_READY = 600
 STREAM = 77
 SHAPE = LaneShape(part_bytes=1 << 10, parts=8, first_bytes=1 << 7, most_threads=5)
 
 Word = ctypes.c_int64
-_COPY = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word, Word, Word)
+_LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, *[Word] * 11)
 _RECORD = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word)
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_int, Word)
-_ELAPSED = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word, Word)
+KERNEL, EVENTS = 5, (6, 7)
 
 
-class LateGpu:
-    """Copies when it is asked for the end of a copy, and says once for each that it has not ended yet: a place that is
-    filled again before its copy has ended would reach the memory of another part."""
+def words(address: int, count: int) -> NDArray[np.int64]:
+    """Words of memory, as an array."""
+    return np.ctypeslib.as_array((Word * count).from_address(address))
+
+
+class HostGpu:
+    """Pulls parts as `pull.cu` says. A launch returns when it has pulled all, or has given up."""
 
     def __init__(self, error: int = 0) -> None:
-        self.copies: list[tuple[int, int, int]] = []
-        self.waiting: dict[int, tuple[int, int, int]] = {}
-        self._last: tuple[int, int, int] | None = None
-        self._asked: set[int] = set()
-        self._functions = (
-            _COPY(lambda target, place, nbytes, _: self._copy(target, place, nbytes, error)),
-            _RECORD(self._record),
-            _QUERY(self._query),
-            _ELAPSED(self._elapsed),
-        )
-        self.driver = Driver(*(ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions))
+        self.launches: list[tuple[int, int, int]] = []
+        self._error = error
+        self._functions = (_LAUNCH(self._launch), _RECORD(self._record), _QUERY(self._query))
+        driver = Driver(*(ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions))
+        self.puller = Puller(driver, KERNEL, STREAM, EVENTS)
 
-    def _copy(self, target: int, place: int, nbytes: int, error: int) -> int:
-        self._last = (target, place, nbytes)
-        self.copies.append(self._last)
-        return error
+    def _launch(self, kernel: int, *shape_and_arguments: int) -> int:
+        blocks, *_, stream, pointers, _ = shape_and_arguments
+        assert (kernel, stream) == (KERNEL, STREAM)
+        arguments = [int(words(address, 1)[0]) for address in words(pointers, 8).tolist()]
+        places, taken, busy, slots, first, stop, target, again = arguments
+        self.launches.append((first, stop, again))
+        for block in range(blocks):
+            for part in range(first + block, stop, blocks):
+                place, took = words(places, 8 * slots).reshape(slots, 8)[part % slots], words(taken, slots)
+                if again and took[part % slots] > part:
+                    continue
+                if not self._comes(place, part):
+                    break
+                if place[0] == part + 1:
+                    ctypes.memmove(target + int(place[3]), int(place[1]), int(place[2]))
+                    took[part % slots] = part + 1
+            words(busy, blocks)[block] += 1000
+        self._end()
+        return self._error
+
+    def _end(self) -> None: ...
+
+    def _comes(self, place: NDArray[np.int64], part: int) -> bool:
+        until = time.monotonic() + 0.008
+        while place[0] <= part:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0)
+        return True
 
     def _record(self, event: int, stream: int) -> int:
+        assert event in EVENTS
         assert stream == STREAM
-        if self._last is not None:
-            self.waiting[event], self._last = self._last, None
         return 0
 
     def _query(self, event: int) -> int:
-        if event not in self._asked:
-            self._asked.add(event)
-            return NOT_READY
-        self._asked.discard(event)
-        target, place, nbytes = self.waiting.pop(event)
-        ctypes.memmove(target, place, nbytes)
+        assert event in EVENTS
         return 0
 
-    def _elapsed(self, out: int, begun: int, copied: int) -> int:
-        ctypes.c_float.from_address(out).value = 0.5
-        return 0
+
+class ImpatientGpu(HostGpu):
+    """Pulls what is read when it is launched, and gives up on all else. Says once for each launch that it goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._goes_on = False
+
+    def _comes(self, place: NDArray[np.int64], part: int) -> bool:
+        return bool(place[0] > part)
+
+    def _end(self) -> None:
+        time.sleep(2 * native.PATIENCE_NS / 1e9)  # that it gives up before is no lie then
+        self._goes_on = True
+
+    def _query(self, event: int) -> int:
+        self._goes_on, before = False, self._goes_on
+        return native.NOT_READY if before else super()._query(event)
 
 
 @dataclass
 class Bench:
-    """Lanes, the memory that they fill, and the GPU that copies from it."""
+    """Lanes, the memory that they fill, and the GPU that pulls from it."""
 
     lanes: Lanes
-    gpu: LateGpu
+    gpu: HostGpu
     shape: LaneShape
     memory: NDArray[np.uint8]
+
+    def begin(self, source: FileSource, piece: int) -> None:
+        self.lanes.begin([source], piece, self.addresses)
+
+    @property
+    def addresses(self) -> NDArray[np.int64]:
+        addresses: NDArray[np.int64] = self.memory.ctypes.data + self.shape.part_bytes * np.arange(self.shape.parts)
+        return addresses
 
     def brought(
         self, *sources: ArraySource | FileSource | ChainedSource | HeldArrays, piece: int
     ) -> list[NDArray[np.uint8]]:
         """The bytes of all sources, as they arrive."""
-        size = self.shape.part_bytes
-        addresses = self.memory.ctypes.data + size * np.arange(self.shape.parts)
-        self.lanes.begin(sources, piece, PinnedPlaces(addresses.astype(np.int64), 4))
+        self.lanes.begin(sources, piece, self.addresses)
         out = [np.full(source.count * source.dtype.itemsize, 0xEE, np.uint8) for source in sources]
         for start in range(0, sources[0].count, piece):
             for source, array in zip(sources, out, strict=True):
-                error = self.lanes.copy(array.ctypes.data + start * source.dtype.itemsize)
-                assert error == 0
-        while self.lanes.under_way:
-            assert self.lanes.retire() == 0
+                assert self.lanes.pull(array.ctypes.data + start * source.dtype.itemsize) == 0
+                assert self.lanes.arrive()[0] == 0
         return out
 
 
 @contextmanager
-def bench(shape: LaneShape = SHAPE, error: int = 0) -> Iterator[Bench]:
-    gpu = LateGpu(error)
-    events = np.arange(6, dtype=np.int64).reshape(3, 2)
-    lanes = Lanes(shape, gpu.driver, events, STREAM)
+def bench(shape: LaneShape = SHAPE, gpu: HostGpu | None = None) -> Iterator[Bench]:
+    gpu = gpu or HostGpu()
+    lanes = Lanes(shape, gpu.puller, Board(shape, np.empty(Board.words(shape), np.int64)))
     try:
         yield Bench(lanes, gpu, shape, np.zeros(shape.parts * shape.part_bytes, np.uint8))
     finally:
@@ -132,8 +167,6 @@ def test_the_bytes_of_a_file_arrive_whatever_its_length(tmp_path: Path) -> None:
             content = random.bytes(count)
             (arrived,) = own.brought(in_file(tmp_path, content, "uint8", offset=count % 7), piece=4096)
             assert arrived.tobytes() == content
-            assert len(own.gpu.copies) <= len(table_of([in_file(tmp_path, content, "uint8")], 4096, SHAPE)[0])
-            own.gpu.copies.clear()
             read_s, copied_s = own.lanes.taken_seconds()
             assert read_s > 0
             assert copied_s > 0
@@ -191,14 +224,14 @@ def test_arrays_of_a_decoded_piece_arrive_as_one(tmp_path: Path) -> None:
 
 def test_moments_of_every_part_follow_one_another(tmp_path: Path) -> None:
     with bench() as own:
-        assert own.lanes.moments().shape == (0, 3)
+        assert own.lanes.moments().shape == (0, 2)
         before = time.perf_counter_ns()
         own.brought(in_file(tmp_path, bytes(50_000), "uint8"), piece=4096)
         after = time.perf_counter_ns()
         moments = own.lanes.moments()
     assert len(moments) > 50_000 // SHAPE.part_bytes
-    for begun, read, sent in moments.tolist():
-        assert before <= begun <= read <= sent <= after
+    for begun, read in moments.tolist():
+        assert before <= begun <= read <= after
 
 
 def test_seconds_are_told_once(tmp_path: Path) -> None:
@@ -212,55 +245,50 @@ def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
     files = chain(tmp_path, [bytes(20_000)] * 5)
     assert files.extents() is not None
     os.truncate(tmp_path / "3", 10_000)
-    with bench() as own:
-        with pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
-            own.brought(files, piece=4096)
-        while own.lanes.under_way:
-            own.lanes.retire()
+    with bench() as own, pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
+        own.brought(files, piece=4096)
 
 
-def test_parts_that_are_ready_together_are_copied_together(tmp_path: Path) -> None:
+def test_what_the_gpu_gives_up_on_is_pulled_by_another_launch(tmp_path: Path) -> None:
+    content = np.random.default_rng().bytes(30_000)
+    gpu = ImpatientGpu()
+    with bench(gpu=gpu) as own:
+        (arrived,) = own.brought(in_file(tmp_path, content, "uint8"), piece=15_000)
+    assert arrived.tobytes() == content
+    assert sum(again for _, _, again in gpu.launches) >= 2, "more parts than places cannot be there at once"
+
+
+def test_a_piece_that_is_read_in_time_takes_one_launch(tmp_path: Path) -> None:
     shape = LaneShape(part_bytes=1 << 10, parts=8, first_bytes=1 << 10, most_threads=2)
     content = np.random.default_rng().bytes(8 << 10)
     with bench(shape) as own:
-        size = shape.part_bytes
-        addresses = own.memory.ctypes.data + size * np.arange(8)
-        own.lanes.begin([in_file(tmp_path, content, "uint8")], 8 << 10, PinnedPlaces(addresses, 4))
+        own.begin(in_file(tmp_path, content, "uint8"), 8 << 10)
         own.lanes._native.wait_idle(own.lanes._control)
+        assert not own.lanes.under_way
         out = np.zeros(8 << 10, np.uint8)
-        assert own.lanes.copy(out.ctypes.data) == 0
-        assert [nbytes for _, _, nbytes in own.gpu.copies] == [4 << 10, 4 << 10], "and none beyond a block"
-
-
-class PatientGpu(LateGpu):
-    """Ends a copy when four parts are read beside those that are under way, or all are."""
-
-    table: NDArray[np.int64]
-
-    def _query(self, event: int) -> int:
-        read, sent = (int(np.count_nonzero(self.table[:, column])) for column in (3, 6))
-        return NOT_READY if read < min(len(self.table), sent + 4) else super()._query(event)
-
-
-def test_parts_gather_while_copies_are_under_way(tmp_path: Path) -> None:
-    shape = LaneShape(part_bytes=1 << 10, parts=64, first_bytes=1 << 10, most_threads=2)
-    content = np.random.default_rng().bytes(64 << 10)
-    gpu, memory = PatientGpu(), np.zeros(64 << 10, np.uint8)
-    lanes = Lanes(shape, gpu.driver, np.arange(40, dtype=np.int64).reshape(20, 2), STREAM)
-    try:
-        addresses = memory.ctypes.data + 1024 * np.arange(64)
-        lanes.begin([in_file(tmp_path, content, "uint8")], 64 << 10, PinnedPlaces(addresses, 16))
-        gpu.table = lanes._held[0]
-        out = np.zeros(64 << 10, np.uint8)
-        assert lanes.copy(out.ctypes.data) == 0
-        while lanes.under_way:
-            assert lanes.retire() == 0
-    finally:
-        lanes.close()
+        assert own.lanes.pull(out.ctypes.data) == 0
+        assert own.lanes.arrive()[0] == 0
+        assert own.gpu.launches[0] == (0, 8, 0)
+        assert own.lanes.under_way
+        own.lanes.settled()
+        assert not own.lanes.under_way
     assert out.tobytes() == content
-    assert len(gpu.copies) <= 2 + 64 // 4 + 64 // 16, (
-        "of 64 parts only the first two copies and ends of blocks are short"
-    )
+
+
+def test_pieces_are_asked_for_before_they_are_read(tmp_path: Path) -> None:
+    content = np.random.default_rng().bytes(8 << 10)
+    for gpu in (HostGpu(), ImpatientGpu()):
+        with bench(gpu=gpu) as own:
+            own.begin(in_file(tmp_path, content, "uint8"), 2 << 10)
+            out = np.zeros(8 << 10, np.uint8)
+            events = []
+            assert own.lanes.pull(out.ctypes.data) == 0
+            for piece in range(1, 4):
+                assert own.lanes.pull(out.ctypes.data + (piece << 11)) == 0
+                events.append(own.lanes.arrive())
+            events.append(own.lanes.arrive())
+        assert events == [(0, 6), (0, 7), (0, 6), (0, 7)]
+        assert out.tobytes() == content
 
 
 def test_a_file_that_is_cut_is_refused_and_the_next_is_read(tmp_path: Path) -> None:
@@ -270,8 +298,6 @@ def test_a_file_that_is_cut_is_refused_and_the_next_is_read(tmp_path: Path) -> N
     with bench() as own:
         with pytest.raises(InvalidInput, match="became shorter while it was read"):
             own.brought(source, piece=4096)
-        while own.lanes.under_way:
-            own.lanes.retire()
         (arrived,) = own.brought(in_file(tmp_path, content, "uint8"), piece=4096)
         assert arrived.tobytes() == content
 
@@ -287,26 +313,22 @@ def test_what_cannot_be_read_says_what_the_system_says(tmp_path: Path) -> None:
 
 
 def test_an_error_of_the_gpu_is_handed_on(tmp_path: Path) -> None:
-    with bench(error=700) as own:
-        size = own.shape.part_bytes
-        addresses = own.memory.ctypes.data + size * np.arange(own.shape.parts)
-        own.lanes.begin([in_file(tmp_path, bytes(9000), "uint8")], 4096, PinnedPlaces(addresses, 4))
-        assert own.lanes.copy(0) == 700
+    out = np.zeros(4096, np.uint8)
+    with bench(gpu=HostGpu(error=700)) as own:
+        own.begin(in_file(tmp_path, bytes(9000), "uint8"), 4096)
+        assert own.lanes.pull(out.ctypes.data) == 700
 
 
 def test_threads_stop_in_the_middle_of_a_file(tmp_path: Path) -> None:
     content = np.random.default_rng().bytes(100_000)
     with bench() as own:
-        size = own.shape.part_bytes
-        addresses = own.memory.ctypes.data + size * np.arange(own.shape.parts)
         out = np.zeros(100_000, np.uint8)
         for pieces in range(4):
-            own.lanes.begin([in_file(tmp_path, content, "uint8")], 4096, PinnedPlaces(addresses, 4))
+            own.begin(in_file(tmp_path, content, "uint8"), 4096)
             for piece in range(pieces):
-                assert own.lanes.copy(out.ctypes.data + 4096 * piece) == 0
+                assert own.lanes.pull(out.ctypes.data + 4096 * piece) == 0
+                assert own.lanes.arrive()[0] == 0
             own.lanes.stop()
-            while own.lanes.under_way:
-                own.lanes.retire()
             assert out[: 4096 * pieces].tobytes() == content[: 4096 * pieces]
         (arrived,) = own.brought(in_file(tmp_path, content, "uint8"), piece=4096)
         assert arrived.tobytes() == content
@@ -324,12 +346,13 @@ def test_every_byte_is_in_one_part_within_one_piece() -> None:
                 assert (row[:, 2] > 0).all()
                 assert (row[:, 2] <= shape.part_bytes).all()
                 assert (row[:, 1] == at[number % 2] + np.cumsum(row[:, 2]) - row[:, 2]).all()
+                assert (row[:, 3] == np.cumsum(row[:, 2]) - row[:, 2]).all()
                 at[number % 2] += int(row[:, 2].sum())
             assert at == {n: each.array.ctypes.data + each.array.nbytes for n, each in enumerate(sources)}
 
 
 def test_lanes_that_nobody_closes_end_with_their_owner() -> None:
-    lanes = Lanes(SHAPE, LateGpu().driver, np.zeros((1, 2), np.int64), STREAM)
+    lanes = Lanes(SHAPE, HostGpu().puller, Board(SHAPE, np.empty(Board.words(SHAPE), np.int64)))
     lanes.load()
     threads = list(lanes._threads)
     assert all(thread.is_alive() for thread in threads)
