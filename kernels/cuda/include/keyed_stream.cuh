@@ -133,23 +133,31 @@ __device__ void read_four(const T* at, T* out) {
     }
 }
 
-// How many heads there are before a tile. All lanes of a warp call this.
-__device__ inline uint64 heads_before(const uint64* status, uint64 tile) {
+// How many heads there are before a tile. All lanes of a warp call this, and look at AT_ONCE tiles each, nearest first: each round
+// waits for memory, and hundreds of tiles before do not know all yet.
+template <int AT_ONCE>
+__device__ uint64 heads_before(const uint64* status, uint64 tile) {
     uint64 sum = 0;
-    for (int64 at = int64(tile) - 1 - threadIdx.x % 32;; at -= 32) {
-        uint64 word = 2;  // before the first tile there are none
-        uint32 ready, whole, needed;
-        do {
-            if (at >= 0) word = *(const volatile uint64*)(status + at);
-            ready = __ballot_sync(~0u, word != 0);
-            whole = __ballot_sync(~0u, word & 2);
-            needed = whole ? (whole & -whole) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
-        } while ((ready & needed) != needed);
-        uint64 mine = needed >> threadIdx.x % 32 & 1 ? word >> 2 : 0;
+    int64 at = int64(tile) - 1 - threadIdx.x % 32;
+    for (;;) {
+        uint64 words[AT_ONCE];
 #pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
-        sum += mine;
-        if (whole) return sum;
+        for (int j = 0; j < AT_ONCE; ++j) {
+            words[j] = 2;  // before the first tile there are none
+            if (at >= 32 * j) words[j] = *(const volatile uint64*)(status + at - 32 * j);
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            const uint32 ready = __ballot_sync(~0u, words[j] != 0), whole = __ballot_sync(~0u, words[j] & 2);
+            const uint32 needed = whole ? (whole & -whole) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
+            if ((ready & needed) != needed) break;
+            uint64 mine = needed >> threadIdx.x % 32 & 1 ? words[j] >> 2 : 0;
+#pragma unroll
+            for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
+            sum += mine;
+            at -= 32;
+            if (whole) return sum;
+        }
     }
 }
 
@@ -277,7 +285,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         if (threadIdx.x == THREADS - 1) tile.whole[p] = before[p] + sums[p];
     }
     if (warp == 0) {
-        const uint64 earlier = heads_before(out.status, number);
+        const uint64 earlier = heads_before<1>(out.status, number);
         if (lane == 0) {
             tile.before = earlier;
             if (number) *(volatile uint64*)(out.status + number) = (earlier + all) << 2 | 2;

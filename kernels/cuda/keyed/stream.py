@@ -58,7 +58,9 @@ class SortedStream:
         too many groups, or too long ones, have elements that the units do not hold."""
         import cupy
 
-        rows, shape = self.rows, self.rows.shapes.stream_of(self.rows.key, self.planes, mean=mean)
+        rows = self.rows
+        serial = rows.shapes.serial_of(rows.key, rows.dtype, self.planes, mean=mean)
+        shape = serial or rows.shapes.stream_of(rows.key, self.planes, mean=mean)
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         joined = 2 * self.planes + 2
@@ -76,9 +78,12 @@ class SortedStream:
         signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
         turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
         unit, count = np.int32(self.unit), np.uint64(rows.count)
-        self._run(
-            sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), self._shared(mean=mean)
-        )
+        of_rows = (rows.keys, rows.values, count, turned, unit)
+        if serial is not None:
+            ahead = np.uint32(serial.ahead * serial.blocks * self.gpu.multiprocessors)
+            self._run(sums, tiles, serial.threads, (*of_rows, ahead, *out), serial.shared(rows.key.itemsize))
+        else:
+            self._run(sums, tiles, shape.threads, (*of_rows, *out), self._shared(mean=mean))
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)
         self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))

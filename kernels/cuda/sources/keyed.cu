@@ -5,6 +5,7 @@
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
 #include "keyed_stream_ends.cuh"
+#include "keyed_stream_serial.cuh"
 
 #define STATE \
     uint64 *sums, uint32 *counts, uint32 *absent, uint32 *flags, uint32 *notes, uint32 *listed, double *elements, uint32 most, uint64 range
@@ -48,6 +49,13 @@ __global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : 0)) st
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
+}
+
+template <class K, class V, int READS, int THREADS, int BLOCKS, int LOOK>
+__global__ void __launch_bounds__(THREADS, BLOCKS) serial_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, uint32 ahead, SORTED) {
+    extern __shared__ __align__(16) uint32 memory[];
+    const SortedGroups<K, V> out SORTED_OF;
+    add_serial_stream<K, READS, THREADS, LOOK>(keys, values, count, turned, unit, ahead, out, reinterpret_cast<char*>(memory));
 }
 
 template <int PLANES>
