@@ -142,7 +142,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     const SerialWindow window(unit);
     double sum = -0.0, lead = -0.0;  // of the rows since the last head, and of those before the first one
     uint32 place = rank;
-    const int first_head = heads ? __ffs(int(heads)) - 1 : EACH;
+    const int first_head = heads ? 31 - __clz(int(heads & -heads)) : EACH;
     bool held = true;
 #pragma unroll
     for (int n = 0; n < EACH; ++n) {
@@ -170,7 +170,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
         }
     }
     const double scale = power_of_two(-unit);
-    uint64 open = uint64(__double2ll_rz(sum * scale)), carried;
+    uint64 open = uint64(int64(sum * scale)), carried;
     const uint32 with = __ballot_sync(~0u, mine);
     if (with != ~0u) {
         const uint32 so_far = with & (2u << lane) - 1;
@@ -186,7 +186,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     __syncthreads();
 
     if (mine) {
-        uint64 k = uint64(__double2ll_rz(lead * scale));
+        uint64 k = uint64(int64(lead * scale));
         if (lane) k += carried;
         if (!(with & ((1u << lane) - 1))) k += tile.open_before(warp);
         if (rank == 0) {
