@@ -67,7 +67,7 @@ struct Planes {
     }
 };
 
-enum StreamNote { STREAM_UNSORTED, STREAM_LISTED, STREAM_UNFIT, STREAM_GROUPS, STREAM_NOTES };
+enum StreamNote { STREAM_UNSORTED, STREAM_LISTED, STREAM_UNFIT, STREAM_GROUPS, STREAM_TAKEN, STREAM_NOTES };
 constexpr uint32 MOST_READ_AGAIN = 1 << 16;  // rows of a listed group: with more, another strategy adds all rows
 
 // What comes out, and what tiles leave to later launches.
@@ -137,9 +137,9 @@ __device__ void read_four(const T* at, T* out) {
 // waits for memory, and hundreds of tiles before do not know all yet.
 template <int AT_ONCE>
 __device__ uint64 heads_before(const uint64* status, uint64 tile) {
-    uint64 sum = 0;
+    uint64 sum = 0;  // of this lane's tiles
     int64 at = int64(tile) - 1 - threadIdx.x % 32;
-    for (;;) {
+    for (bool known = false; !known;) {
         uint64 words[AT_ONCE];
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
@@ -151,14 +151,17 @@ __device__ uint64 heads_before(const uint64* status, uint64 tile) {
             const uint32 ready = __ballot_sync(~0u, words[j] != 0), whole = __ballot_sync(~0u, words[j] & 2);
             const uint32 needed = whole ? (whole & -whole) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
             if ((ready & needed) != needed) break;
-            uint64 mine = needed >> threadIdx.x % 32 & 1 ? words[j] >> 2 : 0;
-#pragma unroll
-            for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
-            sum += mine;
+            if (needed >> threadIdx.x % 32 & 1) sum += words[j] >> 2;
             at -= 32;
-            if (whole) return sum;
+            if (whole) {
+                known = true;
+                break;
+            }
         }
     }
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+    return sum;
 }
 
 template <class V>

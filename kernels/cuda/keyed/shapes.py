@@ -84,25 +84,24 @@ class KeyStreamShape:
 
 @dataclass(frozen=True, slots=True)
 class SerialShape:
-    """The same for threads that add up row after row, 4 · `reads` of them. A block asks for the rows of a block `ahead`
-    rounds later, and looks at 32 · `look` blocks before it at once."""
+    """Blocks of `threads` threads that take tile after tile, and add up 4 · `reads` rows one after another; `blocks` of
+    them find room on a multiprocessor. A block looks at 32 · `look` tiles before its own at once."""
 
     reads: int
     threads: int
     blocks: int
     look: int = 8
-    ahead: int = 1
 
     @property
     def tile(self) -> int:
-        """Rows of a block."""
+        """Rows of a block at a time."""
         return 4 * self.reads * self.threads
 
     def shared(self, key: int) -> int:
         """Bytes of shared memory of a block (`SerialTile` in include/keyed_stream_serial.cuh)."""
         warps = self.threads // 32
-        small = 4 * (warps + self.tile // 32 + 2) + 2 * self.tile
-        return (key + 4) * self.tile + 8 * (warps + 2) + -(-small // 8) * 8
+        small = 8 * (warps + self.tile // 32 + 2) + 8 + 2 * self.tile
+        return (key + 4) * self.tile + 8 * (warps + 1) + -(-small // 8) * 8
 
 
 MOST_BUCKETS = 256

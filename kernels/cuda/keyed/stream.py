@@ -12,7 +12,7 @@ from warpfold.kernels.cuda.keyed.sample import KeyedSample
 from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_kernels, unit_of
 from warpfold.kernels.dtypes import Kind
 
-_UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
+_UNSORTED, _LISTED, _UNFIT, _GROUPS, _TAKEN, _NOTES = range(6)
 """The fields that kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
@@ -64,7 +64,7 @@ class SortedStream:
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         joined = 2 * self.planes + 2
-        words = cupy.zeros(tiles * (1 + joined) + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
+        words = cupy.zeros(tiles * (1 + joined) + -(-_NOTES // 2), dtype=np.uint64)  # cleared by one launch
         notes = words[tiles * (1 + joined) :].view(np.uint32)
         keys, values, counts = (
             cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
@@ -80,8 +80,8 @@ class SortedStream:
         unit, count = np.int32(self.unit), np.uint64(rows.count)
         of_rows = (rows.keys, rows.values, count, turned, unit)
         if serial is not None:
-            ahead = np.uint32(serial.ahead * serial.blocks * self.gpu.multiprocessors)
-            self._run(sums, tiles, serial.threads, (*of_rows, ahead, *out), serial.shared(rows.key.itemsize))
+            blocks = min(tiles, serial.blocks * self.gpu.multiprocessors)
+            self._run(sums, blocks, serial.threads, (*of_rows, *out), serial.shared(rows.key.itemsize))
         else:
             self._run(sums, tiles, shape.threads, (*of_rows, *out), self._shared(mean=mean))
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))

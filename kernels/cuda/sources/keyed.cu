@@ -52,10 +52,10 @@ __global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : 0)) st
 }
 
 template <class K, class V, int READS, int THREADS, int BLOCKS, int LOOK>
-__global__ void __launch_bounds__(THREADS, BLOCKS) serial_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, uint32 ahead, SORTED) {
+__global__ void __launch_bounds__(THREADS, BLOCKS) serial_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
-    add_serial_stream<K, READS, THREADS, LOOK>(keys, values, count, turned, unit, ahead, out, reinterpret_cast<char*>(memory));
+    add_serial_stream<K, READS, THREADS, LOOK>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
 }
 
 template <int PLANES>

@@ -83,8 +83,8 @@ void run_serial(uint64 grid, uint64 shared, void* const* a) {
     Memory memory(shared);
     if (shared < sizeof(SerialTile<K, READS, 32>)) abort();
     blocks(grid, [&] {
-        add_serial_stream<K, READS, 32, 2>(at<K*>(a, 0), at<float32*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), at<uint32>(a, 5),
-                                           sorted_of<K, float32>(a, 6), reinterpret_cast<char*>(memory.at()));
+        add_serial_stream<K, READS, 32, 2>(at<K*>(a, 0), at<float32*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4),
+                                           sorted_of<K, float32>(a, 5), reinterpret_cast<char*>(memory.at()));
     });
 }
 
