@@ -55,7 +55,9 @@ class Prepared:
             call = driver.launchCooperativeKernel if launch.cooperative else driver.launchKernel
             shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
             packed = _pack(launch.args)
-            where = (gpu.side.ptr if launch.aside else gpu.stream.ptr, packed.address) + (() if launch.cooperative else (0,))
+            where = (gpu.side.ptr if launch.aside else gpu.stream.ptr, packed.address) + (
+                () if launch.cooperative else (0,)
+            )
             start = _Start(call, launch.kernel.function.kernel.ptr, *shape, *where)
             start.kept = launch, packed
             self._starts.append(start)

@@ -9,7 +9,15 @@ import numpy as np
 
 from tests.support.kernels.grouped_on_host import SMALL, HostGpu, as_cupy, host_array
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.keyed.shapes import SOURCE, FewShape, KeyedShapes, KeyStreamShape, PartShape, SerialShape, squares_unit
+from warpfold.kernels.cuda.keyed.shapes import (
+    SOURCE,
+    FewShape,
+    KeyedShapes,
+    KeyStreamShape,
+    PartShape,
+    SerialShape,
+    squares_unit,
+)
 
 WARP = 32
 
