@@ -42,7 +42,7 @@ struct SerialTile {
     uint64 lead;           // of the rows before the first head
     // of two tiles in turn: of one the heads are counted already while the groups of the other are written
     uint32 heads[2][WARPS], bad[2][SIZE / 32], lead_bad[2], any_bad[2];
-    uint32 earlier, next;
+    uint32 earlier, begun, next;
     uint16 places[SIZE];
 
     // What the warps before a warp have of the group that is open at its beginning.
@@ -58,7 +58,7 @@ struct SerialTile {
 
 // As add_stream, but a block takes tile after tile. While the rows of a tile are on their way, the groups of the tile before are written:
 // where these begin is known by then, for all blocks say how many heads a tile has before they add it up.
-template <class K, int READS, int THREADS, int LOOK>
+template <class K, int READS, int THREADS>
 __device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
                                   const SortedGroups<K, float32>& out, char* memory) {
     using Tile = SerialTile<K, READS, THREADS>;
@@ -70,9 +70,9 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32 tiles = uint32((count + SIZE - 1) / SIZE), first = threadIdx.x * EACH;
     const SerialWindow window(unit);
-    if (threadIdx.x == 0) tile.next = atomicAdd(out.notes + STREAM_TAKEN, 1u);
+    if (threadIdx.x == 0) tile.begun = atomicAdd(out.notes + STREAM_TAKEN, 1u);
     __syncthreads();
-    uint32 number = tile.next, written = NONE, all_written = 0;  // the tile that is read, and the one whose groups are to be written
+    uint32 number = tile.begun, written = NONE, all_written = 0;  // the tile that is read, and the one whose groups are to be written
 #pragma unroll 1
     for (int turn = 0;; turn ^= 1) {
         const bool more = number < tiles;
@@ -97,11 +97,8 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
         }
         if (lane == 0 && here && start + first) prior = keys[start + first - 1];
         if (written != NONE && warp == 0) {
-            const uint64 earlier = heads_before<LOOK>(out.status, written);
-            if (lane == 0) {
-                tile.earlier = earlier < NONE ? uint32(earlier) : NONE;
-                if (written) *(volatile uint64*)(out.status + written) = (earlier + all_written) << 2 | 2;
-            }
+            const uint64 earlier = out.progress.before(written);
+            if (lane == 0) tile.earlier = earlier < NONE ? uint32(earlier) : NONE;
         }
         const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
         if (lane) prior = theirs;
@@ -137,7 +134,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
             if (w < warp) rank += some;
             all += some;
         }
-        if (threadIdx.x == 0 && more) *(volatile uint64*)(out.status + number) = uint64(all) << 2 | (number ? 1 : 2);
+        if (warp == 0 && more) out.progress.count(number, all);
 
         // The groups of the tile before.
         for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[turn][at] = 0;

@@ -85,12 +85,12 @@ class KeyStreamShape:
 @dataclass(frozen=True, slots=True)
 class SerialShape:
     """Blocks of `threads` threads that take tile after tile, and add up 4 · `reads` rows one after another; `blocks` of
-    them find room on a multiprocessor. A block looks at 32 · `look` tiles before its own at once."""
+    them find room on a multiprocessor."""
 
     reads: int
     threads: int
     blocks: int
-    look: int = 8
+    single: bool = False
 
     @property
     def tile(self) -> int:
@@ -100,8 +100,8 @@ class SerialShape:
     def shared(self, key: int) -> int:
         """Bytes of shared memory of a block (`SerialTile` in include/keyed_stream_serial.cuh)."""
         warps = self.threads // 32
-        small = 8 * (warps + self.tile // 32 + 2) + 8 + 2 * self.tile
-        return (key + 4) * self.tile + 8 * (warps + 1) + -(-small // 8) * 8
+        small = 8 * (warps + self.tile // 32 + 2) + 12 + 2 * self.tile
+        return (key + 4) * self.tile + 8 * (warps + 2) + -(-small // 8) * 8
 
 
 MOST_BUCKETS = 256
@@ -137,8 +137,8 @@ class KeyedShapes:
     stream: KeyStreamShape = KeyStreamShape(4, 256, 3)
     other_stream: KeyStreamShape = KeyStreamShape(2, 448, 2)
     wide_stream: KeyStreamShape = KeyStreamShape(2, 256, 3)
-    serial: SerialShape | None = SerialShape(4, 256, 4)
-    wide_serial: SerialShape | None = SerialShape(4, 256, 3)
+    serial: SerialShape | None = SerialShape(4, 384, 2)
+    wide_serial: SerialShape | None = SerialShape(2, 512, 2)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)
@@ -232,8 +232,8 @@ def stream_kernels(key: DType, dtype: DType, planes: int, shapes: KeyedShapes, *
     keys, of = f"uint{_width(key)}", f"{str(mean).lower()}"
     sums = f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>"
     if serial is not None:
-        of_serial = f"{serial.reads}, {serial.threads}, {serial.blocks}, {serial.look}"
-        sums = f"serial_sums<{keys}, {dtype.name}, {of_serial}>"
+        of_serial = f"{serial.reads}, {serial.threads}, {serial.blocks}"
+        sums = f"{'single' if serial.single else 'serial'}_sums<{keys}, {dtype.name}, {of_serial}>"
     return (
         sums,
         f"stream_joins<{planes}>",

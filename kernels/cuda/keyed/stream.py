@@ -15,6 +15,9 @@ from warpfold.kernels.dtypes import Kind
 _UNSORTED, _LISTED, _UNFIT, _GROUPS, _TAKEN, _NOTES = range(6)
 """The fields that kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
+_TOGETHER = 32
+"""Tiles of which one looks far back (include/keyed_progress.cuh)."""
+
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
 
 
@@ -64,14 +67,16 @@ class SortedStream:
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         joined = 2 * self.planes + 2
-        words = cupy.zeros(tiles * (1 + joined) + -(-_NOTES // 2), dtype=np.uint64)  # cleared by one launch
-        notes = words[tiles * (1 + joined) :].view(np.uint32)
+        dozens = -(-tiles // _TOGETHER)
+        known = tiles + dozens
+        words = cupy.zeros(known + tiles * joined + -(-_NOTES // 2), dtype=np.uint64)  # cleared by one launch
+        notes = words[known + tiles * joined :].view(np.uint32)
         keys, values, counts = (
             cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
         )
         out = (
-            keys, values, counts, words[:tiles], cupy.empty(tiles * (2 * self.planes + 3), np.uint64),
-            words[tiles : tiles * (1 + joined)], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
+            keys, values, counts, words[:tiles], words[tiles:known], cupy.empty(tiles * (2 * self.planes + 3), np.uint64),
+            words[known : known + tiles * joined], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
             np.uint32(MOST_READ_AGAIN), np.uint32(most),
         )  # fmt: skip
         sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)
@@ -80,11 +85,11 @@ class SortedStream:
         unit, count = np.int32(self.unit), np.uint64(rows.count)
         of_rows = (rows.keys, rows.values, count, turned, unit)
         if serial is not None:
-            blocks = min(tiles, serial.blocks * self.gpu.multiprocessors)
+            blocks = tiles if serial.single else min(tiles, serial.blocks * self.gpu.multiprocessors)
             self._run(sums, blocks, serial.threads, (*of_rows, *out), serial.shared(rows.key.itemsize))
         else:
             self._run(sums, tiles, shape.threads, (*of_rows, *out), self._shared(mean=mean))
-        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
+        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[5], out[6], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)
         self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))
         totals = cupy.empty(MOST_READ_AGAIN * WORDS, np.uint64)
