@@ -68,7 +68,7 @@ struct Planes {
     }
 };
 
-enum StreamNote { STREAM_UNSORTED, STREAM_LISTED, STREAM_UNFIT, STREAM_GROUPS, STREAM_TAKEN, STREAM_NOTES };
+enum StreamNote { STREAM_UNSORTED, STREAM_LISTED, STREAM_UNFIT, STREAM_GROUPS, STREAM_NOTES };
 constexpr uint32 MOST_READ_AGAIN = 1 << 16;  // rows of a listed group: with more, another strategy adds all rows
 
 // What comes out, and what tiles leave to later launches.

@@ -19,17 +19,17 @@ __device__ inline uint32 bits_of_power(int exponent) {
 // Which float32 are multiples of 2^unit below 2^(unit + 49).
 struct SerialWindow {
     static constexpr int BITS = 49;
+    int unit;
     uint32 lowest, highest;  // in this range of bits without a sign all are
-    Planes<float32, 1> planes;
 
-    __device__ explicit SerialWindow(int unit) : lowest(0), highest(bits_of_power(unit + BITS)), planes(unit) {
+    __device__ explicit SerialWindow(int unit) : unit(unit), lowest(0), highest(bits_of_power(unit + BITS)) {
         if (unit + 23 >= -126) lowest = bits_of_power(unit + 23);
         if (highest == 0) highest = 1;  // zeros are held in any case
     }
     __device__ bool surely_holds(float32 x) const { return 2 * __float_as_uint(x) - 2 * lowest < 2 * (highest - lowest); }
     __device__ bool holds(float32 x) const {
         uint64 bits[1];
-        return (__float_as_uint(x) & 0x7fffffffu) < highest && planes.split(x, bits);
+        return (__float_as_uint(x) & 0x7fffffffu) < highest && Planes<float32, 1>(unit).split(x, bits);
     }
 };
 
@@ -39,215 +39,197 @@ struct SerialTile {
     K keys[SIZE];
     float32 values[SIZE];  // of the group that ends at each head
     uint64 tails[WARPS];   // of the rows from the last head of a warp on, or of all its rows
-    uint64 lead;           // of the rows before the first head
-    // of two tiles in turn: of one the heads are counted already while the groups of the other are written
-    uint32 heads[2][WARPS], bad[2][SIZE / 32], lead_bad[2], any_bad[2];
-    uint32 earlier, begun, next;
+    uint64 lead, before;
+    uint32 heads[WARPS], bad[SIZE / 32], lead_bad, any_bad;
     uint16 places[SIZE];
 
     // What the warps before a warp have of the group that is open at its beginning.
-    __device__ uint64 open_before(int warp, int turn) const {
+    __device__ uint64 open_before(int warp) const {
         uint64 sum = 0;
         for (int w = warp - 1; w >= 0; --w) {
             sum += tails[w];
-            if (heads[turn][w]) break;
+            if (heads[w]) break;
         }
         return sum;
     }
 };
 
-// As add_stream, but a block takes tile after tile. While the rows of a tile are on their way, the groups of the tile before are written:
-// where these begin is known by then, for all blocks say how many heads a tile has before they add it up.
+// As add_stream.
 template <class K, int READS, int THREADS>
 __device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
                                   const SortedGroups<K, float32>& out, char* memory) {
     using Tile = SerialTile<K, READS, THREADS>;
     using Part = TilePart<1>;
     constexpr int EACH = Tile::EACH, SIZE = Tile::SIZE, WARPS = Tile::WARPS;
-    constexpr uint32 NONE = ~0u;
     static_assert(EACH <= 16);
     Tile& tile = *reinterpret_cast<Tile*>(memory);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint32 tiles = uint32((count + SIZE - 1) / SIZE), first = threadIdx.x * EACH;
-    const SerialWindow window(unit);
-    if (threadIdx.x == 0) tile.begun = atomicAdd(out.notes + STREAM_TAKEN, 1u);
-    __syncthreads();
-    uint32 number = tile.begun, written = NONE, all_written = 0;  // the tile that is read, and the one whose groups are to be written
-#pragma unroll 1
-    for (int turn = 0;; turn ^= 1) {
-        const bool more = number < tiles;
-        const uint64 start = uint64(number) * SIZE;
-        const uint32 valid = !more ? 0 : count - start < SIZE ? uint32(count - start) : SIZE;
-        const int here = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
-        uint32 following = NONE;
-        if (threadIdx.x == 0 && more) following = atomicAdd(out.notes + STREAM_TAKEN, 1u);
-        K key[EACH], prior = 0;
-        float32 x[EACH];
-        if (here == EACH) {
+    const uint64 number = blockIdx.x, start = number * SIZE;
+    const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
+    const int here = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
+    K key[EACH], prior = 0;
+    float32 x[EACH];
+    if (here == EACH) {
 #pragma unroll
-            for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
+        for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
 #pragma unroll
-            for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
-        } else {
+        for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
+    } else {
 #pragma unroll
-            for (int n = 0; n < EACH; ++n) {  // rows that are not there are in the last group
-                key[n] = n < here ? keys[start + first + n] : n ? key[n ? n - 1 : 0] : K(0);
-                x[n] = n < here ? values[start + first + n] : 0;
-            }
+        for (int n = 0; n < EACH; ++n) {  // rows that are not there are in the last group
+            key[n] = n < here ? keys[start + first + n] : n ? key[n ? n - 1 : 0] : K(0);
+            x[n] = n < here ? values[start + first + n] : 0;
         }
-        if (lane == 0 && here && start + first) prior = keys[start + first - 1];
-        if (written != NONE && warp == 0) {
-            const uint64 earlier = out.progress.before(written);
-            if (lane == 0) tile.earlier = earlier < NONE ? uint32(earlier) : NONE;
-        }
-        const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
-        if (lane) prior = theirs;
-        if (start + first == 0) prior = key[0];
-        uint32 heads = more && start + first == 0;
-        bool unsorted = false;
-        if (here) {
-#pragma unroll
-            for (int n = 0; n < EACH; ++n) {
-                const K mine = key[n] ^ turned, last = (n ? key[n ? n - 1 : 0] : prior) ^ turned;
-                heads |= uint32(mine != last) << n;
-                unsorted |= mine < last;
-            }
-        }
-        if (unsorted) out.notes[STREAM_UNSORTED] = 1;
-
-        // Which number each head has in the tile.
-        const uint32 mine = __popc(heads);
-        uint32 rank = mine;
-#pragma unroll
-        for (int distance = 1; distance < 32; distance *= 2) {
-            const uint32 other = __shfl_up_sync(~0u, rank, distance);
-            if (lane >= distance) rank += other;
-        }
-        if (lane == 31) tile.heads[turn][warp] = rank;
-        if (threadIdx.x == 0) tile.next = following;
-        __syncthreads();
-        rank -= mine;
-        uint32 all = 0;
-#pragma unroll
-        for (int w = 0; w < WARPS; ++w) {
-            const uint32 some = tile.heads[turn][w];
-            if (w < warp) rank += some;
-            all += some;
-        }
-        if (warp == 0 && more) out.progress.count(number, all);
-
-        // The groups of the tile before.
-        for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[turn][at] = 0;
-        if (threadIdx.x == 0) tile.lead_bad[turn] = tile.any_bad[turn] = 0;
-        if (written != NONE && tile.earlier <= out.room) {  // otherwise nothing of all this is used
-            const uint32 earlier = tile.earlier;
-            const uint64 begin = uint64(written) * SIZE;
-            const uint32* const bad = tile.bad[turn ^ 1];
-            const bool any_bad = tile.any_bad[turn ^ 1];
-            K* const keys_out = out.keys + earlier;
-            float32* const values_out = out.values + earlier;
-            uint32* const counts_out = out.counts + earlier;
-#pragma unroll 2
-            for (uint32 head = threadIdx.x; head < all_written; head += THREADS) {
-                keys_out[head] = tile.keys[head];
-                if (head + 1 == all_written) continue;
-                const uint32 from = tile.places[head], rows = tile.places[head + 1] - from;
-                counts_out[head] = rows;
-                if (any_bad && bad[head / 32] >> head % 32 & 1)
-                    out.list(earlier + head, begin + from, rows);
-                else
-                    values_out[head] = tile.values[head + 1];
-            }
-            if (threadIdx.x == THREADS - 1) {
-                const Part part{out.parts + uint64(written) * Part::WORDS};
-                const uint64 last = tile.open_before(WARPS, turn ^ 1), end = begin + SIZE < count ? begin + SIZE : count;
-                const uint32 to = all_written ? tile.places[0] : uint32(end - begin);
-                const uint64 leading = all_written ? tile.lead : last;
-                uint64 flags = 0;
-                if (tile.lead_bad[turn ^ 1]) flags |= Part::LEAD_BAD;
-                if (to && (leading || !all_negative_zeros(values, begin, begin + to))) flags |= Part::LEAD_OTHER;
-                uint32 rows = 0;
-                if (all_written) {
-                    const uint32 from = tile.places[all_written - 1];
-                    rows = uint32(end - begin) - from;
-                    flags |= Part::HEADS;
-                    if (bad[(all_written - 1) / 32] >> (all_written - 1) % 32 & 1) flags |= Part::BAD;
-                    if (last || !all_negative_zeros(values, begin + from, end)) flags |= Part::OTHER;
-                    part.last(0) = last;
-                }
-                part.lead(0) = leading;
-                part.flags() = flags;
-                part.counts() = uint64(rows) << 32 | to;
-                part.before() = earlier;
-                if (end == count) out.notes[STREAM_GROUPS] = earlier + all_written;
-            }
-        }
-        if (!more) return;
-        const uint32 next = tile.next;
-        __syncthreads();
-
-        double sum = -0.0, lead = -0.0;  // of the rows since the last head, and of those before the first one
-        uint32 place = rank;
-        const int first_head = heads ? 31 - __clz(int(heads & -heads)) : EACH;
-        bool held = true;
+    }
+    if (lane == 0 && here && start + first) prior = keys[start + first - 1] ^ turned;
+    for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
+    if (threadIdx.x == 0) tile.lead_bad = tile.any_bad = 0;
+    const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
+    if (lane) prior = theirs ^ turned;
+    if (start + first == 0) prior = key[0] ^ turned;
+    uint32 heads = start + first == 0;
+    bool unsorted = false;
+    if (here) {
 #pragma unroll
         for (int n = 0; n < EACH; ++n) {
-            if (n == first_head) lead = sum;
-            if (heads >> n & 1) {
-                tile.values[place] = float32(sum);
-                tile.keys[place] = key[n];
-                tile.places[place] = uint16(first + n);
-                ++place;
-                sum = -0.0;
-            }
-            held = held && window.surely_holds(x[n]);
-            sum += double(x[n]);
+            const K mine = key[n] ^ turned, last = n ? K(key[n ? n - 1 : 0] ^ turned) : prior;
+            heads |= uint32(mine != last) << n;
+            unsorted |= mine < last;
         }
-        if (!held) {
-#pragma unroll
-            for (int n = 0; n < EACH; ++n) {
-                if (window.holds(x[n])) continue;
-                const uint32 group = rank + __popc(heads & ((2u << n) - 1));
-                tile.any_bad[turn] = 1;
-                if (group)
-                    atomicOr(tile.bad[turn] + (group - 1) / 32, 1u << (group - 1) % 32);
-                else
-                    tile.lead_bad[turn] = 1;
-            }
-        }
-        const double scale = power_of_two(-unit);
-        uint64 open = uint64(int64(sum * scale));
-        const uint32 with = __ballot_sync(~0u, mine);
-        if (with != ~0u) {
-            const uint32 so_far = with & (2u << lane) - 1;
-            const int begins = so_far ? 31 - __clz(int(so_far)) : 0;
-#pragma unroll
-            for (int distance = 1; distance < 32; distance *= 2) {
-                const uint64 other = __shfl_up_sync(~0u, open, distance);
-                if (lane >= begins + distance) open += other;
-            }
-        }
-        const uint64 carried = __shfl_up_sync(~0u, open, 1);
-        if (lane == 31) tile.tails[warp] = open;
-        __syncthreads();
-        if (mine) {
-            uint64 k = uint64(int64(lead * scale));
-            if (lane) k += carried;
-            if (!(with & ((1u << lane) - 1))) k += tile.open_before(warp, turn);
-            if (rank == 0) {
-                tile.lead = k;
-            } else {
-                const int64 whole[1] = {int64(k)};
-                float32 value;
-                if (k == 0)
-                    set_bits(value, all_negative_zeros(values, start + tile.places[rank - 1], start + first + first_head) ? SIGN<float32> : 0);
-                else
-                    window.planes.template round<false>(whole, 0, value);
-                tile.values[rank] = value;
-            }
-        }
-        written = number;
-        all_written = all;
-        number = next;
     }
+    if (unsorted) out.notes[STREAM_UNSORTED] = 1;
+
+    // Which number each head has in the tile.
+    const uint32 mine = __popc(heads);
+    uint32 rank = mine;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+        const uint32 other = __shfl_up_sync(~0u, rank, distance);
+        if (lane >= distance) rank += other;
+    }
+    if (lane == 31) tile.heads[warp] = rank;
+    __syncthreads();
+    rank -= mine;
+    uint32 all = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+        const uint32 some = tile.heads[w];
+        if (w < warp) rank += some;
+        all += some;
+    }
+    uint32 place = rank;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        if (heads >> n & 1) {
+            tile.keys[place] = key[n];
+            tile.places[place] = uint16(first + n);
+            ++place;
+        }
+    }
+    if (warp == 0) out.progress.count(number, all);
+
+    const SerialWindow window(unit);
+    double sum = -0.0, lead = -0.0;  // of the rows since the last head, and of those before the first one
+    place = rank;
+    const int first_head = heads ? 31 - __clz(int(heads & -heads)) : EACH;
+    bool held = true;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        if (n == first_head) lead = sum;
+        if (heads >> n & 1) {
+            tile.values[place++] = float32(sum);
+            sum = -0.0;
+        }
+        held = held && window.surely_holds(x[n]);
+        sum += double(x[n]);
+    }
+    if (!held) {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {
+            if (window.holds(x[n])) continue;
+            const uint32 group = rank + __popc(heads & ((2u << n) - 1));
+            tile.any_bad = 1;
+            if (group)
+                atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
+            else
+                tile.lead_bad = 1;
+        }
+    }
+    const double scale = power_of_two(-unit);
+    uint64 open = uint64(int64(sum * scale)), carried;
+    const uint32 with = __ballot_sync(~0u, mine);
+    if (with != ~0u) {
+        const uint32 so_far = with & (2u << lane) - 1;
+        const int begins = so_far ? 31 - __clz(int(so_far)) : 0;
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const uint64 other = __shfl_up_sync(~0u, open, distance);
+            if (lane >= begins + distance) open += other;
+        }
+    }
+    carried = __shfl_up_sync(~0u, open, 1);
+    if (lane == 31) tile.tails[warp] = open;
+    __syncthreads();
+
+    if (mine) {
+        uint64 k = uint64(int64(lead * scale));
+        if (lane) k += carried;
+        if (!(with & ((1u << lane) - 1))) k += tile.open_before(warp);
+        if (rank == 0) {
+            tile.lead = k;
+        } else {
+            const int64 whole[1] = {int64(k)};
+            float32 value;
+            if (k == 0)
+                set_bits(value, all_negative_zeros(values, start + tile.places[rank - 1], start + first + first_head) ? SIGN<float32> : 0);
+            else
+                Planes<float32, 1>(unit).template round<false>(whole, 0, value);
+            tile.values[rank] = value;
+        }
+    }
+    if (warp == 0) {
+        const uint64 earlier = out.progress.before(number);
+        if (lane == 0) tile.before = earlier;
+    }
+    __syncthreads();
+
+    const uint32 earlier = uint32(tile.before);
+    if (earlier > out.room) return;  // nothing of all this is used
+    const bool any_bad = tile.any_bad;
+    K* const keys_out = out.keys + earlier;
+    float32* const values_out = out.values + earlier;
+    uint32* const counts_out = out.counts + earlier;
+#pragma unroll 2
+    for (uint32 head = threadIdx.x; head < all; head += THREADS) {
+        keys_out[head] = tile.keys[head];
+        if (head + 1 == all) continue;
+        const uint32 from = tile.places[head], rows = tile.places[head + 1] - from;
+        counts_out[head] = rows;
+        if (any_bad && tile.bad[head / 32] >> head % 32 & 1)
+            out.list(earlier + head, start + from, rows);
+        else
+            values_out[head] = tile.values[head + 1];
+    }
+    if (threadIdx.x) return;
+    const Part part{out.parts + number * Part::WORDS};
+    const uint64 last = tile.open_before(WARPS);
+    const uint32 to = all ? tile.places[0] : valid;
+    const uint64 leading = all ? tile.lead : last;
+    uint64 flags = 0;
+    if (tile.lead_bad) flags |= Part::LEAD_BAD;
+    if (to && (leading || !all_negative_zeros(values, start, start + to))) flags |= Part::LEAD_OTHER;
+    uint32 rows = 0;
+    if (all) {
+        const uint32 from = tile.places[all - 1];
+        rows = valid - from;
+        flags |= Part::HEADS;
+        if (tile.bad[(all - 1) / 32] >> (all - 1) % 32 & 1) flags |= Part::BAD;
+        if (last || !all_negative_zeros(values, start + from, start + valid)) flags |= Part::OTHER;
+        part.last(0) = last;
+    }
+    part.lead(0) = leading;
+    part.flags() = flags;
+    part.counts() = uint64(rows) << 32 | to;
+    part.before() = earlier;
+    if (start + valid == count) out.notes[STREAM_GROUPS] = uint32(earlier + all);
 }

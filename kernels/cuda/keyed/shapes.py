@@ -84,23 +84,23 @@ class KeyStreamShape:
 
 @dataclass(frozen=True, slots=True)
 class SerialShape:
-    """Blocks of `threads` threads that take tile after tile, and add up 4 · `reads` rows one after another; `blocks` of
-    them find room on a multiprocessor."""
+    """Blocks of `threads` threads that add up 4 · `reads` rows each, one after another; `blocks` of them find room on a
+    multiprocessor."""
 
     reads: int
     threads: int
     blocks: int
-    single: bool = False
 
     @property
     def tile(self) -> int:
-        """Rows of a block at a time."""
+        """Rows of a block."""
         return 4 * self.reads * self.threads
 
     def shared(self, key: int) -> int:
-        """Bytes of shared memory of a block (`SerialTile` in include/keyed_stream_serial.cuh)."""
+        """Bytes of shared memory of a block, for keys of so many bytes (`SerialTile` in
+        include/keyed_stream_serial.cuh)."""
         warps = self.threads // 32
-        small = 8 * (warps + self.tile // 32 + 2) + 12 + 2 * self.tile
+        small = 4 * (warps + self.tile // 32 + 2) + 2 * self.tile
         return (key + 4) * self.tile + 8 * (warps + 2) + -(-small // 8) * 8
 
 
@@ -137,8 +137,8 @@ class KeyedShapes:
     stream: KeyStreamShape = KeyStreamShape(4, 256, 3)
     other_stream: KeyStreamShape = KeyStreamShape(2, 448, 2)
     wide_stream: KeyStreamShape = KeyStreamShape(2, 256, 3)
-    serial: SerialShape | None = SerialShape(4, 384, 2)
-    wide_serial: SerialShape | None = SerialShape(2, 512, 2)
+    serial: SerialShape | None = SerialShape(4, 512, 2)
+    wide_serial: SerialShape | None = SerialShape(3, 512, 2)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)
@@ -233,7 +233,7 @@ def stream_kernels(key: DType, dtype: DType, planes: int, shapes: KeyedShapes, *
     sums = f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>"
     if serial is not None:
         of_serial = f"{serial.reads}, {serial.threads}, {serial.blocks}"
-        sums = f"{'single' if serial.single else 'serial'}_sums<{keys}, {dtype.name}, {of_serial}>"
+        sums = f"serial_sums<{keys}, {dtype.name}, {of_serial}>"
     return (
         sums,
         f"stream_joins<{planes}>",

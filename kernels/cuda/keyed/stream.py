@@ -12,7 +12,7 @@ from warpfold.kernels.cuda.keyed.sample import KeyedSample
 from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_kernels, unit_of
 from warpfold.kernels.dtypes import Kind
 
-_UNSORTED, _LISTED, _UNFIT, _GROUPS, _TAKEN, _NOTES = range(6)
+_UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
 """The fields that kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
 _TOGETHER = 32
@@ -69,7 +69,7 @@ class SortedStream:
         joined = 2 * self.planes + 2
         dozens = -(-tiles // _TOGETHER)
         known = tiles + dozens
-        words = cupy.zeros(known + tiles * joined + -(-_NOTES // 2), dtype=np.uint64)  # cleared by one launch
+        words = cupy.zeros(known + tiles * joined + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
         notes = words[known + tiles * joined :].view(np.uint32)
         keys, values, counts = (
             cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
@@ -85,8 +85,7 @@ class SortedStream:
         unit, count = np.int32(self.unit), np.uint64(rows.count)
         of_rows = (rows.keys, rows.values, count, turned, unit)
         if serial is not None:
-            blocks = tiles if serial.single else min(tiles, serial.blocks * self.gpu.multiprocessors)
-            self._run(sums, blocks, serial.threads, (*of_rows, *out), serial.shared(rows.key.itemsize))
+            self._run(sums, tiles, serial.threads, (*of_rows, *out), serial.shared(rows.key.itemsize))
         else:
             self._run(sums, tiles, shape.threads, (*of_rows, *out), self._shared(mean=mean))
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[5], out[6], notes, np.uint32(tiles)))
