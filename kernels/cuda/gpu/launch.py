@@ -64,7 +64,8 @@ class Gpu:
 
     `arch` is "sm_90" for an H200; `multiprocessors` counts its streaming multiprocessors; `memory` and
     `shared_per_block` are in bytes, the latter the most that a block may ask for. Compiled code is kept in `cache`.
-    Work goes to `stream`; use `with gpu.active():` around it. `side` is for work that runs beside it (`aside`). `preparation` counts the time of compiling and loading.
+    Work goes to `stream`; use `with gpu.active():` around it. `side` is for work that runs beside it (`aside`).
+    `preparation` counts the time of compiling and loading.
     Raises Unavailable if there is no CuPy, driver or such device.
     """
 

@@ -49,7 +49,7 @@ from warpfold.kernels.cuda.keyed.states import (
     totals_of_limbs,
 )
 from warpfold.kernels.cuda.keyed.stream import SortedStream, StreamedGroups
-from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.grouping import Index
 
@@ -238,7 +238,7 @@ class KeyedSums:
         return values
 
     def _rounded_ahead(self, state: KeyedState) -> Any:
-        """The sums, before it is known whether there is more to add: the host waits once. None where that does not pay."""
+        """The sums, before it is known whether all is added, so that the host waits once; None where that does not pay."""
         few = state.range <= _DENSE and not self._keep
         return rounded(self._rows, state, None, mean=False) if few and self._rows.dtype.is_float else None
 
