@@ -7,7 +7,8 @@ This is how a `Unit` becomes a running kernel:
     kernel(grid=132, block=256, args=(array, np.uint64(array.size)))
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -63,7 +64,8 @@ class Gpu:
 
     `arch` is "sm_90" for an H200; `multiprocessors` counts its streaming multiprocessors; `memory` and
     `shared_per_block` are in bytes, the latter the most that a block may ask for. Compiled code is kept in `cache`.
-    Work goes to `stream`; use `with gpu.active():` around it. `preparation` counts the time of compiling and loading.
+    Work goes to `stream`; use `with gpu.active():` around it. `side` is for work that runs beside it (`aside`).
+    `preparation` counts the time of compiling and loading.
     Raises Unavailable if there is no CuPy, driver or such device.
     """
 
@@ -94,10 +96,27 @@ class Gpu:
             self.shared_per_block = int(properties["sharedMemPerBlockOptin"])
             with cupy.cuda.Device(index):
                 self.stream = cupy.cuda.Stream(non_blocking=True)
+                self.side = cupy.cuda.Stream(non_blocking=True)
 
     def active(self) -> "_Active":
         """A context in which this device and its stream are current for CuPy."""
         return _Active(self)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """A context whose launches begin after what is on the GPU's stream, and run beside what comes next there,
+        until `join`."""
+        import cupy
+
+        follow(self.side, cupy.cuda.Event(disable_timing=True), self.stream)
+        with self.side:
+            yield
+
+    def join(self) -> None:
+        """Have what comes next on the GPU's stream begin after the launches aside."""
+        import cupy
+
+        follow(self.stream, cupy.cuda.Event(disable_timing=True), self.side)
 
     def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Kernel:
         """The kernel `name` of `unit`, compiled and loaded at its first use.
@@ -135,11 +154,18 @@ class Gpu:
         import cupy
 
         with cuda_errors("close"), self.active():
+            self.side.synchronize()
             self.stream.synchronize()
             self._kernels.clear()
             self._modules.clear()
             cupy.get_default_memory_pool().free_all_blocks()
             cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+
+def follow(later: Any, event: Any, earlier: Any) -> None:
+    """Have a stream wait for what is on another one now."""
+    event.record(earlier)
+    later.wait_event(event)
 
 
 class _Active:

@@ -7,16 +7,16 @@ does that once, so that a start is one call of the driver.
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel, follow
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
-    """The arguments of one launch, as `Kernel.__call__` takes them."""
+    """The arguments of one launch, as `Kernel.__call__` takes them, and whether it runs beside the GPU's stream."""
 
     kernel: Kernel
     grid: int
@@ -24,6 +24,7 @@ class RecordedLaunch:
     args: tuple[Any, ...]
     shared: int
     cooperative: bool
+    aside: bool = False
 
 
 class _Start(partial[None]):
@@ -45,21 +46,35 @@ class Prepared:
         self.launches = tuple(launches)
         for launch in launches:
             launch.kernel.blocks_per_multiprocessor(launch.block, launch.shared)  # asks for much shared memory
-        self._starts = []
+        self._starts: list[Callable[[], None]] = []
+        aside = False
         for launch in launches:
+            if launch.aside and not aside:
+                aside = True
+                self._starts.append(partial(follow, gpu.side, _event(), gpu.stream))
             call = driver.launchCooperativeKernel if launch.cooperative else driver.launchKernel
             shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
             packed = _pack(launch.args)
-            where = (gpu.stream.ptr, packed.address) + (() if launch.cooperative else (0,))
+            where = (gpu.side.ptr if launch.aside else gpu.stream.ptr, packed.address) + (
+                () if launch.cooperative else (0,)
+            )
             start = _Start(call, launch.kernel.function.kernel.ptr, *shape, *where)
             start.kept = launch, packed
             self._starts.append(start)
+        if aside:
+            self._starts.append(partial(follow, gpu.stream, _event(), gpu.side))
         # Where there is one launch, `start` is the call of the driver itself.
-        self.start: Callable[[], None] = self._starts[0] if len(launches) == 1 else self._start_all
+        self.start: Callable[[], None] = self._starts[0] if len(self._starts) == 1 else self._start_all
 
     def _start_all(self) -> None:
         for start in self._starts:
             start()
+
+
+def _event() -> Any:
+    from cupy.cuda import Event
+
+    return Event(disable_timing=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +108,23 @@ class RecordingGpu(Gpu):
     def __init__(self, gpu: Gpu) -> None:
         self.__dict__.update(gpu.__dict__)  # the recorder has the device, the stream and the modules of `gpu`
         self._recorded: list[RecordedLaunch] | None = None
+        self._aside = False
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        if self._recorded is None:
+            with super().aside():
+                yield
+            return
+        self._aside = True
+        try:
+            yield
+        finally:
+            self._aside = False
+
+    def join(self) -> None:
+        if self._recorded is None:
+            super().join()
 
     def kernel(self, unit: Any, name: str, *, cooperative: bool = False) -> Kernel:
         kernel = super().kernel(unit, name, cooperative=cooperative)
@@ -112,7 +144,7 @@ class RecordingGpu(Gpu):
         """Whether the launch was written down."""
         if self._recorded is None:
             return False
-        self._recorded.append(call)
+        self._recorded.append(replace(call, aside=self._aside))
         return True
 
 

@@ -154,6 +154,10 @@ class GroupedSums:
 
         longest = self._longest(layout.total)
         giants = np.flatnonzero(np.diff(layout.host) > longest)
+        if giants.size:  # blocks that wait for memory, beside a stream that waits for the instruction before
+            listed = cupy.asarray(giants.astype(np.int64))
+            with self._gpu.aside():
+                self._wide.add(listed)
         # of all other elements
         mean = (layout.total - self._elements_of(layout, giants)) / max(1, self.values.size - giants.size)
         if not self._start_stream(
@@ -163,7 +167,7 @@ class GroupedSums:
             self.kernel = f"segments_{_words(shape.lanes)}"
             self._spans(self._array, self._dtype, shape, layout.offsets, self.values.size, layout.total, 0, longest)
         if giants.size:
-            self._wide.add(cupy.asarray(giants.astype(np.int64)))
+            self._gpu.join()
 
     @staticmethod
     def _elements_of(layout: OffsetsLayout, segments: Any) -> int:

@@ -6,7 +6,7 @@
 enum Sampled { LEAST_KEY, MOST_KEY, DESCENTS, TOP_PLACE, PLACES };
 constexpr int PLACE_BINS = 272;  // of 8 binary places each
 
-// Of `samples` rows `stride` apart and of the last one: the least and the most key, each with the highest bit of a signed key turned, at
+// Of `samples` rows `stride` apart and of the last one: the least key, all its bits turned over, and the most, each with the highest bit of a signed key turned, at
 // how many of them keys fall, and the highest place of any element in units of 2^-1074, plus 1; found[PLACES + b] is how many elements
 // have their lowest bit in places 8 · b … 8 · b + 7. A block of at most 1024 threads counts in shared memory first: elements have few
 // different places, and memory takes additions to one word one after another.
@@ -66,7 +66,7 @@ __device__ void sample_rows(const K* keys, const V* values, uint64 count, uint64
         top = of_warps[TOP_PLACE][warp] > top ? of_warps[TOP_PLACE][warp] : top;
         descents += of_warps[DESCENTS][warp];
     }
-    atomicMin(found + LEAST_KEY, least);
+    atomicMax(found + LEAST_KEY, ~least);
     atomicMax(found + MOST_KEY, most);
     atomicMax(found + TOP_PLACE, top);
     if (descents) atomicAdd(found + DESCENTS, descents);

@@ -10,6 +10,7 @@
 #pragma once
 #include "grouped_wide.cuh"
 #include "keyed_finish.cuh"
+#include "keyed_progress.cuh"
 
 // Elements as whole numbers of 2^unit and, where PLANES is 2, of 2^(unit + 50) before: those below 2^(unit + 50 · PLANES) that are
 // multiples of 2^unit.
@@ -76,7 +77,7 @@ struct SortedGroups {
     K* keys;
     V* values;
     uint32* counts;
-    uint64* status;  // of each tile: 4 · heads + 1; once the tiles before are known, 4 · (heads up to its end) + 2
+    Progress progress;
     uint64* parts;   // TilePart of each tile
     uint64* joined;  // what later tiles have of the group that is open at the end of each tile
     uint64* listed;  // three words a group: its number, its first row, its rows
@@ -130,26 +131,6 @@ __device__ void read_four(const T* at, T* out) {
     for (int k = 0; k < int(sizeof(T)) / 4; ++k) {
         const uint4 v = __ldg(reinterpret_cast<const uint4*>(at) + k);
         memcpy(out + 16 / sizeof(T) * k, &v, 16);
-    }
-}
-
-// How many heads there are before a tile. All lanes of a warp call this.
-__device__ inline uint64 heads_before(const uint64* status, uint64 tile) {
-    uint64 sum = 0;
-    for (int64 at = int64(tile) - 1 - threadIdx.x % 32;; at -= 32) {
-        uint64 word = 2;  // before the first tile there are none
-        uint32 ready, whole, needed;
-        do {
-            if (at >= 0) word = *(const volatile uint64*)(status + at);
-            ready = __ballot_sync(~0u, word != 0);
-            whole = __ballot_sync(~0u, word & 2);
-            needed = whole ? (whole & -whole) * 2 - 1 : ~0u;  // up to the nearest tile that knows all
-        } while ((ready & needed) != needed);
-        uint64 mine = needed >> threadIdx.x % 32 & 1 ? word >> 2 : 0;
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
-        sum += mine;
-        if (whole) return sum;
     }
 }
 
@@ -225,7 +206,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         if (w < warp) rank += some;
         all += some;
     }
-    if (threadIdx.x == 0) *(volatile uint64*)(out.status + number) = uint64(all) << 2 | (number ? 1 : 2);
+    if (warp == 0) out.progress.count(number, all);
 
     // The sums before each head.
     uint64 sums[PLANES] = {};
@@ -277,11 +258,8 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         if (threadIdx.x == THREADS - 1) tile.whole[p] = before[p] + sums[p];
     }
     if (warp == 0) {
-        const uint64 earlier = heads_before(out.status, number);
-        if (lane == 0) {
-            tile.before = earlier;
-            if (number) *(volatile uint64*)(out.status + number) = (earlier + all) << 2 | 2;
-        }
+        const uint64 earlier = out.progress.before(number);
+        if (lane == 0) tile.before = earlier;
     }
     __syncthreads();
 

@@ -34,39 +34,64 @@ MISSED, LISTED, NEGATIVE_ZEROS, SPECIALS, UNSORTED, NOTES = range(6)
 
 @dataclass(frozen=True, slots=True)
 class KeyedState:
-    """The groups in the GPU's memory (include/keyed_sums.cuh)."""
+    """The groups in the GPU's memory (include/keyed_sums.cuh): `words` has for each the words of its sums, then uint32
+    for counts, for how many NaNs were left out, for flags, and the notes."""
 
-    sums: Any
-    counts: Any
-    absent: Any
-    flags: Any
-    notes: Any
+    words: Any
     listed: Any
     elements: Any
+    levels: int
     range: int
 
     @classmethod
     def of(cls, levels: int, groups: int) -> "KeyedState":
         import cupy
 
-        halves = 2 * (levels + 1)
-        words = cupy.zeros(groups * halves + (groups + 1) // 2 * 3 + NOTES, dtype=np.uint64)  # cleared by one launch
-        small = words[groups * halves :].view(np.uint32)
+        size = groups * 2 * (levels + 1) + (groups + 1) // 2 * 3 + NOTES
         return cls(
-            words[: groups * halves],
-            small[:groups],
-            small[groups : 2 * groups],
-            small[2 * groups : 3 * groups],
-            small[3 * groups : 3 * groups + NOTES],
+            cupy.zeros(size, dtype=np.uint64),  # cleared by one launch
             cupy.empty(MOST_LISTED, dtype=np.uint32),
             cupy.empty(MOST_LISTED, dtype=np.float64),
+            levels,
             groups,
         )
 
     @property
+    def sums(self) -> Any:
+        return self.words[: self._sums]
+
+    @property
+    def counts(self) -> Any:
+        return self._small(0, self.range)
+
+    @property
+    def absent(self) -> Any:
+        return self._small(self.range, 2 * self.range)
+
+    @property
+    def flags(self) -> Any:
+        return self._small(2 * self.range, 3 * self.range)
+
+    @property
+    def notes(self) -> Any:
+        return self._small(3 * self.range, 3 * self.range + NOTES)
+
+    @property
+    def _sums(self) -> int:
+        return 2 * (self.levels + 1) * self.range
+
+    def _small(self, start: int, stop: int) -> Any:
+        return self.words[self._sums :].view(np.uint32)[start:stop]
+
+    @property
     def args(self) -> tuple[Any, ...]:
-        arrays = (self.sums, self.counts, self.absent, self.flags, self.notes, self.listed, self.elements)
-        return (*arrays, np.uint32(MOST_LISTED), np.uint64(self.range))
+        """Addresses take less of the host's time than slices do."""
+        start = int(self.words.data.ptr)
+        small = start + 8 * self._sums
+        arrays = (start, *(small + 4 * self.range * place for place in range(4)))
+        return (
+            *map(np.uint64, arrays), self.listed, self.elements, np.uint32(MOST_LISTED), np.uint64(self.range),
+        )  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -60,9 +60,7 @@ class KeyedSample:
         """Look at some of at least one row. `key` and `dtype` are what keys and elements are held as."""
         import cupy
 
-        cleared = np.zeros(_PLACES + PLACE_BINS, dtype=np.uint64)
-        cleared[_LEAST_KEY] = (1 << 64) - 1
-        statistics = cupy.asarray(cleared)
+        statistics = cupy.zeros(_PLACES + PLACE_BINS, dtype=np.uint64)
         count = int(keys.size)
         samples = min(SAMPLES, count)
         name = sample_kernel(key, dtype)
@@ -70,7 +68,7 @@ class KeyedSample:
         gpu.kernel(unit_of(name), name)(-(-(samples + 1) // 256), 256, (keys, values, *sizes, statistics))
         seen = statistics.get()
         turned = 1 << 63 if key.kind is Kind.INT else 0
-        least, most = int(seen[_LEAST_KEY]) - turned, int(seen[_MOST_KEY]) - turned
+        least, most = (1 << 64) - 1 - int(seen[_LEAST_KEY]) - turned, int(seen[_MOST_KEY]) - turned
         in_order = not int(seen[_DESCENTS])
         if samples < count and not in_order:  # keys that the sample missed
             room, ends = (most - least + 1) // 256 + 16, np.iinfo(key.name)

@@ -82,6 +82,28 @@ class KeyStreamShape:
         return 8 * words + key * self.tile + -(-small // 8) * 8
 
 
+@dataclass(frozen=True, slots=True)
+class SerialShape:
+    """Blocks of `threads` threads that add up 4 · `reads` rows each, one after another; `blocks` of them find room on a
+    multiprocessor."""
+
+    reads: int
+    threads: int
+    blocks: int
+
+    @property
+    def tile(self) -> int:
+        """Rows of a block."""
+        return 4 * self.reads * self.threads
+
+    def shared(self, key: int) -> int:
+        """Bytes of shared memory of a block, for keys of so many bytes (`SerialTile` in
+        include/keyed_stream_serial.cuh)."""
+        warps = self.threads // 32
+        small = 4 * (warps + self.tile // 32 + 2) + 2 * self.tile
+        return (key + 4) * self.tile + 8 * (warps + 2) + -(-small // 8) * 8
+
+
 MOST_BUCKETS = 256
 """Buckets of one pass (include/keyed_partition.cuh)."""
 
@@ -115,6 +137,8 @@ class KeyedShapes:
     stream: KeyStreamShape = KeyStreamShape(4, 256, 3)
     other_stream: KeyStreamShape = KeyStreamShape(2, 448, 2)
     wide_stream: KeyStreamShape = KeyStreamShape(2, 256, 3)
+    serial: SerialShape | None = SerialShape(4, 512, 2)
+    wide_serial: SerialShape | None = SerialShape(3, 512, 2)
     size_threads: int = 512
     size_blocks: int = 4
     part: PartShape = PartShape(12, 512, 2)
@@ -130,6 +154,12 @@ class KeyedShapes:
     def part_of(self, key: DType, dtype: DType) -> PartShape:
         """How rows of such keys and elements are put into buckets."""
         return self.wide_part if max(key.itemsize, dtype.itemsize) == 8 else self.part
+
+    def serial_of(self, key: DType, dtype: DType, planes: int, *, mean: bool) -> SerialShape | None:
+        """How sorted keys of many groups are added up by threads row after row; None where they are not."""
+        if mean or planes != 1 or dtype.itemsize != 4:
+            return None
+        return self.serial if key.itemsize == 4 else self.wide_serial
 
     def stream_of(self, key: DType, planes: int, *, mean: bool) -> KeyStreamShape:
         """How sorted keys of many groups are added up."""
@@ -198,9 +228,14 @@ def runs_kernel(key: DType, dtype: DType, levels: int, shape: FewShape) -> str:
 def stream_kernels(key: DType, dtype: DType, planes: int, shapes: KeyedShapes, *, mean: bool) -> tuple[str, ...]:
     """The kernels of sorted keys of many groups, in the order of their launches."""
     shape = shapes.stream_of(key, planes, mean=mean)
+    serial = shapes.serial_of(key, dtype, planes, mean=mean)
     keys, of = f"uint{_width(key)}", f"{str(mean).lower()}"
+    sums = f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>"
+    if serial is not None:
+        of_serial = f"{serial.reads}, {serial.threads}, {serial.blocks}"
+        sums = f"serial_sums<{keys}, {dtype.name}, {of_serial}>"
     return (
-        f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>",
+        sums,
         f"stream_joins<{planes}>",
         f"stream_ends<{keys}, {dtype.name}, {planes}, {of}>",
         f"stream_again<{keys}, {dtype.name}, {of}>",

@@ -15,6 +15,9 @@ from warpfold.kernels.dtypes import Kind
 _UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
 """The fields that kernels note, as `StreamNote` in include/keyed_stream.cuh has them."""
 
+_TOGETHER = 32
+"""Tiles of which one looks far back (include/keyed_progress.cuh)."""
+
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
 
 
@@ -58,28 +61,34 @@ class SortedStream:
         too many groups, or too long ones, have elements that the units do not hold."""
         import cupy
 
-        rows, shape = self.rows, self.rows.shapes.stream_of(self.rows.key, self.planes, mean=mean)
+        rows = self.rows
+        serial = rows.shapes.serial_of(rows.key, rows.dtype, self.planes, mean=mean)
+        shape = serial or rows.shapes.stream_of(rows.key, self.planes, mean=mean)
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         joined = 2 * self.planes + 2
-        words = cupy.zeros(tiles * (1 + joined) + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
-        notes = words[tiles * (1 + joined) :].view(np.uint32)
+        dozens = -(-tiles // _TOGETHER)
+        known = tiles + dozens
+        words = cupy.zeros(known + tiles * joined + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
+        notes = words[known + tiles * joined :].view(np.uint32)
         keys, values, counts = (
             cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
         )
         out = (
-            keys, values, counts, words[:tiles], cupy.empty(tiles * (2 * self.planes + 3), np.uint64),
-            words[tiles : tiles * (1 + joined)], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
+            keys, values, counts, words[:tiles], words[tiles:known],
+            cupy.empty(tiles * (2 * self.planes + 3), np.uint64), words[known : known + tiles * joined], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
             np.uint32(MOST_READ_AGAIN), np.uint32(most),
         )  # fmt: skip
         sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)
         signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
         turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
         unit, count = np.int32(self.unit), np.uint64(rows.count)
-        self._run(
-            sums, tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), self._shared(mean=mean)
-        )
-        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[4], out[5], notes, np.uint32(tiles)))
+        of_rows = (rows.keys, rows.values, count, turned, unit)
+        if serial is not None:
+            self._run(sums, tiles, serial.threads, (*of_rows, *out), serial.shared(rows.key.itemsize))
+        else:
+            self._run(sums, tiles, shape.threads, (*of_rows, *out), self._shared(mean=mean))
+        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[5], out[6], notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)
         self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))
         totals = cupy.empty(MOST_READ_AGAIN * WORDS, np.uint64)

@@ -27,22 +27,18 @@ from warpfold.kernels.cuda.keyed.adding import (
     KeyedState,
     pattern,
 )
+from warpfold.kernels.cuda.keyed.rounding import add_listed, integers, rounded
 from warpfold.kernels.cuda.keyed.sample import KeyedSample, Reach
 from warpfold.kernels.cuda.keyed.shapes import (
-    LISTED_THREADS,
     MOST_LEVELS,
     MOST_LISTED,
     SHAPES,
-    WORDS,
     KeyedShapes,
     held_key,
     held_value,
-    integers_kernel,
     least_kernel,
-    listed_kernels,
     rows_kernel,
     unit_of,
-    values_kernel,
     zeros_kernel,
 )
 from warpfold.kernels.cuda.keyed.states import (
@@ -53,7 +49,7 @@ from warpfold.kernels.cuda.keyed.states import (
     totals_of_limbs,
 )
 from warpfold.kernels.cuda.keyed.stream import SortedStream, StreamedGroups
-from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.grouping import Index
 
@@ -114,6 +110,7 @@ class KeyedSums:
         self._stream: SortedStream | None = None
         self._streamed: dict[bool, StreamedGroups] = {}
         self._present: Any = None
+        self._ahead: Any = None
         self.strategy = ""
         self.levels = 0
 
@@ -150,6 +147,7 @@ class KeyedSums:
                 self._number()
             self._state = KeyedState.of(rows.levels, rows.reach.range)
             self.strategy = rows.add(self._state)
+            ahead = self._rounded_ahead(self._state)
             notes = self._state.notes.get()
             if notes[MISSED]:
                 least, most = int(rows.keys.min()), int(rows.keys.max())
@@ -160,6 +158,7 @@ class KeyedSums:
                 levels = (rows.levels + 1, rows.unit) if rows.levels < MOST_LEVELS else None
             elif not notes[MISSED] and not notes[UNSORTED]:
                 self._notes, self.levels = notes, rows.levels
+                self._ahead = None if notes[NEGATIVE_ZEROS] or notes[LISTED] else ahead
                 return
         raise AssertionError("keys reach no farther than the least and the most, and levels are few")
 
@@ -228,24 +227,20 @@ class KeyedSums:
     def dense(self, *, mean: bool = False) -> Any:
         """The values of all codes from the least key on, a CuPy array; 0 where there is no element. Of integers sums
         are two arrays, of uint64 and of int64, the lower and the upper words."""
-        import cupy
-
         state = self._state
         assert state is not None, "sorted rows have no codes"
-        blocks = min(-(-state.range // 256), 32 * self._gpu.multiprocessors)
         if not self._rows.dtype.is_float and not mean:
-            low, high = cupy.empty(state.range, np.uint64), cupy.empty(state.range, np.int64)
-            self._run(integers_kernel(self._rows.dtype, self._rows.levels), blocks, 256, (low, high, *state.args))
-            return low, high
-        result = self._rows.dtype if self._rows.dtype.is_float else DTYPES["float64"]
-        values = cupy.empty(state.range, dtype=result.numpy)
-        other = self._other_than_zero()
-        other = np.uint64(0) if other is None else other
-        name = values_kernel(self._rows.dtype, result, self._rows.levels)
-        self._run(name, blocks, 256, (np.int32(self._rows.unit), np.uint32(mean), other, values, *state.args))
-        if self._notes[LISTED]:
-            self._add_listed(state, values, mean=mean)
+            return integers(self._rows, state)
+        if self._ahead is not None and not mean:
+            return self._ahead
+        values = rounded(self._rows, state, self._other_than_zero(), mean=mean)
+        add_listed(self._rows, state, int(self._notes[LISTED]), values, mean=mean)
         return values
+
+    def _rounded_ahead(self, state: KeyedState) -> Any:
+        """The sums, before it is known whether all is added, so that the host waits once; None where that does not pay."""
+        few = state.range <= _DENSE and not self._keep
+        return rounded(self._rows, state, None, mean=False) if few and self._rows.dtype.is_float else None
 
     def totals(self, counts: Index) -> GroupTotals:
         """The sums of the groups of `groups`, which must have been called and has these counts, as integers; not of a
@@ -294,23 +289,6 @@ class KeyedSums:
             (rows.keys, rows.values, np.uint64(rows.count), pattern(rows.reach.least), np.uint64(state.range), other),
         )  # fmt: skip
         return other
-
-    def _add_listed(self, state: KeyedState, values: Any, *, mean: bool) -> None:
-        import cupy
-
-        count = int(self._notes[LISTED])
-        groups, places = np.unique(state.listed[:count].get(), return_inverse=True)
-        totals = cupy.zeros(groups.size * WORDS, dtype=np.uint64)
-        add, finish = listed_kernels(self._rows.dtype, self._rows.levels)
-        self._run(
-            add, -(-count // LISTED_THREADS), LISTED_THREADS,
-            (state.elements, cupy.asarray(places.reshape(-1).astype(np.uint32)), np.uint32(count), totals),
-        )  # fmt: skip
-        self._run(
-            finish, -(-groups.size // LISTED_THREADS), LISTED_THREADS,
-            (np.int32(self._rows.unit), np.uint32(mean), cupy.asarray(groups), np.uint32(groups.size), totals, values,
-             *state.args),
-        )  # fmt: skip
 
     def values(self, *, mean: bool = False) -> Any:
         """The values of the groups of `groups`, which must have been called: as `dense` has them."""

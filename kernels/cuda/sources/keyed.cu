@@ -5,6 +5,7 @@
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
 #include "keyed_stream_ends.cuh"
+#include "keyed_stream_serial.cuh"
 
 #define STATE \
     uint64 *sums, uint32 *counts, uint32 *absent, uint32 *flags, uint32 *notes, uint32 *listed, double *elements, uint32 most, uint64 range
@@ -32,9 +33,9 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) run_sums(const K* keys, const
 }
 
 #define SORTED \
-    K *keys_out, V *values_out, uint32 *counts, uint64 *status, uint64 *parts, uint64 *joined, uint64 *listed, uint32 *notes, uint32 most, \
+    K *keys_out, V *values_out, uint32 *counts, uint64 *heads, uint64 *dozens, uint64 *parts, uint64 *joined, uint64 *listed, uint32 *notes, uint32 most, \
     uint32 room
-#define SORTED_OF {keys_out, values_out, counts, status, parts, joined, listed, notes, most, room}
+#define SORTED_OF {keys_out, values_out, counts, Progress{heads, dozens}, parts, joined, listed, notes, most, room}
 
 // Before sm_90 the compiler needs more registers for the largest tiles, and would spill them.
 #if __CUDA_ARCH__ >= 900
@@ -48,6 +49,13 @@ __global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : 0)) st
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
+}
+
+template <class K, class V, int READS, int THREADS, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS) serial_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
+    extern __shared__ __align__(16) uint32 memory[];
+    const SortedGroups<K, V> out SORTED_OF;
+    add_serial_stream<K, READS, THREADS>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
 }
 
 template <int PLANES>

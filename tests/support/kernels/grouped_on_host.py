@@ -4,6 +4,7 @@ import ctypes
 import re
 import types
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -98,6 +99,12 @@ class HostGpu:
         self.preparation = Preparation()
         self.multiprocessors = 1
         self.ran: list[str] = []
+
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def join(self) -> None:
+        """Launches run one after another here."""
 
     def kernel(self, unit: Unit, name: str) -> Any:
         def launch(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:

@@ -9,7 +9,15 @@ import numpy as np
 
 from tests.support.kernels.grouped_on_host import SMALL, HostGpu, as_cupy, host_array
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.keyed.shapes import SOURCE, FewShape, KeyedShapes, KeyStreamShape, PartShape, squares_unit
+from warpfold.kernels.cuda.keyed.shapes import (
+    SOURCE,
+    FewShape,
+    KeyedShapes,
+    KeyStreamShape,
+    PartShape,
+    SerialShape,
+    squares_unit,
+)
 
 WARP = 32
 
@@ -22,6 +30,8 @@ SMALL_KEYED = KeyedShapes(
     stream=KeyStreamShape(2, WARP, 1),
     other_stream=KeyStreamShape(1, WARP, 1),
     wide_stream=KeyStreamShape(1, WARP, 1),
+    serial=SerialShape(2, WARP, 1),
+    wide_serial=SerialShape(4, WARP, 1),
     size_threads=WARP,
     size_blocks=1,
     part=PartShape(8, WARP, 1),

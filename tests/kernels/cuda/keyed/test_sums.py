@@ -113,6 +113,32 @@ def test_sorted_groups_lie_in_tiles_as_they_please(add: Add, dtype: str, data: s
             assert made.strategy == ("runs" if sizes == [700] else "stream"), sizes
 
 
+@pytest.mark.parametrize("scale", [1e-45, 2.0**-126, 2.0**-100, 1.0, 1e37])
+def test_sorted_groups_are_exact_at_both_ends_of_the_exponents(add: Add, scale: float) -> None:
+    random = np.random.default_rng(6)
+    whole = random.integers(-(1 << 20), 1 << 20, 1500).astype(np.float32)
+    whole[::7] = 0.0
+    whole[3::7] = -0.0
+    array = np.clip(whole.astype(np.float64) * scale, -3.4e38, 3.4e38).astype(np.float32)
+    for number, each in enumerate((1.3, 5, 90)):
+        keys = np.cumsum(random.random(array.size) < 1 / each).astype(np.int64 if number == 1 else np.int32)
+        made = add(keys, array)
+        assert made.strategy == "stream" or each == 90
+        check(made, keys, array)
+
+
+def test_zeros_of_sorted_groups_keep_their_sign(add: Add) -> None:
+    array = np.where(np.random.default_rng(7).random(1200) < 0.9, np.float32(-0.0), np.float32(0.0))
+    keys = np.repeat(np.arange(300), 4).astype(np.int32)
+    keys[500:620] = keys[500]  # in several threads
+    keys = np.sort(keys)
+    made = add(keys, array)
+    assert made.strategy == "stream"
+    signs = np.signbit(made.values().get())
+    wanted = [bool(np.signbit(array[keys == key]).all()) for key in np.unique(keys)]
+    assert signs.tolist() == wanted
+
+
 def test_a_stream_that_holds_too_little_is_left_to_others(add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warpfold.kernels.cuda.keyed.sample.SAMPLES", 7)
     keys = np.repeat(np.arange(300), 3).astype(np.int32)

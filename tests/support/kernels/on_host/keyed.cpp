@@ -11,6 +11,7 @@
 #include "keyed_sample.cuh"
 #include "keyed_squares.cuh"
 #include "keyed_stream_ends.cuh"
+#include "keyed_stream_serial.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
@@ -63,8 +64,8 @@ void run_runs(uint64 grid, uint64, void* const* a) {
 
 template <class K, class V>
 SortedGroups<K, V> sorted_of(void* const* a, int k) {
-    return {at<K*>(a, k), at<V*>(a, k + 1), at<uint32*>(a, k + 2), at<uint64*>(a, k + 3), at<uint64*>(a, k + 4),
-            at<uint64*>(a, k + 5), at<uint64*>(a, k + 6), at<uint32*>(a, k + 7), at<uint32>(a, k + 8), at<uint32>(a, k + 9)};
+    return {at<K*>(a, k), at<V*>(a, k + 1), at<uint32*>(a, k + 2), {at<uint64*>(a, k + 3), at<uint64*>(a, k + 4)}, at<uint64*>(a, k + 5),
+            at<uint64*>(a, k + 6), at<uint64*>(a, k + 7), at<uint32*>(a, k + 8), at<uint32>(a, k + 9), at<uint32>(a, k + 10)};
 }
 
 template <class K, class V, int PLANES, bool MEAN, int READS>
@@ -74,6 +75,16 @@ void run_stream(uint64 grid, uint64 shared, void* const* a) {
     blocks(grid, [&] {
         add_stream<K, V, PLANES, READS, 32, MEAN>(at<K*>(a, 0), at<V*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4), sorted_of<K, V>(a, 5),
                                               reinterpret_cast<char*>(memory.at()));
+    });
+}
+
+template <class K, int READS>
+void run_serial(uint64 grid, uint64 shared, void* const* a) {
+    Memory memory(shared);
+    if (shared < sizeof(SerialTile<K, READS, 32>)) abort();
+    blocks(grid, [&] {
+        add_serial_stream<K, READS, 32>(at<K*>(a, 0), at<float32*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4),
+                                           sorted_of<K, float32>(a, 5), reinterpret_cast<char*>(memory.at()));
     });
 }
 
@@ -211,6 +222,7 @@ struct Name {
 #define STREAM(K, V, P, MEAN, R) \
     RUN("stream_sums<" #K ", " #V ", " #P ", " #MEAN ", " #R ", 32, 1>", run_stream<K, V, P, MEAN, R>); \
     RUN("stream_ends<" #K ", " #V ", " #P ", " #MEAN ">", run_ends<K, V, P, MEAN>)
+#define SERIAL(K, R) RUN("serial_sums<" #K ", float32, " #R ", 32, 1>", run_serial<K, R>)
 #define STREAMS(K, V, P, R) STREAM(K, V, P, false, R); STREAM(K, V, P, true, 1)
 #define AGAIN(K, V) \
     RUN("stream_again<" #K ", " #V ", false>", run_again<K, V, false>); RUN("stream_again<" #K ", " #V ", true>", run_again<K, V, true>)
@@ -244,6 +256,7 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     RUN("wide_squares", run_wide_squares);
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
     STREAMS(uint32, float32, 1, 2); STREAMS(uint32, float32, 2, 1); STREAMS(uint32, float64, 2, 1);
+    SERIAL(uint32, 2); SERIAL(uint64, 4);
     STREAMS(uint64, float32, 1, 1); STREAMS(uint64, float32, 2, 1);
     AGAIN(uint32, float32); AGAIN(uint32, float64); AGAIN(uint64, float32);
     RUN("stream_joins<1>", run_joins<1>);

@@ -1,0 +1,235 @@
+// Sorted keys of groups of few rows, sums of float32: a tile of keyed_stream.cuh whose threads add up row after row.
+//
+// Each thread has neighbouring rows and starts a sum anew at each head. An element is a multiple of 2^unit below 2^(unit + 49), so
+// that sums of so few are doubles that no addition rounds. A group between two heads of a thread is rounded at once. Only the rows
+// before a thread's first head and those from its last one on are turned into integers, which wrap around as they please, and meet
+// those of the threads before. So a group costs a few instructions, where differences of prefix sums cost some dozens.
+//
+// A sum that starts with −0 has the sign of a sum of zeros, too.
+#pragma once
+#include "keyed_stream.cuh"
+
+// The bits of 2^exponent as float32; 0 where it is too small, infinity where it is too large.
+__device__ inline uint32 bits_of_power(int exponent) {
+    if (exponent > 127) return 0x7f800000u;
+    if (exponent >= -126) return uint32(exponent + 127) << 23;
+    return exponent >= -149 ? 1u << (exponent + 149) : 0;
+}
+
+// Which float32 are multiples of 2^unit below 2^(unit + 49).
+struct SerialWindow {
+    static constexpr int BITS = 49;
+    int unit;
+    uint32 lowest, highest;  // in this range of bits without a sign all are
+
+    __device__ explicit SerialWindow(int unit) : unit(unit), lowest(0), highest(bits_of_power(unit + BITS)) {
+        if (unit + 23 >= -126) lowest = bits_of_power(unit + 23);
+        if (highest == 0) highest = 1;  // zeros are held in any case
+    }
+    __device__ bool surely_holds(float32 x) const { return 2 * __float_as_uint(x) - 2 * lowest < 2 * (highest - lowest); }
+    __device__ bool holds(float32 x) const {
+        uint64 bits[1];
+        return (__float_as_uint(x) & 0x7fffffffu) < highest && Planes<float32, 1>(unit).split(x, bits);
+    }
+};
+
+template <class K, int READS, int THREADS>
+struct SerialTile {
+    static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
+    K keys[SIZE];
+    float32 values[SIZE];  // of the group that ends at each head
+    uint64 tails[WARPS];   // of the rows from the last head of a warp on, or of all its rows
+    uint64 lead, before;
+    uint32 heads[WARPS], bad[SIZE / 32], lead_bad, any_bad;
+    uint16 places[SIZE];
+
+    // What the warps before a warp have of the group that is open at its beginning.
+    __device__ uint64 open_before(int warp) const {
+        uint64 sum = 0;
+        for (int w = warp - 1; w >= 0; --w) {
+            sum += tails[w];
+            if (heads[w]) break;
+        }
+        return sum;
+    }
+};
+
+// As add_stream.
+template <class K, int READS, int THREADS>
+__device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
+                                  const SortedGroups<K, float32>& out, char* memory) {
+    using Tile = SerialTile<K, READS, THREADS>;
+    using Part = TilePart<1>;
+    constexpr int EACH = Tile::EACH, SIZE = Tile::SIZE, WARPS = Tile::WARPS;
+    static_assert(EACH <= 16);
+    Tile& tile = *reinterpret_cast<Tile*>(memory);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint64 number = blockIdx.x, start = number * SIZE;
+    const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
+    const int here = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
+    K key[EACH], prior = 0;
+    float32 x[EACH];
+    if (here == EACH) {
+#pragma unroll
+        for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
+#pragma unroll
+        for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
+    } else {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {  // rows that are not there are in the last group
+            key[n] = n < here ? keys[start + first + n] : n ? key[n ? n - 1 : 0] : K(0);
+            x[n] = n < here ? values[start + first + n] : 0;
+        }
+    }
+    if (lane == 0 && here && start + first) prior = keys[start + first - 1] ^ turned;
+    for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
+    if (threadIdx.x == 0) tile.lead_bad = tile.any_bad = 0;
+    const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
+    if (lane) prior = theirs ^ turned;
+    if (start + first == 0) prior = key[0] ^ turned;
+    uint32 heads = start + first == 0;
+    bool unsorted = false;
+    if (here) {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {
+            const K mine = key[n] ^ turned, last = n ? K(key[n ? n - 1 : 0] ^ turned) : prior;
+            heads |= uint32(mine != last) << n;
+            unsorted |= mine < last;
+        }
+    }
+    if (unsorted) out.notes[STREAM_UNSORTED] = 1;
+
+    // Which number each head has in the tile.
+    const uint32 mine = __popc(heads);
+    uint32 rank = mine;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+        const uint32 other = __shfl_up_sync(~0u, rank, distance);
+        if (lane >= distance) rank += other;
+    }
+    if (lane == 31) tile.heads[warp] = rank;
+    __syncthreads();
+    rank -= mine;
+    uint32 all = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+        const uint32 some = tile.heads[w];
+        if (w < warp) rank += some;
+        all += some;
+    }
+    uint32 place = rank;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        if (heads >> n & 1) {
+            tile.keys[place] = key[n];
+            tile.places[place] = uint16(first + n);
+            ++place;
+        }
+    }
+    if (warp == 0) out.progress.count(number, all);
+
+    const SerialWindow window(unit);
+    double sum = -0.0, lead = -0.0;  // of the rows since the last head, and of those before the first one
+    place = rank;
+    const int first_head = heads ? 31 - __clz(int(heads & -heads)) : EACH;
+    bool held = true;
+#pragma unroll
+    for (int n = 0; n < EACH; ++n) {
+        if (n == first_head) lead = sum;
+        if (heads >> n & 1) {
+            tile.values[place++] = float32(sum);
+            sum = -0.0;
+        }
+        held = held && window.surely_holds(x[n]);
+        sum += double(x[n]);
+    }
+    if (!held) {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) {
+            if (window.holds(x[n])) continue;
+            const uint32 group = rank + __popc(heads & ((2u << n) - 1));
+            tile.any_bad = 1;
+            if (group)
+                atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
+            else
+                tile.lead_bad = 1;
+        }
+    }
+    const double scale = power_of_two(-unit);
+    uint64 open = uint64(int64(sum * scale)), carried;
+    const uint32 with = __ballot_sync(~0u, mine);
+    if (with != ~0u) {
+        const uint32 so_far = with & (2u << lane) - 1;
+        const int begins = so_far ? 31 - __clz(int(so_far)) : 0;
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const uint64 other = __shfl_up_sync(~0u, open, distance);
+            if (lane >= begins + distance) open += other;
+        }
+    }
+    carried = __shfl_up_sync(~0u, open, 1);
+    if (lane == 31) tile.tails[warp] = open;
+    __syncthreads();
+
+    if (mine) {
+        uint64 k = uint64(int64(lead * scale));
+        if (lane) k += carried;
+        if (!(with & ((1u << lane) - 1))) k += tile.open_before(warp);
+        if (rank == 0) {
+            tile.lead = k;
+        } else {
+            const int64 whole[1] = {int64(k)};
+            float32 value;
+            if (k == 0)
+                set_bits(value, all_negative_zeros(values, start + tile.places[rank - 1], start + first + first_head) ? SIGN<float32> : 0);
+            else
+                Planes<float32, 1>(unit).template round<false>(whole, 0, value);
+            tile.values[rank] = value;
+        }
+    }
+    if (warp == 0) {
+        const uint64 earlier = out.progress.before(number);
+        if (lane == 0) tile.before = earlier;
+    }
+    __syncthreads();
+
+    const uint32 earlier = uint32(tile.before);
+    if (earlier > out.room) return;  // nothing of all this is used
+    const bool any_bad = tile.any_bad;
+    K* const keys_out = out.keys + earlier;
+    float32* const values_out = out.values + earlier;
+    uint32* const counts_out = out.counts + earlier;
+#pragma unroll 2
+    for (uint32 head = threadIdx.x; head < all; head += THREADS) {
+        keys_out[head] = tile.keys[head];
+        if (head + 1 == all) continue;
+        const uint32 from = tile.places[head], rows = tile.places[head + 1] - from;
+        counts_out[head] = rows;
+        if (any_bad && tile.bad[head / 32] >> head % 32 & 1)
+            out.list(earlier + head, start + from, rows);
+        else
+            values_out[head] = tile.values[head + 1];
+    }
+    if (threadIdx.x) return;
+    const Part part{out.parts + number * Part::WORDS};
+    const uint64 last = tile.open_before(WARPS);
+    const uint32 to = all ? tile.places[0] : valid;
+    const uint64 leading = all ? tile.lead : last;
+    uint64 flags = 0;
+    if (tile.lead_bad) flags |= Part::LEAD_BAD;
+    if (to && (leading || !all_negative_zeros(values, start, start + to))) flags |= Part::LEAD_OTHER;
+    uint32 rows = 0;
+    if (all) {
+        const uint32 from = tile.places[all - 1];
+        rows = valid - from;
+        flags |= Part::HEADS;
+        if (tile.bad[(all - 1) / 32] >> (all - 1) % 32 & 1) flags |= Part::BAD;
+        if (last || !all_negative_zeros(values, start + from, start + valid)) flags |= Part::OTHER;
+        part.last(0) = last;
+    }
+    part.lead(0) = leading;
+    part.flags() = flags;
+    part.counts() = uint64(rows) << 32 | to;
+    part.before() = earlier;
+    if (start + valid == count) out.notes[STREAM_GROUPS] = uint32(earlier + all);
+}
