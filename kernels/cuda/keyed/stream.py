@@ -76,7 +76,8 @@ class SortedStream:
         )
         out = (
             keys, values, counts, words[:tiles], words[tiles:known],
-            cupy.empty(tiles * (2 * self.planes + 3), np.uint64), words[known : known + tiles * joined], cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
+            cupy.empty(tiles * (2 * self.planes + 3), np.uint64), words[known : known + tiles * joined],
+            cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
             np.uint32(MOST_READ_AGAIN), np.uint32(most),
         )  # fmt: skip
         sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)

@@ -238,7 +238,8 @@ class KeyedSums:
         return values
 
     def _rounded_ahead(self, state: KeyedState) -> Any:
-        """The sums, before it is known whether all is added, so that the host waits once; None where that does not pay."""
+        """The sums, before it is known whether all is added, so that the host waits once; None where that does not
+        pay."""
         few = state.range <= _DENSE and not self._keep
         return rounded(self._rows, state, None, mean=False) if few and self._rows.dtype.is_float else None
 
