@@ -162,8 +162,7 @@ SHAPES = {
             (3, SpanShape(1, 2, vectors=False)),
             (12, SpanShape(2, 2, vectors=False)),
             (48, SpanShape(4, 4, vectors=False)),
-            (180, SpanShape(8, 8, vectors=False, threads=64)),
-            (600, SpanShape(16, 8, vectors=False, threads=64)),
+            (320, SpanShape(16, 4, vectors=False, threads=64)),
         ),
         long_spans=SpanShape(32, 8, vectors=False),
         columns=ColumnsShape(8),
@@ -172,7 +171,7 @@ SHAPES = {
         streams=(
             (6, StreamShape(4, 3, 8, 2, blocks=5)),
             (20, StreamShape(4, 1, 8, 2, blocks=4)),
-            (100, StreamShape(4, 1, 32, 4, blocks=5, waves=16)),
+            (150, StreamShape(4, 1, 32, 4, blocks=5, waves=16)),
         ),
     ),
 }

@@ -43,16 +43,21 @@ constexpr int FEWER = 0;
 #else
 constexpr int FEWER = 1;
 #endif
+#if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1000
+constexpr int OTHER = 0;
+#else
+constexpr int OTHER = 1;
+#endif
 
 template <class K, class V, int PLANES, bool MEAN, int READS, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : 0)) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
+__global__ void __launch_bounds__(THREADS, BLOCKS - (READS == 4 ? FEWER : PLANES == 2 ? OTHER : 0)) stream_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_stream<K, V, PLANES, READS, THREADS, MEAN>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
 }
 
 template <class K, class V, int READS, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) serial_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
+__global__ void __launch_bounds__(THREADS, BLOCKS - OTHER) serial_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_serial_stream<K, READS, THREADS>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
