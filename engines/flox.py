@@ -132,9 +132,11 @@ def _merged(
     """Parts that are merged along `axis`; or, as flox calls it with the numbers of groups first, those of each group
     along the last axis."""
     if second is None:
-        return np.asarray(np.add.reduce(first, axis=axis, keepdims=keepdims), object)
+        merged: Parts = np.sum(first, axis=axis, keepdims=keepdims)
+        return merged
     made = np.zeros((*second.shape[:-1], size), object)
-    np.add.at(made, (..., first), second)
+    where: Any = (..., first)
+    np.add.at(made, where, second)
     return made
 
 

@@ -26,7 +26,8 @@ METHODS = ("map-reduce", "cohorts")
 
 def groups_of(array: Any, by: Any, func: Any, **asked: Any) -> NDArray[Any]:
     values, *_ = flox.groupby_reduce(array, by, func=func, **asked)
-    return values.compute(scheduler="synchronous") if isinstance(values, da.Array) else values
+    made: NDArray[Any] = values.compute(scheduler="synchronous") if isinstance(values, da.Array) else values
+    return made
 
 
 def wanted(array: NDArray[Any], op: str, *, ddof: int = 0, skipna: bool = False) -> NDArray[Any]:
@@ -161,7 +162,7 @@ def test_xarray_gets_the_same_bits_by_any_chunks() -> None:
 
 def test_processes_give_the_bits_of_threads() -> None:
     array = np.random.default_rng(12).standard_normal((ROWS, COLUMNS))
-    lazy, _ = flox.groupby_reduce(da.from_array(array, chunks=(ROWS, 20)), BY, func=exact.var)
+    lazy, *_ = flox.groupby_reduce(da.from_array(array, chunks=(ROWS, 20)), BY, func=exact.var)
     assert lazy.compute(scheduler="processes", num_workers=2).tobytes() == groups_of(array, BY, exact.var).tobytes()
 
 
