@@ -13,7 +13,20 @@ if TYPE_CHECKING:
     from warpfold.client import *  # noqa: F403 - the list of public names is that of the client
 
 
-_ENGINES = ("arrow", "dask", "datafusion", "duckdb", "gpu", "jax", "pandas", "polars", "postgres", "torch", "xarray")
+_ENGINES = (
+    "arrow",
+    "dask",
+    "datafusion",
+    "duckdb",
+    "flox",
+    "gpu",
+    "jax",
+    "pandas",
+    "polars",
+    "postgres",
+    "torch",
+    "xarray",
+)
 
 
 def __getattr__(name: str) -> object:

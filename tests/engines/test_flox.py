@@ -1,0 +1,172 @@
+"""flox with exact aggregations gives correctly rounded values, and the same bytes for any chunks and any method."""
+
+from fractions import Fraction
+from typing import Any
+
+import dask.array as da
+import flox
+import flox.xarray
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.typing import NDArray
+
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
+from warpfold.engines import flox as exact
+from warpfold.kernels import reference
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.ops import NanPolicy, op_named
+
+OPS = ("sum", "mean", "var", "std", "norm1", "norm2", "sum_squares")
+ROWS, COLUMNS, GROUPS = 3, 60, 5
+BY = np.random.default_rng(4).integers(0, GROUPS, COLUMNS)
+METHODS = ("map-reduce", "cohorts")
+
+
+def groups_of(array: Any, by: Any, func: Any, **asked: Any) -> NDArray[Any]:
+    values, *_ = flox.groupby_reduce(array, by, func=func, **asked)
+    made: NDArray[Any] = values.compute(scheduler="synchronous") if isinstance(values, da.Array) else values
+    return made
+
+
+def wanted(array: NDArray[Any], op: str, *, ddof: int = 0, skipna: bool = False) -> NDArray[Any]:
+    """The value of each row and group, by exact arithmetic."""
+    dtype, policy = DTYPES[array.dtype.name], NanPolicy.OMIT if skipna else NanPolicy.PROPAGATE
+    patterns = array.view(f"u{array.itemsize}")
+    values = [
+        reference.reduce(op_named(op), dtype, row[group == BY].tolist(), policy, ddof=ddof)
+        for row in patterns
+        for group in range(GROUPS)
+    ]
+    flat = [np.nan if isinstance(value, reference.Undefined) else value.value for value in values]
+    return np.array(flat, np.float64).astype(array.dtype).reshape(len(array), GROUPS)
+
+
+def hexes(values: NDArray[Any]) -> list[str]:
+    """The bits; NaNs are alike."""
+    return [float(value).hex() for value in np.ravel(values)]
+
+
+@pytest.mark.parametrize(("rows", "chunks"), [(ROWS, (1, 17)), (33, (33, 25))])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("data", ADVERSARIAL)
+def test_any_chunks_and_methods_give_the_correctly_rounded_values(
+    data: str, dtype: str, rows: int, chunks: tuple[int, int]
+) -> None:
+    array = adversarial(data, DTYPES[dtype], rows * COLUMNS).reshape(rows, COLUMNS)
+    cut = da.from_array(array, chunks=chunks)
+    for op, method in zip(("sum", "std", "norm1", "sum_squares"), METHODS * 2, strict=True):
+        expected = wanted(array, op)
+        for values in (groups_of(array, BY, getattr(exact, op)), groups_of(cut, BY, getattr(exact, op), method=method)):
+            assert (values.dtype, values.shape) == (array.dtype, expected.shape)
+            assert hexes(values) == hexes(expected), op
+
+
+def test_the_same_bytes_come_of_all_chunks() -> None:
+    array = adversarial("any finite", DTYPES["float64"], ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+    for op in OPS:
+        expected = wanted(array, op)
+        for chunks, method in (((ROWS, 30), "map-reduce"), ((2, 20), "cohorts")):
+            values = groups_of(da.from_array(array, chunks=chunks), BY, getattr(exact, op), method=method)
+            assert values.tobytes() == expected.tobytes(), op
+
+
+@pytest.mark.parametrize("rows", [ROWS, 33])
+def test_nans_are_left_out_or_make_their_value_nan(rows: int) -> None:
+    array = np.random.default_rng(5).standard_normal((rows, COLUMNS))
+    array[0, BY == 2] = np.nan
+    array[1, ::9] = np.nan
+    for op in OPS:
+        for skipna in (False, True):
+            func = getattr(exact, ("nan" if skipna else "") + op)
+            expected = wanted(array, op, skipna=skipna)
+            if skipna and op in {"norm1", "norm2", "sum_squares"}:
+                expected[0, 2] = 0.0  # of no elements, as NumPy has it
+            for each in (array, da.from_array(array, chunks=(rows, 25))):
+                assert hexes(groups_of(each, BY, func)) == hexes(expected), (op, skipna)
+
+
+def test_sorted_groups_that_lie_in_one_block_each_are_rounded_there() -> None:
+    array = adversarial("any finite", DTYPES["float64"], ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+    order = np.argsort(BY, kind="stable")
+    cut = da.from_array(array[:, order], chunks=(ROWS, 9))
+    assert groups_of(cut, BY[order], exact.sum, method="blockwise").tobytes() == wanted(array, "sum").tobytes()
+
+
+def test_degrees_of_freedom_reach_a_variance() -> None:
+    array = np.random.default_rng(6).standard_normal((ROWS, COLUMNS)).astype(np.float32)
+    for each in (array, da.from_array(array, chunks=(1, 8))):
+        values = groups_of(each, BY, exact.std, finalize_kwargs={"ddof": 1})
+        assert values.tobytes() == wanted(array, "std", ddof=1).tobytes()
+
+
+@pytest.mark.parametrize("rows", [ROWS, 33])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "bool"])
+def test_sums_of_integers_are_exact(dtype: str, rows: int) -> None:
+    array = np.random.default_rng(7).integers(0, 2 if dtype == "bool" else 100, (rows, COLUMNS)).astype(dtype)
+    expected = np.stack([array[:, group == BY].sum(1, dtype=np.int64) for group in range(GROUPS)], 1)
+    for each in (array, da.from_array(array, chunks=(rows, 17))):
+        values = groups_of(each, BY, exact.sum)
+        assert values.dtype == (np.uint64 if dtype == "uint64" else np.int64)
+        assert values.tolist() == expected.tolist()
+        assert groups_of(each, BY, exact.mean).dtype == np.float64
+
+
+def test_a_sum_of_integers_that_does_not_fit_is_refused() -> None:
+    array = np.full((1, COLUMNS), np.iinfo(np.int64).max)
+    for each in (array, da.from_array(array, chunks=(1, 10))):
+        with pytest.raises(InvalidInput, match="does not fit int64"):
+            groups_of(each, BY, exact.sum)
+
+
+def test_groups_without_elements_get_the_fill_value() -> None:
+    array = np.random.default_rng(8).standard_normal((ROWS, COLUMNS))
+    for each in (array, da.from_array(array, chunks=(ROWS, 7))):
+        for func in (exact.sum, exact.nanvar):
+            values = groups_of(each, BY, func, expected_groups=np.arange(-1, GROUPS + 1), fill_value=-7.0)
+            assert (values[:, [0, -1]] == -7.0).all()
+            assert (values[:, 1:-1] != -7.0).all()
+
+
+def test_labels_of_two_dimensions_and_axes_that_are_left_are_taken() -> None:
+    array = np.random.default_rng(9).standard_normal((4, 6, 10))
+    by = np.random.default_rng(9).integers(0, 3, (6, 10))
+    whole = groups_of(array, by, exact.sum)
+    assert whole[2, 1] == float(np.sum([Fraction(x) for x in array[2][by == 1].tolist()]))
+    along = groups_of(array, by, exact.sum, axis=2, expected_groups=np.arange(3), fill_value=0.0)
+    for chunks in ((1, 6, 10), (4, 2, 3)):
+        cut = da.from_array(array, chunks=chunks)
+        assert groups_of(cut, by, exact.sum, method="map-reduce").tobytes() == whole.tobytes()
+        asked = {"axis": 2, "expected_groups": np.arange(3), "fill_value": 0.0}
+        assert groups_of(cut, by, exact.sum, **asked).tobytes() == along.tobytes()
+
+
+def test_chunked_labels_are_taken() -> None:
+    array = np.random.default_rng(10).standard_normal((ROWS, COLUMNS))
+    cut, labels = da.from_array(array, chunks=(ROWS, 7)), da.from_array(BY, chunks=20)
+    values = groups_of(cut, labels, exact.mean, expected_groups=np.arange(GROUPS))
+    assert values.tobytes() == wanted(array, "mean").tobytes()
+
+
+def test_xarray_gets_the_same_bits_by_any_chunks() -> None:
+    array = np.random.default_rng(11).standard_normal((COLUMNS, 4, 9)).astype(np.float32)
+    field = xr.DataArray(array, dims=("time", "lat", "lon"), coords={"month": ("time", BY)})
+    months = field.month.load()
+    in_memory = flox.xarray.xarray_reduce(field, months, func=exact.mean)
+    assert in_memory.dims == ("month", "lat", "lon")
+    for days in (1, 7, COLUMNS):
+        by_chunks = flox.xarray.xarray_reduce(field.chunk({"time": days}), months, func=exact.mean)
+        assert by_chunks.compute(scheduler="synchronous").identical(in_memory)
+
+
+def test_processes_give_the_bits_of_threads() -> None:
+    array = np.random.default_rng(12).standard_normal((ROWS, COLUMNS))
+    lazy, *_ = flox.groupby_reduce(da.from_array(array, chunks=(ROWS, 20)), BY, func=exact.var)
+    assert lazy.compute(scheduler="processes", num_workers=2).tobytes() == groups_of(array, BY, exact.var).tobytes()
+
+
+def test_arrays_of_other_libraries_are_not_stripped_of_what_they_carry() -> None:
+    masked = np.ma.masked_greater(np.arange(float(COLUMNS)), 3.0)
+    with pytest.raises(TypeError, match="MaskedArray"):
+        groups_of(da.from_array(masked, chunks=7), BY, exact.sum)
