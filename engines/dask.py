@@ -160,22 +160,13 @@ def _of_whole_values(  # noqa: PLR0917
 ) -> da.Array:
     """The values of chunks that hold all elements of each value. They are rounded with their chunk, because there is
     nothing to merge."""
-    dropped = () if keepdims else axes
-    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks) if at not in dropped)
-    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype, on_gpu=on_gpu, dropped=dropped)
-    meta = meta_from_array(meta, x.ndim - len(dropped), meta.dtype)
-    values: da.Array = da.map_blocks(
-        rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta, drop_axis=list(dropped) or None
-    )
-    return values
+    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks))
+    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype, on_gpu=on_gpu)
+    values: da.Array = da.map_blocks(rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta)
+    return values if keepdims else values.squeeze(axes)
 
 
-def _of_whole_chunk(chunk: Any, *, dropped: tuple[int, ...], **asked: Any) -> Any:
-    values = _whole_chunk_values(chunk, **asked)
-    return values.squeeze(dropped) if dropped else values  # here, because a step of Dask's own takes a task a chunk
-
-
-def _whole_chunk_values(
+def _of_whole_chunk(
     chunk: Any, *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]", on_gpu: bool
 ) -> Any:
     if on_gpu:

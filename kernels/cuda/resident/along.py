@@ -121,25 +121,16 @@ class _Launches:
         self._words = each.totals.of(stream, captured=captured)
         self._stream, self._turn = stream, 0
         self._turns = tuple(
-            (
-                turn if turn.cleared else None,
-                (
-                    *turn.launches,
-                    each.of_marked(turn.marked, None if turn is after else after.marked, self._words, ddof),
-                ),
-                number,
-            )
-            for turn, after, number in zip(turns, [*turns[1:], turns[0]], [*range(1, len(turns)), 0], strict=True)
+            (turn, each.of_marked(turn.marked, None if turn is after else after.marked, self._words, ddof))
+            for turn, after in zip(turns, [*turns[1:], turns[0]], strict=True)
         )
 
     def start(self, address: int, out: int) -> None:
         """Put the launches for the array at `address` on the stream."""
-        stream = self._stream
-        cleared, launches, self._turn = self._turns[self._turn]
-        if cleared is not None:
-            cleared.clear(stream)
-        for launch in launches:
-            launch(address, out, stream)
+        sums, marked = self._turns[self._turn]
+        self._turn = (self._turn + 1) % len(self._turns)
+        sums.start(address, out, self._stream)
+        marked(address, out, self._stream)
 
 
 class _Remembered(threading.local):
