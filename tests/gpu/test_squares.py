@@ -12,9 +12,8 @@ from tests.support.gpu.rounded import expected
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
-from warpfold.kernels.cuda.grouped.finished import FinishedValues
 from warpfold.kernels.cuda.grouped.squares import squares_serve
-from warpfold.kernels.cuda.grouped.totals import GroupedTotals, Rounding
+from warpfold.kernels.cuda.grouped.totals import FinishedValues, GroupedTotals, Rounding
 from warpfold.kernels.dtypes import DTYPES
 
 SIZE = 240_000

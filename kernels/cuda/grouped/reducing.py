@@ -16,11 +16,10 @@ from warpfold.kernels.backend import LISTED, GroupedReduction, Progress
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
-from warpfold.kernels.cuda.grouped.finished import FinishedValues
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.sums import MARKS, GroupedSums
-from warpfold.kernels.cuda.grouped.totals import Rounding
+from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType

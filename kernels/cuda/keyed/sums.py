@@ -25,9 +25,11 @@ from warpfold.kernels.cuda.keyed.adding import (
     UNSORTED,
     KeyedAdder,
     KeyedState,
+    add_listed,
+    integers,
     pattern,
+    rounded,
 )
-from warpfold.kernels.cuda.keyed.rounding import add_listed, integers, rounded
 from warpfold.kernels.cuda.keyed.sample import KeyedSample, Reach
 from warpfold.kernels.cuda.keyed.shapes import (
     MOST_LEVELS,

@@ -9,8 +9,7 @@ from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
-from warpfold.kernels.cuda.grouped.finished import FinishedValues
-from warpfold.kernels.cuda.grouped.totals import Rounding
+from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.dtypes import DTYPES
 
 ROWS = (
