@@ -14,7 +14,7 @@ from tests.support.kernels.grouped_on_host import SMALL_FOLDS, WARP, HostGpu, as
 from warpfold.kernels.backend import GroupedReduction, Stages
 from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cuda.grouped import finished, reducing, selecting
+from warpfold.kernels.cuda.grouped import reducing, selecting, totals
 from warpfold.kernels.cuda.grouped.folds import GroupedFolds
 from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
 from warpfold.kernels.cuda.grouped.squares import GroupedSquares
@@ -73,8 +73,8 @@ def reducer(libraries: tuple[ctypes.CDLL, ...], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
     monkeypatch.setattr(reducing, "GroupedSums", partial(GroupedSums, shapes=small_pairs()))
     monkeypatch.setattr(selecting, "GroupedFolds", partial(GroupedFolds, shape=SMALL_FOLDS))
-    monkeypatch.setattr(finished, "GroupedTotals", partial(GroupedTotals, at_once=4000))
-    monkeypatch.setattr(finished, "GroupedSquares", partial(GroupedSquares, columns=ColumnsShape(2, WARP, 6, 4)))
+    monkeypatch.setattr(totals, "GroupedTotals", partial(GroupedTotals, at_once=4000))
+    monkeypatch.setattr(totals, "GroupedSquares", partial(GroupedSquares, columns=ColumnsShape(2, WARP, 6, 4)))
     return Reducer(*libraries)
 
 
