@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
-from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_pairs
+from tests.support.kernels.grouped_on_host import HostGpu, aligned, as_cupy, host_array, small_pairs
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.dtypes import DTYPES
@@ -66,14 +66,6 @@ def check(values: Array, omitted: Array, groups: list[Array], *, mean: bool, omi
         assert float(value).hex() == wanted.hex(), (number, members[:20])
     left_out = [int(np.isnan(members).sum()) if omit_nan else 0 for members in groups]
     assert omitted.tolist() == left_out
-
-
-def aligned(array: Array, start: int) -> Array:
-    """A copy of which the first element lies `start` elements behind a multiple of 16 bytes."""
-    room = np.empty(array.size + 16, array.dtype)
-    first = (-room.ctypes.data % 16) // array.itemsize + start
-    room[first : first + array.size] = array
-    return room[first : first + array.size]
 
 
 # length and start of rows: pairs, whole reads in registers, at odd addresses, by warps, in parts, in parts of parts

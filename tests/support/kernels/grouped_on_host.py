@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.grouped.folds import FoldShape
@@ -138,3 +139,11 @@ class HostGpu:
 def small_pairs() -> GroupedShapes:
     """SMALL, with the reads of pairs as they are."""
     return replace(SMALL, pairs=SHAPES["float32"].pairs)
+
+
+def aligned(array: NDArray[Any], start: int) -> NDArray[Any]:
+    """A copy of which the first element lies `start` elements behind a multiple of 16 bytes."""
+    room = np.empty(array.size + 16, array.dtype)
+    first = (-room.ctypes.data % 16) // array.itemsize + start
+    room[first : first + array.size] = array
+    return room[first : first + array.size]

@@ -14,7 +14,7 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.gpu.hard import HARD, hard
 from tests.support.gpu.rounded import expected
 from tests.support.kernels import on_host
-from tests.support.kernels.grouped_on_host import WARP, HostGpu, as_cupy, host_array
+from tests.support.kernels.grouped_on_host import WARP, HostGpu, aligned, as_cupy, host_array
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
@@ -57,14 +57,6 @@ def check(values: Array, marked: Array, groups: list[Array], op: str, ddof: int 
         if not marked[number]:
             wanted = expected(op, DTYPES[members.dtype.name], members, ddof=ddof)
             assert float(value).hex() == wanted.hex(), (number, op, members[:20])
-
-
-def aligned(array: Array, start: int) -> Array:
-    """A copy of which the first element lies `start` elements behind a multiple of 16 bytes."""
-    room = np.empty(array.size + 16, array.dtype)
-    first = (-room.ctypes.data % 16) // array.itemsize + start
-    room[first : first + array.size] = array
-    return room[first : first + array.size]
 
 
 # length and start of rows, by all shapes of spans
