@@ -93,7 +93,7 @@ class MergedStates:
             self._placed = True
         if groups <= count and (first, stop) == (self._low, self._low + width):
             return
-        rows = groups if groups <= count else max(groups, 2 * count)
+        rows = count if groups <= count else max(groups, 2 * count)
         require(rows * (stop - first + 2) * 8, f"the exact states of {groups:,} groups")
         self._resolve()
         limbs = np.zeros((rows, stop - first), np.int64)

@@ -36,21 +36,32 @@ def column(states: list[ExactState]) -> StateColumn:
     return StateColumn(np.frombuffer(b"".join(parts), np.uint8), offsets)
 
 
-@settings(max_examples=30, deadline=None)
-@given(kinds, st.lists(st.lists(st.tuples(st.integers(0, 3), elements), max_size=6), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+@given(kinds, st.lists(st.lists(st.tuples(st.integers(0, 6), elements), max_size=6), min_size=1, max_size=6))
 def test_merged_columns_have_the_bytes_of_merged_states(
     terms: Terms, tables: list[list[tuple[int, list[float]]]]
 ) -> None:
     merged = MergedStates(terms)
-    expected = [ExactState.empty(terms)] * 4
+    expected: list[ExactState] = []
     for table in tables:
         states = [ExactState.of(np.array(part, np.float64), terms) for _, part in table]
         for (group, _), state in zip(table, states, strict=True):
+            expected += [ExactState.empty(terms)] * (group + 1 - len(expected))
             expected[group] = expected[group].merge(state)
-        merged.add(column(states), np.array([group for group, _ in table], np.int64), 4)
-    encodings = merged.encoded(4)
-    assert [encodings[group] for group in range(4)] == [state.to_bytes() for state in expected]
-    assert merged.counts(4).tolist() == [state.count for state in expected]
+        merged.add(column(states), np.array([group for group, _ in table], np.int64), len(expected))
+    encodings = merged.encoded(len(expected))
+    assert [encodings[group] for group in range(len(expected))] == [state.to_bytes() for state in expected]
+    assert merged.counts(len(expected)).tolist() == [state.count for state in expected]
+
+
+def test_groups_and_digits_may_grow_in_turns() -> None:
+    merged = MergedStates(Terms.VALUES)
+    values = [1.0, 2.0, 4.0, 2.0**-200, 2.0**200, 8.0, 2.0**-900]
+    for group, value in enumerate(values):  # room for groups is doubled, so it is for more than there are
+        merged.add(column([ExactState.of(np.array([value]))]), np.array([group]), group + 1)
+        encodings = merged.encoded(group + 1)
+        wanted = [ExactState.of(np.array([each])).to_bytes() for each in values[: group + 1]]
+        assert [encodings[at] for at in range(group + 1)] == wanted
 
 
 @settings(max_examples=30, deadline=None)
