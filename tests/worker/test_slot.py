@@ -110,6 +110,19 @@ def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
     assert seen[0].total == 1000
 
 
+def test_the_last_progress_before_a_halt_reaches_the_beat(stop: Stop) -> None:
+    slot = Slot("cpu", actor(), stop, grace_s=0.3, silent_s=1.0)
+
+    def beat(progress: Progress | None) -> Verdict:
+        return Verdict.CANCEL if progress is not None and progress.done == progress.total else Verdict.GO_ON
+
+    try:
+        slot.ready()
+        assert slot.run(asked("halt 5"), timeout_s=30.0, beat_s=0.05, beat=beat) is EndCause.CANCELLED
+    finally:
+        slot.close()
+
+
 def test_a_job_beyond_its_time_is_ended_with_its_child(slot: Slot) -> None:
     before, started = slot.pid, time.monotonic()
     assert run(slot, "sleep 60", timeout_s=0.2) is EndCause.TIMEOUT

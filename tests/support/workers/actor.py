@@ -148,6 +148,13 @@ def _count(rest: str, tell: Tell) -> None:
         time.sleep(0.001)
 
 
+def _halt(rest: str, tell: Tell) -> None:
+    """Report progress at once, and then nothing for long."""
+    for step in range(int(rest) + 1):
+        tell(Progress(step, int(rest), "steps"))
+    time.sleep(60)
+
+
 def _take_times(rest: str, tell: Tell) -> None:
     tell(Timed())
 
@@ -183,6 +190,7 @@ _PARTS: dict[str, Callable[[str, Tell], None]] = {
     "stop": _stop,
     "freeze": _freeze,
     "count": _count,
+    "halt": _halt,
     "take-times": _take_times,
     "exit": _exit,
     "signal": _signal,
