@@ -168,14 +168,16 @@ def test_why_a_job_ran_where_it_did_is_said_beside_the_predicted_times(capsys: p
 
 def test_ctrl_c_stops_waiting_and_not_the_job(shell: Shell, client: Client) -> None:
     job_id = shell.run(*LONG).out.strip()
-    watching = shell.start("watch", job_id, "--json")
-    assert watching.stdout is not None
-    first = watching.stdout.readline()
-    assert first, watching.communicate()
-    assert json.loads(first)["id"] == job_id
-    watching.send_signal(signal.SIGINT)
-    printed = watching.communicate(timeout=120)[1]
-    assert printed == f"warpfold: the job goes on; `warpfold cancel {job_id}` ends it\n"
-    assert watching.returncode == 130
-    assert not client.job(job_id).ended
-    shell.run("cancel", job_id)
+    try:
+        watching = shell.start("watch", job_id, "--json")
+        assert watching.stdout is not None
+        first = watching.stdout.readline()
+        assert first, watching.communicate()
+        assert json.loads(first)["id"] == job_id
+        watching.send_signal(signal.SIGINT)
+        printed = watching.communicate(timeout=120)[1]
+        assert printed == f"warpfold: the job goes on; `warpfold cancel {job_id}` ends it\n"
+        assert watching.returncode == 130
+        assert not client.job(job_id).ended
+    finally:
+        shell.run("cancel", job_id)  # the tests after this need the slot
