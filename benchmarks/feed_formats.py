@@ -76,11 +76,14 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
     shutil.rmtree(folder / "x.zarr")
     text = folder / "x.csv"
     few = numbers[: numbers.size // 4]
-    pyarrow.csv.write_csv(pa.table({"key": np.arange(few.size), "x": few.round(4)}), text)
-    ways = {"pyarrow.csv.read_csv": partial(_csv, text)}
-    ours = _ours(TableSource(type="table", path=text.name, column="x"), here, slots)
-    yield Case("CSV, 1 of 2 columns", text.stat().st_size, ways | ours, "pyarrow.csv.read_csv")
-    text.unlink()
+    for digits, column in (("4 places", few.round(4)), ("all digits", few)):
+        pyarrow.csv.write_csv(pa.table({"key": np.arange(few.size), "x": column}), text)
+        ways = {"pyarrow.csv.read_csv": partial(_csv, text)}
+        if find_spec("polars") is not None:
+            ways["polars.scan_csv, sum"] = partial(_polars, text)
+        ours = _ours(TableSource(type="table", path=text.name, column="x"), here, slots)
+        yield Case(f"CSV, 1 of 2 columns, {digits}", text.stat().st_size, ways | ours, "pyarrow.csv.read_csv")
+        text.unlink()
     folder_of_files = folder / "many"
     folder_of_files.mkdir()
     for number, part in enumerate(np.array_split(numbers, _FILES)):
@@ -136,6 +139,12 @@ def _zarr(path: Path) -> object:
 def _loaded(folder: Path) -> object:
     with ThreadPoolExecutor(usable_cores()) as pool:
         return max(pool.map(lambda path: float(np.load(path).max()), folder.iterdir()))
+
+
+def _polars(path: Path) -> object:
+    import polars
+
+    return polars.scan_csv(path).select(polars.col("x").sum()).collect().item()
 
 
 def _csv(path: Path) -> object:

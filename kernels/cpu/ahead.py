@@ -1,6 +1,6 @@
-"""`python -m warpfold.kernels.cpu.ahead` compiles all functions that exact reductions on a CPU call, into Numba's
-cache. The worker of a CPU slot runs this process in the background, with the lowest priority: a function takes up to
-seconds to compile, and milliseconds to load from the cache.
+"""`python -m warpfold.kernels.cpu.ahead` compiles all functions that exact reductions on a CPU call, and what reads
+text, into Numba's cache. The worker of a CPU slot runs this process in the background, with the lowest priority: a
+function takes up to seconds to compile, and milliseconds to load from the cache.
 """
 
 import os
@@ -14,6 +14,7 @@ import numpy as np
 from warpfold.kernels.backend import Backend, GroupsBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.ops import OPS
@@ -24,8 +25,9 @@ _LOWEST = 19
 
 
 def compile_all(backend: Backend) -> int:
-    """Reduce an element by every op of every dtype, and an element of every distribution; return the number of
-    reductions."""
+    """Read a line of text, and reduce an element by every op of every dtype, and an element of every distribution;
+    return the number of reductions."""
+    compile_now()
     done = 0
     for op, source, other in _reductions():
         try:

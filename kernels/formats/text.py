@@ -26,6 +26,7 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.formats.plain_text import Layout, plain_table
 from warpfold.kernels.formats.row_filter import columns_of
 from warpfold.kernels.formats.signature import Format
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
@@ -152,6 +153,7 @@ class TextFile:
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
+        self._layout = Layout(self.names, delimiter)
         # In a table of a single column an empty line is a null. In a table of several columns it is not a row.
         self._lines_are_rows = len(self.names) == 1
         self._parsing = csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=not self._lines_are_rows)
@@ -269,6 +271,17 @@ class TextFile:
         except pyarrow.ArrowInvalid as error:
             raise pyarrow.ArrowInvalid(self._by_rows_of_the_file(str(error), number)) from None
 
+    def _words(self, words: bytes, kind: Any) -> Any:
+        """The words of a column, one a line, as an array of the type `kind`; None where one is not of the type."""
+        pyarrow, csv = required("pyarrow", "tables"), required("pyarrow.csv", "tables")
+        reading = csv.ReadOptions(use_threads=False, block_size=len(words) + 1, column_names=["word"])
+        parsing = csv.ParseOptions(delimiter=self._layout.delimiter, ignore_empty_lines=False)
+        try:
+            table = csv.read_csv(pyarrow.BufferReader(words), reading, parsing, self._converting({"word": kind}))
+        except pyarrow.ArrowInvalid:
+            return None
+        return table.column("word").combine_chunks()
+
     def batches(self, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns that `types` names, of the whole file in order. Threads parse the next blocks
         meanwhile. Raises as `exact`."""
@@ -299,7 +312,9 @@ class TextFile:
         if number and not self._lines_are_rows and lines[0] in b"\r\n" and not bytes(lines).strip(b"\r\n"):
             return  # pyarrow takes a block of nothing but empty lines for an empty file
         pyarrow = required("pyarrow", "tables")
-        table = self._parsed(number, lines, types)
+        table = plain_table(lines, self._layout, types, self._words, headed=number == 0)
+        if table is None:
+            table = self._parsed(number, lines, types)
         floats = {name: _PRECISION[str(kind)] for name, kind in types.items() if str(kind) in _PRECISION}
         suspects = {name: rows for name, bits in floats.items() if (rows := _beyond(table.column(name), bits)).size}
         if suspects:

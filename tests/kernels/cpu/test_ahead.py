@@ -1,16 +1,19 @@
 """All that exact reductions on a CPU call, compiled ahead of need."""
 
 import numpy as np
+import pyarrow
 import pytest
 
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.formats.plain_text import Layout, plain_table
 from warpfold.kernels.source import ArraySource
 
 
 @pytest.mark.timeout(900)  # a minute of compiling, of which a loaded machine made five
 def test_afterwards_there_is_nothing_left_to_compile() -> None:
     from warpfold.kernels.cpu import integers, windows
+    from warpfold.kernels.formats import text_lines
 
     backend = CpuBackend()
     assert compile_all(backend) > 150
@@ -20,3 +23,9 @@ def test_afterwards_there_is_nothing_left_to_compile() -> None:
         backend.reduce(ArraySource(np.ones(3, dtype=dtype)), "sum")
     assert compiled == {name: len(getattr(windows, name).signatures) for name in compiled}
     assert sums == len(integers.add_signed.signatures) >= 4
+
+    [scanned] = text_lines.scan.signatures
+    lines = memoryview(bytearray(b"x\n1.5\n2.5\n"))  # which is writable, and other texts are not
+    words = pyarrow.array([], pyarrow.float64())
+    plain_table(lines, Layout(("x",), ","), {"x": pyarrow.float64()}, lambda *_: words, headed=True)
+    assert [scanned] == text_lines.scan.signatures

@@ -1,0 +1,113 @@
+"""Blocks of text whose wanted columns hold plain decimal numbers: compiled code reads them (`text_lines.py`), several
+times as fast as pyarrow.
+
+The values, nulls and errors are pyarrow's. A block that is anything else, such as one whose rows have different
+lengths, is left to pyarrow as a whole; a word that is no plain number, such as a null, is left to it alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.extras import required
+
+_PLAIN = {"double": False, "int64": True}
+"""The types of pyarrow that are read here, and whether their words are integers."""
+
+_ROWS_A_DOUBT = 16
+"""A block in which one word of fewer rows is doubtful is left to pyarrow, which is then as fast."""
+
+Words = Callable[[bytes, Any], Any]
+"""Reads words, one a line, as an array of a type of pyarrow; None where a word is not of the type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The names of the columns, and the byte between two words of a row."""
+
+    names: Sequence[str]
+    delimiter: str
+
+    def plain_columns(self, types: Mapping[str, Any]) -> dict[int, str] | None:
+        """The columns that `types` names by their place, in ascending order; None where one is not of a plain type or
+        its name stands twice, or where numbers may hold the delimiter."""
+        if len(self.delimiter.encode()) != 1 or self.delimiter in '0123456789+-.eE"\r\n':
+            return None
+        if any(str(kind) not in _PLAIN or self.names.count(name) != 1 for name, kind in types.items()):
+            return None
+        return dict(sorted((self.names.index(name), name) for name in types))
+
+
+def compile_now() -> None:
+    """Compile what reads plain text, or load it where it was compiled before."""
+    _scanned(np.frombuffer(b"1\n", np.uint8), 0, Layout(("x",), ","), ["double"], [0])
+
+
+def plain_table(lines: memoryview, layout: Layout, types: Mapping[str, Any], words: Words, *, headed: bool) -> Any:
+    """The columns of `types` in a block of whole lines, as a table of pyarrow; None where pyarrow must read the block.
+    A block that is `headed` begins with the names of the columns."""
+    columns = layout.plain_columns(types)
+    if not columns:
+        return None
+    text = np.frombuffer(lines if lines[-1] == 10 else bytes(lines) + b"\n", np.uint8)
+    start = _behind_first_line(lines) if headed else 0
+    if start is None:
+        return None
+    scanned = _scanned(text, start, layout, [str(types[name]) for name in columns.values()], list(columns))
+    if scanned is None:
+        return None
+    pyarrow, values = required("pyarrow", "tables"), dict[str, Any]()
+    for place, name in enumerate(columns.values()):
+        array, doubts = scanned.column(place), scanned.doubts[scanned.doubts[:, 0] == place]
+        missing = None
+        if len(doubts):
+            read = words(b"\n".join(lines[begin:end] for begin, end in doubts[:, 2:].tolist()) + b"\n", types[name])
+            if read is None:
+                return None
+            missing = np.zeros(array.size, np.bool_)
+            missing[doubts[:, 1]] = read.is_null().to_numpy(zero_copy_only=False)
+            array[doubts[:, 1]] = read.fill_null(0).to_numpy()
+        values[name] = pyarrow.array(array, types[name], mask=missing)
+    return pyarrow.table({name: values[name] for name in types})
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    """The words of a block as bits of numbers, shape (columns, rows), and the doubtful ones (`text_lines.DOUBT`)."""
+
+    bits: NDArray[np.int64]
+    integers: NDArray[np.bool_]
+    doubts: NDArray[np.int64]
+
+    def column(self, place: int) -> NDArray[Any]:
+        return self.bits[place] if self.integers[place] else self.bits[place].view(np.float64)
+
+
+def _scanned(
+    text: NDArray[np.uint8], start: int, layout: Layout, kinds: Sequence[str], wanted: Sequence[int]
+) -> _Scanned | None:
+    """The words of the `wanted` columns; None where the block is not plain."""
+    from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+
+    most = int(np.count_nonzero(text == 10))
+    bits = np.empty((len(wanted), most), np.int64)
+    doubts = np.empty((most // _ROWS_A_DOUBT + 16, compiled.DOUBT), np.int64)
+    integers = np.array([_PLAIN[kind] for kind in kinds])
+    delimiter, ends = ord(layout.delimiter), np.zeros(256, np.bool_)
+    ends[[delimiter, *b'\r\n"']] = True
+    places = np.array(wanted, np.int64)
+    rows, doubtful = compiled.scan(
+        text.ctypes.data, text.size, start, delimiter, ends, len(layout.names), places, integers, bits, doubts
+    )
+    return None if rows == compiled.NOT_PLAIN else _Scanned(bits[:, :rows], integers, doubts[:doubtful])
+
+
+def _behind_first_line(lines: memoryview) -> int | None:
+    """Where the second line begins; None where pyarrow may see another first line."""
+    head = bytes(lines[: 1 << 16])
+    end = head.find(b"\n") + 1
+    line = head[:end].rstrip(b"\r\n")
+    return end if line and b"\r" not in line and line.count(b'"') % 2 == 0 else None

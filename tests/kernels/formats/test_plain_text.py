@@ -1,0 +1,125 @@
+"""Blocks of plain numbers, against pyarrow, whose values, nulls and errors they must have."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warpfold.kernels.formats import text
+from warpfold.kernels.formats.plain_text import Layout, plain_table
+
+TYPES = {"f": pa.float64(), "i": pa.int64()}
+
+
+def words_of(words: bytes, kind: Any) -> Any:
+    parsing = arrow_csv.ParseOptions(ignore_empty_lines=False)
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(words), arrow_csv.ReadOptions(column_names=["x"]), parsing, converting({"x": kind})
+        )
+    except pa.ArrowInvalid:
+        return None
+    return table.column("x").combine_chunks()
+
+
+def converting(types: dict[str, Any]) -> Any:
+    return arrow_csv.ConvertOptions(
+        column_types=types, include_columns=list(types), null_values=list(text.NULLS), strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )  # fmt: skip
+
+
+def by_arrow(lines: bytes, types: dict[str, Any]) -> Any:
+    return arrow_csv.read_csv(pa.BufferReader(lines), None, None, converting(types))
+
+
+def plain(lines: bytes, types: dict[str, Any], names: tuple[str, ...] = ("t", "f", "i")) -> Any:
+    return plain_table(memoryview(lines), Layout(names, ","), types, words_of, headed=True)
+
+
+floats = st.one_of(
+    st.floats().map(repr), st.integers(-(10**20), 10**20).map(str), st.decimals(allow_nan=False).map(str),
+    st.sampled_from(["", "NA", "nan", "-inf", " 1.5", "1.5 ", "+2", "1.", ".5", "-0", "1e3", "1E400", "5e-324"]),
+)  # fmt: skip
+integers = st.one_of(st.integers(-(1 << 63), (1 << 63) - 1).map(str), st.sampled_from(["", "null", " 7", "007", "-0"]))
+letters = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
+texts = st.one_of(
+    letters.filter(lambda text: not set(text) & set(',"')),
+    letters.map(lambda text: '"' + text.replace('"', '""') + '"'),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(texts, floats, integers), max_size=30), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_a_block_has_the_values_and_nulls_of_pyarrow(rows: list[tuple[str, str, str]], end: str, ended: bool) -> None:
+    lines = end.join(["t,f,i", *map(",".join, rows)]) + (end if ended or not rows else "")
+    for types in (TYPES, {"i": pa.int64()}, {"f": pa.float64()}):
+        made = plain(lines.encode(), types)
+        wanted = by_arrow(lines.encode(), types)
+        if made is not None:
+            assert made.schema == wanted.schema
+            assert [list(map(repr, made.column(name).to_pylist())) for name in types] == [
+                list(map(repr, wanted.column(name).to_pylist())) for name in types
+            ]
+
+
+def test_few_nulls_among_many_numbers_are_read_without_pyarrow() -> None:
+    rows = [f"a,{number / 7!r},{number}" for number in range(500)]
+    rows[7], rows[300] = "a,NA,", "b,,1"
+    lines = "\n".join(["t,f,i", *rows, ""]).encode()
+    made = plain(lines, TYPES)
+    assert made is not None
+    assert made.equals(by_arrow(lines, TYPES).select(["f", "i"]))
+    assert [column.null_count for column in made.columns] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b'"t",f,i\r"a",1.5,2\n',
+        b"t,f,i\na,1.5\n",
+        b"t,f,i\na,1.5,2,3\n",
+        b't,f,i\n"a"b,1.5,2\n',
+        b't,f,i\n"a\nb",1.5,2\n',
+        b't,f,i\na,"1.5",2\n',
+        b't,f,"i\na",1.5,2\n',
+        b"t,f,i\na,1.5,2\ra,1.5,2\n",
+        b"t,f,i\na,north,2\n",
+        b"t,f,i\na,1.5,2.5\n",
+        b"\nt,f,i\na,1.5,2\n",
+        b"t,f,i",
+    ],
+)
+def test_other_blocks_are_left_to_pyarrow(lines: bytes) -> None:
+    assert plain(lines, TYPES) is None
+
+
+def test_quotes_around_words_of_other_columns_are_read_over() -> None:
+    lines = b'"t","f",i\r\n"a, or ""b""",1.5,2\r\n"",2.5,3\r\n'
+    assert plain(lines, TYPES).equals(by_arrow(lines, TYPES))
+
+
+def test_other_types_and_columns_are_left_to_pyarrow() -> None:
+    lines = b"t,f,i\na,1.5,2\n"
+    assert plain(lines, TYPES) is not None
+    for types in ({"t": pa.string()}, {"f": pa.float32()}, TYPES | {"t": pa.string()}, {"other": pa.int64()}):
+        assert plain(lines, types) is None
+    assert plain(lines, TYPES, ("f", "f", "i")) is None
+    for delimiter in (".", "5", "-", "é"):
+        assert plain_table(memoryview(lines), Layout(("t", "f", "i"), delimiter), TYPES, words_of, headed=True) is None
+
+
+def test_the_value_of_a_header_is_no_value() -> None:
+    made = plain_table(
+        memoryview(b"1,2,3\n4,5,6\n"), Layout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=True
+    )
+    assert made.column("2").to_pylist() == [5]
+    made = plain_table(
+        memoryview(b"1,2,3\n4,5,6"), Layout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=False
+    )
+    assert made.column("2").to_pylist() == [2, 5]
+    assert np.array_equal(made.column("2").to_numpy(), [2, 5])
