@@ -13,6 +13,7 @@ writes the figures with their provenance as JSON.
 import argparse
 import json
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -87,6 +88,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=arguments.folder) as inside:
             for case in cases(Path(inside), arguments.formats_bytes, slots):
                 rows += measure_case(case)
+                print(f"{case.name}: measured", file=sys.stderr, flush=True)
     _show(rows)
     if arguments.out:
         devices = {"gpu": None if gpu is None else {"name": gpu.device.name, **dict(gpu.device.versions)}}

@@ -108,7 +108,8 @@ def thrown_away(port: int, name: str, size: int, headers: Mapping[str, str] = Ma
 
     def read(start: int) -> None:
         if not hasattr(own, "connection"):
-            own.connection, own.buffer = socket.create_connection(("127.0.0.1", port)), bytearray(REQUEST_BYTES + 4096)
+            own.connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+            own.buffer = bytearray(REQUEST_BYTES + 4096)
         stop = min(start + REQUEST_BYTES, size)
         asked = f"GET /{name} HTTP/1.1\r\nHost: here\r\nRange: bytes={start}-{stop - 1}\r\n{more}\r\n"
         own.connection.sendall(asked.encode())
@@ -116,11 +117,14 @@ def thrown_away(port: int, name: str, size: int, headers: Mapping[str, str] = Ma
         while head < 0 or filled - head < stop - start:
             # The body is received by as few calls as the system allows.
             most, whole = (len(view), 0) if head < 0 else (head + stop - start, socket.MSG_WAITALL)
-            filled += own.connection.recv_into(view[filled:most], 0, whole)
+            received = own.connection.recv_into(view[filled:most], 0, whole)
+            if not received:
+                raise ConnectionError(f"the server closed a connection after {filled:,} bytes of a range")
+            filled += received
             if head < 0:
                 head = bytes(view[: min(filled, 4096)]).find(b"\r\n\r\n")
                 head += 4 if head >= 0 else 0
-        if bytes(view[:8]) == b"HTTP/1.0":  # this server answers one request a connection
+        if bytes(view[:8]) == b"HTTP/1.0" or headers.get("Connection") == "close":  # one request a connection
             own.connection.close()
             del own.connection
 
@@ -176,6 +180,7 @@ def bucket(content: bytes) -> Iterator[Bucket]:
         at = f"http://127.0.0.1:{port}/numbers"
         httpx.put(at, headers=headers).raise_for_status()
         httpx.put(f"{at}/x.npy", headers=headers, content=content, timeout=120).raise_for_status()
+        headers["Connection"] = "close"  # moto's server keeps connections, and at times answers nothing more on them
         place = Place("s3://numbers/", endpoint=at.removesuffix("/numbers"), private=True, secrets=secrets)
         yield Bucket(place, "s3://numbers/x.npy", lambda: thrown_away(port, "numbers/x.npy", len(content), headers))
     finally:
