@@ -25,7 +25,7 @@ Words = Callable[[bytes, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TextLayout:
     """The names of the columns, and the byte between two words of a row."""
 
     names: Sequence[str]
@@ -43,10 +43,10 @@ class Layout:
 
 def compile_now() -> None:
     """Compile what reads plain text, or load it where it was compiled before."""
-    _scanned(np.frombuffer(b"1\n", np.uint8), 0, Layout(("x",), ","), ["double"], [0])
+    _scanned(np.frombuffer(b"1\n", np.uint8), 0, TextLayout(("x",), ","), ["double"], [0])
 
 
-def plain_table(lines: memoryview, layout: Layout, types: Mapping[str, Any], words: Words, *, headed: bool) -> Any:
+def plain_table(lines: memoryview, layout: TextLayout, types: Mapping[str, Any], words: Words, *, headed: bool) -> Any:
     """The columns of `types` in a block of whole lines, as a table of pyarrow; None where pyarrow must read the block.
     A block that is `headed` begins with the names of the columns."""
     columns = layout.plain_columns(types)
@@ -87,7 +87,7 @@ class _Scanned:
 
 
 def _scanned(
-    text: NDArray[np.uint8], start: int, layout: Layout, kinds: Sequence[str], wanted: Sequence[int]
+    text: NDArray[np.uint8], start: int, layout: TextLayout, kinds: Sequence[str], wanted: Sequence[int]
 ) -> _Scanned | None:
     """The words of the `wanted` columns; None where the block is not plain."""
     from warpfold.kernels.formats import text_lines as compiled  # it imports Numba

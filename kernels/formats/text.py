@@ -26,7 +26,7 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.formats.plain_text import Layout, plain_table
+from warpfold.kernels.formats.plain_text import TextLayout, plain_table
 from warpfold.kernels.formats.row_filter import columns_of
 from warpfold.kernels.formats.signature import Format
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
@@ -153,7 +153,7 @@ class TextFile:
         self._own = local()
         self._parsing = csv.ParseOptions(delimiter=delimiter)
         self.names: Sequence[str] = self._schema_in(self._beginning(_HEAD_BYTES), None, at_once=True).names
-        self._layout = Layout(self.names, delimiter)
+        self._layout = TextLayout(self.names, delimiter)
         # In a table of a single column an empty line is a null. In a table of several columns it is not a row.
         self._lines_are_rows = len(self.names) == 1
         self._parsing = csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=not self._lines_are_rows)

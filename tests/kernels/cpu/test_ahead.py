@@ -6,7 +6,7 @@ import pytest
 
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.formats.plain_text import Layout, plain_table
+from warpfold.kernels.formats.plain_text import TextLayout, plain_table
 from warpfold.kernels.source import ArraySource
 
 
@@ -27,5 +27,5 @@ def test_afterwards_there_is_nothing_left_to_compile() -> None:
     [scanned] = text_lines.scan.signatures
     lines = memoryview(bytearray(b"x\n1.5\n2.5\n"))  # which is writable, and other texts are not
     words = pyarrow.array([], pyarrow.float64())
-    plain_table(lines, Layout(("x",), ","), {"x": pyarrow.float64()}, lambda *_: words, headed=True)
+    plain_table(lines, TextLayout(("x",), ","), {"x": pyarrow.float64()}, lambda *_: words, headed=True)
     assert [scanned] == text_lines.scan.signatures

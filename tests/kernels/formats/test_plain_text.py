@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpfold.kernels.formats import text
-from warpfold.kernels.formats.plain_text import Layout, plain_table
+from warpfold.kernels.formats.plain_text import TextLayout, plain_table
 
 TYPES = {"f": pa.float64(), "i": pa.int64()}
 
@@ -38,7 +38,7 @@ def by_arrow(lines: bytes, types: dict[str, Any]) -> Any:
 
 
 def plain(lines: bytes, types: dict[str, Any], names: tuple[str, ...] = ("t", "f", "i")) -> Any:
-    return plain_table(memoryview(lines), Layout(names, ","), types, words_of, headed=True)
+    return plain_table(memoryview(lines), TextLayout(names, ","), types, words_of, headed=True)
 
 
 floats = st.one_of(
@@ -110,16 +110,18 @@ def test_other_types_and_columns_are_left_to_pyarrow() -> None:
         assert plain(lines, types) is None
     assert plain(lines, TYPES, ("f", "f", "i")) is None
     for delimiter in (".", "5", "-", "é"):
-        assert plain_table(memoryview(lines), Layout(("t", "f", "i"), delimiter), TYPES, words_of, headed=True) is None
+        assert (
+            plain_table(memoryview(lines), TextLayout(("t", "f", "i"), delimiter), TYPES, words_of, headed=True) is None
+        )
 
 
 def test_the_value_of_a_header_is_no_value() -> None:
     made = plain_table(
-        memoryview(b"1,2,3\n4,5,6\n"), Layout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=True
+        memoryview(b"1,2,3\n4,5,6\n"), TextLayout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=True
     )
     assert made.column("2").to_pylist() == [5]
     made = plain_table(
-        memoryview(b"1,2,3\n4,5,6"), Layout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=False
+        memoryview(b"1,2,3\n4,5,6"), TextLayout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=False
     )
     assert made.column("2").to_pylist() == [2, 5]
     assert np.array_equal(made.column("2").to_numpy(), [2, 5])
