@@ -1,5 +1,5 @@
-"""Lines of text, compiled: the columns of a block whose words are decimal numbers, at several times the speed of a
-parser for any text. Words of other columns are read over, eight bytes at a time."""
+"""Lines of text, compiled: the columns of a block whose words are decimal numbers, or are taken as they are, at several
+times the speed of a parser for any text. Words of other columns are read over, eight bytes at a time."""
 
 # ruff: noqa: PLR0917 - compiled calls are positional
 
@@ -20,6 +20,13 @@ NOT_PLAIN = -1
 DOUBT = 4
 """The words of a doubt: the place among the wanted columns, the row, and where its word begins and ends."""
 
+FLOAT, INTEGER, WORD = 0, 1, 2
+"""What the words of a column become: bits of float64, integers, or where the word begins and ends."""
+
+NULL_STARTS, LONGEST_NULL = b"Nn#", 4
+"""A word that may be a null is doubtful: it is empty, or has one of these first bytes and no more than so many."""
+
+_N, _SMALL_N, _SHARP = NULL_STARTS
 _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
@@ -84,34 +91,62 @@ def _end_of_quoted(text: Any, at: Any) -> Any:
 
 
 @jit
-def scan(
-    text: Any, size: Any, start: Any, delimiter: Any, ends: Any, width: Any, wanted: Any, integers: Any, bits: Any,
+def _word(text: Any, size: Any, at: Any, ends: Any, delimiters: Any) -> Any:
+    """Where a word ends that begins at `at`, or NOT_PLAIN; whether it stands as it is, without quotes in it, and is
+    surely no null; and its place: where it begins, times 2**32, and where it ends."""
+    if byte(text + at) == 34:
+        end = _end_of_quoted(text, at)
+        first = at + 1
+        while first < end and byte(text + first) != 34:
+            first += 1
+        return end, first == end - 1, ((at + 1) << 32) | (end - 1)
+    end, first = _end_of_word(text, size, at, ends, delimiters), byte(text + at)
+    may_be_null = end - at <= LONGEST_NULL and first in (_N, _SMALL_N, _SHARP)
+    return end, end > at and not may_be_null, (at << 32) | end
+
+
+@jit
+def copy_words(text: Any, places: Any, offsets: Any, words: Any) -> None:
+    """Copy the words at `places`, as `scan` gives them, to `words` (uint8), word i from offsets[i] to
+    offsets[i + 1]."""
+    for row in range(places.size):
+        begin, to = text + (places[row] >> 32), offsets[row]
+        for at in range(offsets[row + 1] - to):
+            words[to + at] = byte(begin + at)
+
+
+@jit
+def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, takes a third of the time
+    text: Any, size: Any, start: Any, delimiter: Any, ends: Any, width: Any, wanted: Any, kinds: Any, bits: Any,
     doubts: Any,
 ) -> Any:  # fmt: skip
     """Read the rows of a text from its byte `start` on; returns how many rows there are and how many of their words are
     doubtful, or NOT_PLAIN and 0. The text lies at the address `text`, has `size` bytes, and ends with a line feed.
 
-    A row has `width` words. Those of the columns `wanted` (ascending) go to `bits` (int64, shape (wanted, rows)):
-    integers where `integers` is true, and the bits of float64 elsewhere. `ends` (shape (256,)) is true for the bytes
-    that end a word: the delimiter, both ends of a line, and the quote. `doubts` (shape (any, DOUBT)) takes the words
-    that are not plain decimal numbers; a text with more of them than it has room for is not plain.
+    A row has `width` words. Those of the columns `wanted` (ascending) go to `bits` (int64, shape (wanted, rows)), as
+    `kinds` (FLOAT, INTEGER or WORD) says; the place of a word is where it begins times 2**32, and where it ends. `ends`
+    (shape (256,)) is true for the bytes that end a word: the delimiter, both ends of a line, and the quote. `doubts`
+    (shape (any, DOUBT)) takes the words that are not plain; a text with more of them than it has room for is not plain.
     """
     at, row, doubtful = start, 0, 0
     last, several = width - 1, width > 1
     delimiters = _ONES * np.uint64(delimiter)
     while at < size:
-        if several and (
-            byte(text + at) == 10 or (byte(text + at) == 13 and byte(text + at + 1) == 10)
-        ):  # an empty line is no row
-            at += 1 if byte(text + at) == 10 else 2
+        ended = byte(text + at)
+        if several and (ended == 10 or (ended == 13 and byte(text + at + 1) == 10)):  # an empty line is no row
+            at += 1 if ended == 10 else 2
             continue
         place = 0
         for column in range(width):
             if place < wanted.size and wanted[place] == column:
                 begin = at
-                at, plain, bits[place, row] = integer(text, begin) if integers[place] else decimal(text, begin)
-                if not (plain and ends[byte(text + at)]):
-                    at = _end_of_word(text, size, at, ends, delimiters)
+                if kinds[place] == WORD:
+                    at, plain, bits[place, row] = _word(text, size, at, ends, delimiters)
+                else:
+                    at, plain, bits[place, row] = integer(text, at) if kinds[place] == INTEGER else decimal(text, at)
+                    if not (plain and ends[byte(text + at)]):
+                        plain, at = False, _end_of_word(text, size, at, ends, delimiters)
+                if not plain:
                     if doubtful == doubts.shape[0]:
                         return NOT_PLAIN, 0
                     doubt = doubts[doubtful]
@@ -120,15 +155,14 @@ def scan(
                 place += 1
             elif byte(text + at) == 34:
                 at = _end_of_quoted(text, at)
-                if at == NOT_PLAIN:
-                    return NOT_PLAIN, 0
             else:
                 at = _end_of_word(text, size, at, ends, delimiters)
+            if at == NOT_PLAIN:
+                return NOT_PLAIN, 0
             if byte(text + at) == 13 and byte(text + at + 1) == 10:
                 at += 1
-            if byte(text + at) != (
-                10 if column == last else delimiter
-            ):  # a quote in a word, or another number of words
+            # A quote within a word, or another number of words, needs another parser.
+            if byte(text + at) != (10 if column == last else delimiter):
                 return NOT_PLAIN, 0
             at += 1
         row += 1

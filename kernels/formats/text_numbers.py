@@ -180,7 +180,8 @@ def decimal(text: Any, at: Any) -> Any:
         at += 1
         below = byte(text + at) == 45
         at += np.int64(below or byte(text + at) == 43)
-        start, exponent = at, 0
+        start: Any = at
+        exponent: Any = 0
         while _digit(text, at) < 10 and at - start < 4:
             exponent = exponent * 10 + np.int64(_digit(text, at))
             at += 1

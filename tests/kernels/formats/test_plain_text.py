@@ -13,6 +13,7 @@ from warpfold.kernels.formats import text
 from warpfold.kernels.formats.plain_text import TextLayout, plain_table
 
 TYPES = {"f": pa.float64(), "i": pa.int64()}
+ALL = TYPES | {"t": pa.string()}
 
 
 def words_of(words: bytes, kind: Any) -> Any:
@@ -57,7 +58,7 @@ texts = st.one_of(
 @given(st.lists(st.tuples(texts, floats, integers), max_size=30), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_a_block_has_the_values_and_nulls_of_pyarrow(rows: list[tuple[str, str, str]], end: str, ended: bool) -> None:
     lines = end.join(["t,f,i", *map(",".join, rows)]) + (end if ended or not rows else "")
-    for types in (TYPES, {"i": pa.int64()}, {"f": pa.float64()}):
+    for types in (ALL, TYPES, {"t": pa.string()}, {"i": pa.int64()}, {"f": pa.float64()}):
         made = plain(lines.encode(), types)
         wanted = by_arrow(lines.encode(), types)
         if made is not None:
@@ -71,10 +72,10 @@ def test_few_nulls_among_many_numbers_are_read_without_pyarrow() -> None:
     rows = [f"a,{number / 7!r},{number}" for number in range(500)]
     rows[7], rows[300] = "a,NA,", "b,,1"
     lines = "\n".join(["t,f,i", *rows, ""]).encode()
-    made = plain(lines, TYPES)
+    made = plain(lines, ALL)
     assert made is not None
-    assert made.equals(by_arrow(lines, TYPES).select(["f", "i"]))
-    assert [column.null_count for column in made.columns] == [2, 1]
+    assert made.equals(by_arrow(lines, ALL))
+    assert [column.null_count for column in made.columns] == [2, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -103,10 +104,21 @@ def test_quotes_around_words_of_other_columns_are_read_over() -> None:
     assert plain(lines, TYPES).equals(by_arrow(lines, TYPES))
 
 
+def test_words_that_are_no_utf8_are_left_to_pyarrow() -> None:
+    assert plain(b"t,f,i\n\xff,1.5,2\n", ALL) is None
+    assert plain(b"t,f,i\n\xff,1.5,2\n", TYPES) is not None
+
+
+def test_every_text_that_is_a_null_is_doubtful_as_a_word() -> None:
+    for null in text.NULLS:
+        made = plain(f"t,f,i\n{null},1.5,2\n".encode(), ALL)
+        assert made.column("t").to_pylist() == [None]
+
+
 def test_other_types_and_columns_are_left_to_pyarrow() -> None:
     lines = b"t,f,i\na,1.5,2\n"
     assert plain(lines, TYPES) is not None
-    for types in ({"t": pa.string()}, {"f": pa.float32()}, TYPES | {"t": pa.string()}, {"other": pa.int64()}):
+    for types in ({"t": pa.large_string()}, {"f": pa.float32()}, TYPES | {"t": pa.date32()}, {"other": pa.int64()}):
         assert plain(lines, types) is None
     assert plain(lines, TYPES, ("f", "f", "i")) is None
     for delimiter in (".", "5", "-", "é"):

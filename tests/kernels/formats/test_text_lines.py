@@ -1,9 +1,11 @@
 """Columns of numbers in lines of text."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from warpfold.kernels.formats.text_lines import DOUBT, NOT_PLAIN, scan
+from warpfold.kernels.formats.text_lines import DOUBT, FLOAT, NOT_PLAIN, WORD, copy_words, scan
 
 ENDS = np.zeros(256, np.bool_)
 ENDS[[*b',\r\n"']] = True
@@ -11,7 +13,7 @@ ENDS[[*b',\r\n"']] = True
 
 def of_rows(text: bytes, width: int, wanted: list[int], room: int = 8) -> tuple[int, list[list[float]], int]:
     bits, doubts = np.zeros((len(wanted), 64), np.int64), np.zeros((room, DOUBT), np.int64)
-    kinds = np.zeros(len(wanted), np.bool_)
+    kinds = np.full(len(wanted), FLOAT)
     array = np.frombuffer(text, np.uint8)
     rows, doubtful = scan(
         array.ctypes.data, array.size, 0, ord(","), ENDS, width, np.array(wanted), kinds, bits, doubts
@@ -32,3 +34,29 @@ def test_rows_of_other_lengths_and_odd_quotes_are_not_plain(text: bytes) -> None
 def test_a_text_with_many_doubts_is_not_plain() -> None:
     assert of_rows(b"x\ny\n", 1, [0], room=2) == (2, [[0, 0]], 2)
     assert of_rows(b"x\ny\nz\n", 1, [0], room=2)[0] == NOT_PLAIN
+
+
+def words_of(lines: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The words of the first column as they are copied, and the doubtful words."""
+    text = np.frombuffer(lines, np.uint8)
+    bits, doubts = np.zeros((1, 64), np.int64), np.zeros((8, DOUBT), np.int64)
+    address = text.ctypes.data
+    rows, doubtful = scan(address, text.size, 0, ord(","), ENDS, 2, np.array([0]), np.array([WORD]), bits, doubts)
+    places = bits[0, :rows]
+    offsets = np.concatenate([[0], np.cumsum((places & 0xFFFFFFFF) - (places >> 32))]).astype(np.int32)
+    words = np.empty(offsets[-1], np.uint8)
+    copy_words(address, places, offsets, words)
+    copied = [words[start:stop].tobytes() for start, stop in pairwise(offsets)]
+    return copied, [lines[begin:end] for begin, end in doubts[:doubtful, 2:].tolist()]
+
+
+def test_words_are_copied_without_their_quotes() -> None:
+    assert words_of('north,1\n"a, b",2\r\n"",3\nZürich,4\n'.encode()) == (
+        [b"north", b"a, b", b"", "Zürich".encode()],
+        [],
+    )
+
+
+def test_words_that_may_be_nulls_and_quotes_between_quotes_are_doubtful() -> None:
+    lines = b',1\nNA,2\nnull,3\nnorth,4\n#N/A,5\n"a ""b""",6\nNorth,7\n"NA",8\n'
+    assert words_of(lines)[1] == [b"", b"NA", b"null", b"#N/A", b'"a ""b"""']

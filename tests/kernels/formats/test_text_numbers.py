@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from warpfold.kernels.formats.text_lines import DOUBT, scan
+from warpfold.kernels.formats.text_lines import DOUBT, FLOAT, INTEGER, scan
 from warpfold.kernels.formats.text_numbers import LEAST_POWER, MOST_POWER, nearest
 
 ENDS = np.zeros(256, np.bool_)
@@ -19,7 +19,7 @@ def scanned(words: list[str], *, integers: bool = False) -> tuple[list[float | i
     """The values of words, one a line, and the rows of doubtful words."""
     text = np.frombuffer("".join(f"{word}\n" for word in words).encode(), np.uint8)
     bits, doubts = np.zeros((1, len(words)), np.int64), np.zeros((len(words), DOUBT), np.int64)
-    wanted, kinds = np.array([0]), np.array([integers])
+    wanted, kinds = np.array([0]), np.array([INTEGER if integers else FLOAT])
     rows, doubtful = scan(text.ctypes.data, text.size, 0, ord(","), ENDS, 1, wanted, kinds, bits, doubts)
     assert rows == len(words)
     return (bits if integers else bits.view(np.float64))[0].tolist(), doubts[:doubtful, 1].tolist()
