@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -48,6 +49,9 @@ def pytest_configure() -> None:
     os.environ.setdefault("WARPFOLD_CPU_CACHE_BYTES", str(8 << 20))
     # Machine code and bytecode are compiled once for all tests, not once for each process that a test starts.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(tempfile.gettempdir()) / "warpfold-tests-numba"))
+    # A shell that runs the tests in its background has them ignore Ctrl-C, and with them all processes that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     gc.disable()  # until everything is collected: nothing of that is ever garbage, however often it is looked through

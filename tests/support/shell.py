@@ -92,9 +92,7 @@ class Shell:
     def start(self, *words: str, stdin: TextIO | None = None) -> "subprocess.Popen[str]":
         """The same without waiting for its end."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        # A shell that runs the tests in its background may have them, and their children, ignore Ctrl-C.
-        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-        code = f"{heard}; import sys; sys.argv[0] = 'warpfold'; from warpfold.client.cli import main; main()"
+        code = "import sys; sys.argv[0] = 'warpfold'; from warpfold.client.cli import main; main()"
         return subprocess.Popen(
             [sys.executable, "-c", code, *words],
             stdin=subprocess.DEVNULL if stdin is None else stdin,
