@@ -1,22 +1,46 @@
-"""Columns of exact states on a CPU: limbs are encoded as bytes, and the bytes of any number of columns are added to
-limbs."""
+"""Many exact sums on a CPU, as limbs: they are encoded as the bytes of states, and the bytes of any number of columns
+are added to them."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.exact import ORIGIN, ExactState, StateError
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES, LARGEST
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
-_AT_ONCE = 1 << 13
-"""States that are written at a time, so that the room for the longest of them stays small."""
+_AT_ONCE = 1 << 12
+"""Sums that are finished or written at a time, so that their limbs stay in a cache."""
 
 _RESOLVED_AFTER = 1 << 29
+
+_CARRIES = 2
+"""Digits above all others, for the sum of 2**63 states."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManySums:
+    """An exact sum for each of many values: Σ limbs[i, k] · 2**(exponent + 32 k), resolved (int64, shape (values,
+    limbs)), and the flags of its terms (shape (values,))."""
+
+    terms: Terms
+    exponent: int
+    limbs: NDArray[np.int64]
+    flags: Index
+
+    def state(self, at: int, count: int) -> ExactState:
+        """The state of sum `at`, which has `count` terms. Raises StateError where such terms have no such sum."""
+        flags = Flags(int(self.flags[at]))
+        return ExactState.from_limbs(self.terms, self.limbs[at].tolist(), self.exponent, count, flags)
+
+    def states(self, counts: Index) -> StateColumn:
+        """The states of all sums, of so many terms each. A sum of no terms must be 0."""
+        return encoded(self.terms, self.exponent, self.limbs, self.flags, counts)
 
 
 def encoded(terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index, counts: Index) -> StateColumn:
@@ -27,8 +51,7 @@ def encoded(terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index,
     room = encoding.HEAD + 4 * (limbs.shape[1] + 3)
     space = np.empty(min(_AT_ONCE, max(counts.size, 1)) * room, np.uint8)
     parts = []
-    for start in range(0, counts.size, _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
+    for some in parts_of(counts.size):
         offsets = np.zeros(counts[some].size + 1, np.int64)
         encoding.encode(
             np.ascontiguousarray(limbs[some]), exponent - ORIGIN[terms], np.ascontiguousarray(counts[some]),
@@ -36,6 +59,18 @@ def encoded(terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index,
         )  # fmt: skip
         parts.append(StateColumn(space[: offsets[-1]].copy(), offsets))
     return StateColumn.beside(parts)
+
+
+def parts_of(count: int) -> Iterator[slice]:
+    """The places of so many sums, so many at a time that their limbs stay in a cache; at least one part, which may be
+    empty."""
+    for start in range(0, max(count, 1), _AT_ONCE):
+        yield slice(start, min(start + _AT_ONCE, count))
+
+
+def states_by_parts(sums: Callable[[slice], ManySums], counts: Index) -> StateColumn:
+    """The states of sums of so many terms each, where `sums` gives those at some neighbouring places."""
+    return StateColumn.beside([sums(some).states(counts[some]) for some in parts_of(counts.size)])
 
 
 @dataclass
@@ -87,21 +122,27 @@ class MergedStates:
     def _hold(self, low: int, end: int, groups: int) -> None:
         """Make room for `groups`, for digits low … end − 1, and for their carries."""
         count, width = self._limbs.shape
-        first, stop = self._low, self._low + max(width, 1)
-        if end:
-            first, stop = (min(low, first), max(end + 2, stop)) if self._placed else (low, end + 2)
-            self._placed = True
+        first, stop = self._low, self._low + width
+        copied = self._placed
+        if end and not copied:
+            first, stop = low, end + _CARRIES
+        elif end:  # with digits to spare, so that states that reach ever further move no more than a few times
+            spare = width // 4
+            first = first if low >= first else max(0, low - spare)
+            stop = stop if end + _CARRIES <= stop else end + _CARRIES + spare
+        stop = max(stop, first + 1)
         if groups <= count and (first, stop) == (self._low, self._low + width):
             return
         rows = count if groups <= count else max(groups, 2 * count)
         require(rows * (stop - first + 2) * 8, f"the exact states of {groups:,} groups")
-        self._resolve()
         limbs = np.zeros((rows, stop - first), np.int64)
-        if width and self._low >= first and self._limbs.any():
+        if copied:
             place = self._low - first
             limbs[:count, place : place + width] = self._limbs
-        self._limbs, self._low = limbs, first
-        self._resolve()  # the former last digit, which has the sign, has digits above it now
+        wider = stop - first > width
+        self._limbs, self._low, self._placed = limbs, first, copied or end > 0
+        if copied and wider:
+            self._resolve()  # the former last digit, which has the sign, has digits above it now
         self._counts, self._flags = (
             np.concatenate([array, np.zeros(rows - count, np.int64)]) for array in (self._counts, self._flags)
         )
@@ -115,14 +156,12 @@ class MergedStates:
         self._hold(0, 0, groups)
         return self._counts[:groups]
 
-    def sums(self, groups: int) -> tuple[int, NDArray[np.int64], Index]:
-        """The exponent of the unit, the resolved limbs of the first `groups` groups (shape (groups, limbs)), and the
-        flags of their terms."""
+    def sums(self, groups: int) -> ManySums:
+        """The sums of the first `groups` groups; valid until more is added."""
         self._hold(0, 0, groups)
         self._resolve()
-        return ORIGIN[self.terms] + 32 * self._low, self._limbs[:groups], self._flags[:groups]
+        return ManySums(self.terms, ORIGIN[self.terms] + 32 * self._low, self._limbs[:groups], self._flags[:groups])
 
     def encoded(self, groups: int) -> StateColumn:
         """The states of the first `groups` groups."""
-        exponent, limbs, flags = self.sums(groups)
-        return encoded(self.terms, exponent, limbs, flags, self.counts(groups))
+        return self.sums(groups).states(self.counts(groups))

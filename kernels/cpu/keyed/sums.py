@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable, units_of
+from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.cpu.states import encoded
+from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact import ORIGIN
 from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.exact.encoding import DIGIT_BITS
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
@@ -33,8 +34,9 @@ _LOWEST, _HIGHEST = -1074, 1010
 """Anchors are float64 numbers: levels lie above 2**_LOWEST, and elements below 2**_HIGHEST."""
 
 _MOST_WILD = 1 << 28
-_AT_ONCE = 1 << 13
-"""Groups whose limbs are in memory at a time, to be written as states."""
+_DEPOSITED = 3
+"""Limbs that an int64 reaches."""
+
 _LARGE = 1 << 24
 
 
@@ -93,6 +95,7 @@ class KeyedFloatSums:
         self._slots: Numbers = np.zeros(0, np.int32)
         self._limbs = np.zeros((0, levels.LIMBS), np.int64)
         self._used = self._wild = 0
+        self._window: tuple[int, int] | None = None  # what all sums need, if that is known
 
     def counts(self, groups: int) -> Index:
         """How many elements each of groups 1 … `groups` has."""
@@ -102,7 +105,7 @@ class KeyedFloatSums:
 
     def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
         """Add the elements of `array`, shape (n,), to the groups `ids`, of which there are `groups`."""
-        self._state = grown(self._state, groups + 1)
+        self._state, self._window = grown(self._state, groups + 1), None
         x = widened(array, self._dtype)
         x = np.abs(x) if self._magnitudes else x
         words = readable(x, np.dtype(f"int{8 * x.itemsize}"))
@@ -251,7 +254,7 @@ class KeyedFloatSums:
 
     def merge(self, other: "KeyedFloatSums", ids: Numbers, groups: int) -> None:
         """Add the sums of `other`, whose group g is ids[g] here."""
-        self._state = grown(self._state, groups + 1)
+        self._state, self._window = grown(self._state, groups + 1), None
         count = min(ids.size, other._state.shape[0])
         ids = ids[:count]
         if other._decided:
@@ -280,54 +283,52 @@ class KeyedFloatSums:
             self._slots[new] = np.arange(self._used + 1, self._used + 1 + new.size, dtype=np.int32)
             self._used += new.size
             self._limbs = grown(self._limbs, self._used + 1)
-            for sums in (self, other):
-                self._keyed.resolve_all(sums._limbs)
+            self._wild += other._wild
+            if self._wild > _MOST_WILD:
+                for sums in (self, other):
+                    self._keyed.resolve_all(sums._limbs)
+                self._wild = 2  # limbs that are resolved are like those of an element
             self._limbs[self._slots[wild_groups]] += other._limbs[other._slots[wild]]
 
     def rounded(self, groups: int, *, mean: bool, form: tuple[int, int, int]) -> NDArray[np.float64]:
         """The sums, or means, of groups 1 … `groups`, rounded once to `form`; 0 where a group has no elements."""
         values = np.zeros(groups + 1)
-        state = grown(self._state, groups + 1)
-        sized = [array if not array.size else grown(array, groups + 1) for array in self._arrays()]
+        state, sized = grown(self._state, groups + 1), self._sized(groups + 1)
         self._keyed.round_groups(
             state, self._levels, self._unit, *sized, self._limbs, ORIGIN[self.terms], mean, form, values
         )
         return values[1:]
 
+    def sums(self, some: slice) -> ManySums:
+        """The sums of the groups at some neighbouring places; group 1 is at place 0."""
+        start, stop = some.start + 1, some.stop + 1
+        self._state = grown(self._state, stop)
+        self._negative_zeros, self._flags, self._slots = self._sized(stop)
+        first, width = self._window = self._window or self._needed_window()
+        sums, flags = np.empty((stop - start, width), np.int64), np.empty(stop - start, np.int64)
+        self._keyed.group_limbs(
+            self._state, self._levels, self._unit, self._negative_zeros, self._flags, self._slots, self._limbs,
+            ORIGIN[self.terms], start, first, sums, flags,
+        )  # fmt: skip
+        return ManySums(self.terms, ORIGIN[self.terms] + DIGIT_BITS * first, sums, flags)
+
+    def _needed_window(self) -> tuple[int, int]:
+        """The first limb that sums need, and how many limbs, with room for carries."""
+        place = self._unit - ORIGIN[self.terms]
+        first, end = place // DIGIT_BITS, (place + self._apart * self._levels) // DIGIT_BITS + _DEPOSITED
+        if self._used:
+            low, high = self._keyed.used_limbs(self._limbs)
+            first, end = min(first, low), max(end, high + _DEPOSITED)
+        return first, end - first + 1
+
     def states(self, groups: int) -> StateColumn:
         """The exact states of groups 1 … `groups`."""
-        counts = self.counts(groups)
-        sized = [array if not array.size else grown(array, groups + 1) for array in self._arrays()]
-        parts = []
-        for start in range(0, groups, _AT_ONCE):
-            some = counts[start : start + _AT_ONCE]
-            sums, row_flags = np.empty((some.size, self._limbs.shape[1]), np.int64), np.zeros(some.size, np.int64)
-            self._keyed.group_limbs(
-                self._state,
-                self._levels,
-                self._unit,
-                *sized,
-                self._limbs,
-                ORIGIN[self.terms],
-                start + 1,
-                sums,
-                row_flags,
-            )
-            parts.append(encoded(self.terms, ORIGIN[self.terms], sums, row_flags, some))
-        return StateColumn.beside(parts)
+        return states_by_parts(self.sums, self.counts(groups))
 
-    def _arrays(self) -> tuple[Index, Index, Numbers]:
-        return self._negative_zeros, self._flags, self._slots
+    def _sized(self, count: int) -> tuple[Index, Index, Numbers]:
+        """The numbers of −0, the flags and the slots of `count` groups; empty where no group has any."""
 
-    def state(self, group: int) -> ExactState:
-        """The exact state of a group that has elements."""
-        row = [int(digit) for digit in self._state[group]]
-        shift = self._unit - ORIGIN[self.terms]
-        units = sum(digit << (shift + self._apart * level) for level, digit in enumerate(row[:-1]))
-        negative_zeros, flags, slots = (int(array[group]) if group < array.size else 0 for array in self._arrays())
-        if slots:
-            limbs = self._limbs[slots].copy()
-            self._keyed.resolve_all(limbs[None])
-            units += units_of(limbs)
-        flags_of_sum = Flags(flags) | (Flags.NONE if negative_zeros == row[-1] else Flags.NOT_NEGATIVE_ZERO)
-        return ExactState(self.terms, units, row[-1], flags_of_sum)
+        def sized(array: NDArray[Any]) -> NDArray[Any]:
+            return grown(array, count) if array.size else array
+
+        return sized(self._negative_zeros), sized(self._flags), sized(self._slots)

@@ -274,6 +274,22 @@ def split_squares(elements: Any, squares: Any, errors: Any) -> None:
 
 
 @jit
+def used_limbs(limbs: Any) -> Any:
+    """The first limb that is not 0 in some row, and the one behind the last."""
+    low, high = limbs.shape[1], 0
+    for slot in range(limbs.shape[0]):
+        for k in range(low):
+            if limbs[slot, k] != 0:
+                low = k
+                break
+        for k in range(limbs.shape[1] - 1, high - 1, -1):
+            if limbs[slot, k] != 0:
+                high = k + 1
+                break
+    return min(low, high), high
+
+
+@jit
 def group_limbs(
     state: Any,
     levels: Any,
@@ -284,11 +300,14 @@ def group_limbs(
     limbs: Any,
     origin: Any,
     start: Any,
+    first: Any,
     sums: Any,
     row_flags: Any,
 ) -> None:
-    """Write the sums of the groups from `start` on to the rows of `sums`, as resolved limbs of which the first counts
-    2**origin, and their flags to `told`. The other arguments are those of `round_groups`."""
+    """Write the sums of the groups from `start` on to the rows of `sums`, as resolved limbs: limbs number `first` and
+    following of those whose first counts 2**origin. All others are 0, and the last takes the carries. `row_flags` get
+    the flags of the sums. The other arguments are those of `round_groups`."""
+    width = sums.shape[1]
     for row in range(row_flags.size):
         g = start + row
         count = state[g, levels + 1]
@@ -300,9 +319,10 @@ def group_limbs(
         row_flags[row] = flag
         sums[row] = 0
         if slots.size and slots[g]:
-            sums[row] = limbs[slots[g]]
+            for k in range(min(width, limbs.shape[1] - first)):
+                sums[row, k] = limbs[slots[g], first + k]
         for level in range(levels + 1):
-            deposit(sums[row], state[g, level], unit + PLACES * level - origin)
+            deposit(sums[row], state[g, level], unit + PLACES * level - origin - 32 * first)
         resolve(sums[row])
 
 

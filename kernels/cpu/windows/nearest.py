@@ -157,11 +157,16 @@ def rounded_limbs(limbs: Any, origin: Any, flags: Any, count: Any, form: Any) ->
 
 
 @jit
-def round_sums(limbs: Any, origin: Any, flags: Any, counts: Any, form: Any, values: Any) -> None:
-    """values[i] = the sum in limbs[i] ÷ counts[i], for every i; spoils `limbs` (int64, shape (values, digits))."""
+def round_sums(limbs: Any, origin: Any, flags: Any, counts: Any, form: Any, values: Any, left: Any) -> None:
+    """values[i] = the sum in limbs[i] ÷ counts[i], rounded once, for every i with counts[i] > 0. `limbs` (int64, shape
+    (values, digits)) are resolved. left[i] is set where counts[i] is more than MOST_DIVISOR."""
+    space = np.empty(limbs.shape[1], np.int64)
     for i in range(values.size):
-        if counts[i] > 0:
-            values[i] = rounded_limbs(limbs[i], origin, flags[i], counts[i], form)
+        if counts[i] > MOST_DIVISOR:
+            left[i] = True
+        elif counts[i] > 0:
+            space[:] = limbs[i]
+            values[i] = rounded_limbs(space, origin, flags[i], counts[i], form)
 
 
 @jit
