@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.states import ManySums, parts_of
+from warpfold.kernels.cpu.states import ManySums, by_parts
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import Flags, deviation, integer, mean, root, total, variance
 from warpfold.kernels.exact.encoding import DIGIT_BITS
@@ -57,7 +57,7 @@ class ValueFinish:
 
     def values_by_parts(self, sums: Callable[[slice], Sequence[ManySums]], counts: Index) -> NDArray[Any]:
         """The values of many sums, as `values`, where `sums` gives those at some neighbouring places."""
-        parts = [self.values(sums(some), counts[some]) for some in parts_of(counts.size)]
+        parts = by_parts(lambda some: self.values(sums(some), counts[some]), counts.size)
         if len({part.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
             return whole_numbers([number for part in parts for number in part.tolist()])
         return np.concatenate(parts)

@@ -2,12 +2,15 @@
 are added to them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.growing import GrowingLimbs, grown
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES, LARGEST
@@ -17,7 +20,12 @@ from warpfold.kernels.ops import Terms
 _AT_ONCE = 1 << 12
 """Sums that are finished or written at a time, so that their limbs stay in a cache."""
 
+_MANY = 1 << 16
+"""Sums that threads share from so many on."""
+
 _RESOLVED_AFTER = 1 << 29
+
+_Part = TypeVar("_Part")
 
 _CARRIES = 2
 """Digits above all others, for the sum of 2**63 states."""
@@ -37,6 +45,10 @@ class ManySums:
         """The state of sum `at`, which has `count` terms. Raises StateError where such terms have no such sum."""
         flags = Flags(int(self.flags[at]))
         return ExactState.from_limbs(self.terms, self.limbs[at].tolist(), self.exponent, count, flags)
+
+    def at(self, some: slice) -> Self:
+        """The sums at some neighbouring places."""
+        return replace(self, limbs=self.limbs[some], flags=self.flags[some])
 
     def states(self, counts: Index) -> StateColumn:
         """The states of all sums, of so many terms each. A sum of no terms must be 0."""
@@ -68,9 +80,17 @@ def parts_of(count: int) -> Iterator[slice]:
         yield slice(start, min(start + _AT_ONCE, count))
 
 
+def by_parts(make: Callable[[slice], _Part], count: int) -> list[_Part]:
+    """What `make` makes of the sums at each of the `parts_of` so many, on all cores where there are many."""
+    if count < _MANY:
+        return [make(some) for some in parts_of(count)]
+    with ThreadPoolExecutor(usable_cores(), "finish") as pool:
+        return list(pool.map(make, parts_of(count)))
+
+
 def states_by_parts(sums: Callable[[slice], ManySums], counts: Index) -> StateColumn:
     """The states of sums of so many terms each, where `sums` gives those at some neighbouring places."""
-    return StateColumn.beside([sums(some).states(counts[some]) for some in parts_of(counts.size)])
+    return StateColumn.beside(by_parts(lambda some: sums(some).states(counts[some]), counts.size))
 
 
 @dataclass
@@ -85,9 +105,8 @@ class MergedStates:
         self._encoding, self._nearest = encoding, nearest
         # Any number of terms may have a sum of at most so many digits.
         self._plain_digits = (LARGEST[self.terms].bit_length() - 1) // 32
-        self._low = self._added = 0
-        self._placed = False  # no digits until a sum other than 0 is added
-        self._limbs = np.zeros((0, 0), np.int64)
+        self._digits = GrowingLimbs()
+        self._added = 0
         self._counts: Index = np.zeros(0, np.int64)
         self._flags: Index = np.zeros(0, np.int64)
 
@@ -100,11 +119,12 @@ class MergedStates:
         for row in np.flatnonzero(doubtful).tolist() if doubts else ():
             digits = self._checked(states, row)
             low, end = min(low, digits[0]), max(end, digits[1])
-        self._hold(int(low), int(end), groups)
+        self._hold(groups, int(low), int(end) + _CARRIES)
         if self._added + len(states) > _RESOLVED_AFTER:
             self._resolve()
         self._added += len(states)
-        row = self._encoding.add(states.data, states.offsets, ids, self._low, self._limbs, self._counts, self._flags)
+        limbs, first = self._digits.limbs, self._digits.first
+        row = self._encoding.add(states.data, states.offsets, ids, first, limbs, self._counts, self._flags)
         if row >= 0:
             raise StateError("count", f"with state {row} a group has more terms than 2**63")
 
@@ -119,49 +139,29 @@ class MergedStates:
         digits = len(state.limbs)
         return (next(at for at, digit in enumerate(state.limbs) if digit), digits) if digits else (1 << 16, 0)
 
-    def _hold(self, low: int, end: int, groups: int) -> None:
-        """Make room for `groups`, for digits low … end − 1, and for their carries."""
-        count, width = self._limbs.shape
-        first, stop = self._low, self._low + width
-        copied = self._placed
-        if end and not copied:
-            first, stop = low, end + _CARRIES
-        elif end:  # with digits to spare, so that states that reach ever further move no more than a few times
-            spare = width // 4
-            first = first if low >= first else max(0, low - spare)
-            stop = stop if end + _CARRIES <= stop else end + _CARRIES + spare
-        stop = max(stop, first + 1)
-        if groups <= count and (first, stop) == (self._low, self._low + width):
-            return
-        rows = count if groups <= count else max(groups, 2 * count)
-        require(rows * (stop - first + 2) * 8, f"the exact states of {groups:,} groups")
-        limbs = np.zeros((rows, stop - first), np.int64)
-        if copied:
-            place = self._low - first
-            limbs[:count, place : place + width] = self._limbs
-        wider = stop - first > width
-        self._limbs, self._low, self._placed = limbs, first, copied or end > 0
-        if copied and wider:
-            self._resolve()  # the former last digit, which has the sign, has digits above it now
-        self._counts, self._flags = (
-            np.concatenate([array, np.zeros(rows - count, np.int64)]) for array in (self._counts, self._flags)
-        )
+    def _hold(self, groups: int, low: int = 0, end: int = 0) -> None:
+        self._digits.hold(groups, low, end)
+        self._counts, self._flags = grown(self._counts, groups), grown(self._flags, groups)
 
     def _resolve(self) -> None:
-        self._nearest.resolve_sums(self._limbs, np.ones(self._limbs.shape[0], np.bool_))
+        limbs = self._digits.limbs
+        if limbs.size:
+            self._nearest.resolve_sums(limbs, np.ones(limbs.shape[0], np.bool_))
         self._added = 0
 
     def counts(self, groups: int) -> Index:
         """How many terms each of the first `groups` groups has."""
-        self._hold(0, 0, groups)
+        self._hold(groups)
         return self._counts[:groups]
 
     def sums(self, groups: int) -> ManySums:
         """The sums of the first `groups` groups; valid until more is added."""
-        self._hold(0, 0, groups)
+        self._hold(groups)
         self._resolve()
-        return ManySums(self.terms, ORIGIN[self.terms] + 32 * self._low, self._limbs[:groups], self._flags[:groups])
+        limbs = self._digits.limbs[:groups] if self._digits.limbs.size else np.zeros((groups, 1), np.int64)
+        return ManySums(self.terms, ORIGIN[self.terms] + 32 * self._digits.first, limbs, self._flags[:groups])
 
     def encoded(self, groups: int) -> StateColumn:
         """The states of the first `groups` groups."""
-        return self.sums(groups).states(self.counts(groups))
+        sums, counts = self.sums(groups), self.counts(groups)
+        return states_by_parts(sums.at, counts)

@@ -18,7 +18,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count
-from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms
+from warpfold.kernels.ops import NanPolicy, Op, Terms
 
 Sums = KeyedFloatSums | KeyedIntegerSums
 
@@ -112,10 +112,7 @@ class ColumnFold:
         return values_array(folds[0].values(groups), result)
 
     def _summed(self, asked: Aggregation, result: str, folds: list[Sums], counts: Index) -> NDArray[Any]:
-        finish, sums = ValueFinish(asked.op, result, asked.ddof), folds[0]
-        at_once = asked.op.finish in (Finish.ITSELF, Finish.MEAN)
-        if isinstance(sums, KeyedFloatSums) and at_once and int(counts.max(initial=0)) <= sums.most_count:
-            return sums.rounded(counts.size, mean=asked.op.finish is Finish.MEAN, form=finish.form)
+        finish = ValueFinish(asked.op, result, asked.ddof)
         return finish.values_by_parts(lambda some: [fold.sums(some) for fold in folds], counts)
 
 

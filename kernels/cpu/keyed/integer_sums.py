@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import readable
-from warpfold.kernels.cpu.keyed.sums import Numbers, grown
+from warpfold.kernels.cpu.growing import grown
+from warpfold.kernels.cpu.keyed.sums import Numbers
 from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.exact import Flags

@@ -10,8 +10,8 @@ import numpy as np
 
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cpu.finishing import ValueFinish
+from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
-from warpfold.kernels.cpu.keyed.sums import grown
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -182,7 +182,8 @@ def column_of_states(
     missing = counts < least
     try:
         parts = [merged.sums(groups) for merged in sums]
-        values = ValueFinish(op, each.result, each.ddof).values(parts, np.where(missing, 0, counts))
+        finish = ValueFinish(op, each.result, each.ddof)
+        values = finish.values_by_parts(lambda some: [part.at(some) for part in parts], np.where(missing, 0, counts))
     except StateError as error:
         raise InvalidInput(f"the states of {each.name!r} are not those of {each.op}: {error}", "tables") from None
     if op.empty is not None and not counts.all():

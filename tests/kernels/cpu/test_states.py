@@ -95,9 +95,9 @@ def test_digits_that_grow_by_little_are_moved_few_times() -> None:
     merged, moved = MergedStates(Terms.VALUES), 0
     for exponent in range(0, 1000, 32):
         for value in (2.0**-exponent, 2.0**exponent):
-            before = merged._limbs
+            before = merged._digits.limbs
             merged.add(column([ExactState.of(np.array([value]))]), np.array([0]), 1)
-            moved += merged._limbs is not before
+            moved += merged._digits.limbs is not before
     assert moved <= 20
 
 
