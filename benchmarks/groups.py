@@ -89,7 +89,8 @@ def measure_finished(backend: CpuBackend, case: tuple[str, int, str], *, rows: i
     times = _in_turn(contenders, rounds)
     ours = backend.group_by(source, plan).columns[0].values
     theirs = in_polars.group_by("k").agg(asked).sort("k")["v"].to_numpy()
-    wrong = int(np.count_nonzero(ours.astype(theirs.dtype) != theirs))
+    kind = DTYPES[OPS[op].result_dtype(DTYPES[dtype])].numpy
+    wrong = int(np.count_nonzero(ours.astype(kind) != theirs.astype(kind)))
     exact, polars = (statistics.median(taken) for taken in times)
     return FinishedRow(op, groups, dtype, exact, polars, polars / exact, wrong)
 
@@ -158,9 +159,9 @@ def main() -> None:
     _print(measured, finished, chosen.rows, load)
     if chosen.out is not None:
         document = {
-            "provenance": of_host(backend.device, load),
+            "provenance": {**of_host(backend.device, load), "polars": pl.__version__},
             "rows": [asdict(row) for row in measured],
-            "finished": {"polars": pl.__version__, "rows": [asdict(row) for row in finished]},
+            "finished": [asdict(row) for row in finished],
         }
         chosen.out.write_text(json.dumps(document, indent=1, default=str) + "\n", encoding="utf-8")
 
