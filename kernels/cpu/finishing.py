@@ -33,6 +33,16 @@ class ValueFinish:
         and for a variance where it is no more than `ddof`.
 
         Raises StateError where sums are not those of such elements."""
+        return self.values_by_parts(lambda some: [each.at(some) for each in sums], counts)
+
+    def values_by_parts(self, sums: Callable[[slice], Sequence[ManySums]], counts: Index) -> NDArray[Any]:
+        """The values of many sums, as `values`, where `sums` gives those at some neighbouring places."""
+        parts = by_parts(lambda some: self._part(sums(some), counts[some]), counts.size)
+        if len({part.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
+            return whole_numbers([number for part in parts for number in part.tolist()])
+        return np.concatenate(parts)
+
+    def _part(self, sums: Sequence[ManySums], counts: Index) -> NDArray[Any]:
         if self.result == INTEGER:
             return self._whole(sums[0], counts)
         from warpfold.kernels.cpu.windows import nearest, spreads
@@ -54,13 +64,6 @@ class ValueFinish:
         for at in np.flatnonzero(left).tolist():
             values[at] = self._by_definition(sums, at, int(counts[at]))
         return values
-
-    def values_by_parts(self, sums: Callable[[slice], Sequence[ManySums]], counts: Index) -> NDArray[Any]:
-        """The values of many sums, as `values`, where `sums` gives those at some neighbouring places."""
-        parts = by_parts(lambda some: self.values(sums(some), counts[some]), counts.size)
-        if len({part.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
-            return whole_numbers([number for part in parts for number in part.tolist()])
-        return np.concatenate(parts)
 
     @property
     def form(self) -> tuple[int, int, int]:

@@ -50,9 +50,7 @@ class KeyedIntegerSums:
         """Add the sums of `other`, whose group g is ids[g] here."""
         self._sums = grown(self._sums, groups + 1)
         count = min(ids.size, other._sums.shape[0])
-        for sums in (self, other):
-            self._loops.carry_all(sums._sums)
-        self._sums[ids[:count]] += other._sums[:count]
+        self._loops.merge_sums(other._sums, ids[:count], self._sums)
 
     def sums(self, some: slice) -> ManySums:
         """The sums of the groups at some neighbouring places; group 1 is at place 0."""

@@ -182,8 +182,7 @@ def column_of_states(
     missing = counts < least
     try:
         parts = [merged.sums(groups) for merged in sums]
-        finish = ValueFinish(op, each.result, each.ddof)
-        values = finish.values_by_parts(lambda some: [part.at(some) for part in parts], np.where(missing, 0, counts))
+        values = ValueFinish(op, each.result, each.ddof).values(parts, np.where(missing, 0, counts))
     except StateError as error:
         raise InvalidInput(f"the states of {each.name!r} are not those of {each.op}: {error}", "tables") from None
     if op.empty is not None and not counts.all():

@@ -198,7 +198,9 @@ def test_whole_numbers_of_any_size_are_given_in_what_holds_all(numbers: list[int
             assert values.dtype == np.uint64
 
 
-def test_values_by_parts_are_those_of_all() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_values_by_parts_are_those_of_all(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.kernels.cpu.states._MANY", 1 if shared else 1 << 20)
     numbers = np.arange(9000, dtype=object)
     numbers[8999] = 1 << 63
     limbs = np.array([[number & 0xFFFFFFFF, number >> 32, 0] for number in numbers.tolist()], np.int64)
