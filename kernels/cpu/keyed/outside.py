@@ -54,9 +54,9 @@ class OutsideSums:
     def merge(self, other: "OutsideSums", ids: NDArray[np.int32], count: int) -> None:
         """Add the sums of `other`, whose group g is ids[g] here, below `count`."""
         if other.flags.size:
-            theirs = other.flags[: ids.size]
+            their_flags = other.flags[: ids.size]
             self.flags = grown(self.flags, count)
-            self.flags[ids[: theirs.size]] |= theirs
+            self.flags[ids[: their_flags.size]] |= their_flags
         their_groups = np.flatnonzero(other.slots[: ids.size])
         if not their_groups.size:
             return
