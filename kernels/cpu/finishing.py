@@ -72,10 +72,10 @@ class ValueFinish:
         return dtype.precision, dtype.min_exponent, dtype.max_exponent
 
     def _whole(self, sums: ManySums, counts: Index) -> NDArray[Any]:
-        from warpfold.kernels.cpu.windows import whole
+        from warpfold.kernels.cpu.windows import nearest
 
         words, large, left = np.zeros(counts.size, np.int64), *(np.zeros(counts.size, np.bool_) for _ in range(2))
-        whole.whole_sums(sums.limbs, sums.exponent, counts, words, large, left)
+        nearest.whole_sums(sums.limbs, sums.exponent, counts, words, large, left)
         left |= (counts > 0) & (sums.flags & _SPECIAL != 0)
         others = [(at, self._by_definition([sums], at, int(counts[at]))) for at in np.flatnonzero(left).tolist()]
         if not others and not large.any():

@@ -1,4 +1,8 @@
-"""Exact sums of a column of integers or truth values by group."""
+"""Exact sums of a column of integers or truth values by group.
+
+A group has digits of 32 bits in int64 and a count: three digits for 2**63 elements of 64 bits, and five for their
+squares. The digits are carried every 2**28 elements, and before they are read; the last digit has the sign.
+"""
 
 from typing import Any
 

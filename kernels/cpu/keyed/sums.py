@@ -159,12 +159,13 @@ class KeyedFloatSums:
     def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers, rows: int) -> NDArray[Any]:
         """`x` with 0 for every element outside of the levels, which is added to limbs. Where too many elements of a
         part of so many rows are outside, the levels are placed first, or levels are added."""
-        magnitudes = words & np.iinfo(words.dtype).max
-        finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
         outside = self._outside(words)
-        if finite.size and (not self._decided or outside.size * _FEW > rows):
-            self._widen(*self._exponents(int(finite.min()), int(finite.max())))
-            outside = self._outside(words)
+        if not self._decided or (self._levels < _MOST_LEVELS and outside.size * _FEW > rows):
+            magnitudes = words & np.iinfo(words.dtype).max
+            finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
+            if finite.size:
+                self._widen(*self._exponents(int(finite.min()), int(finite.max())))
+                outside = self._outside(words)
         if not outside.size:
             return x
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one

@@ -112,9 +112,9 @@ def test_limbs_may_begin_and_end_anywhere(
 @pytest.mark.parametrize(("odd", "exponent"), TIES)
 def test_what_lies_half_way_between_two_floats_is_rounded_to_even(odd: int, exponent: int, moved: int) -> None:
     """The middle, and what lies one unit of a sum of squares beside it."""
-    flags, one = Flags.NOT_NEGATIVE_ZERO, 1 << 2148 + exponent
+    flags, unit = Flags.NOT_NEGATIVE_ZERO, 1 << 2148 + exponent
     values = ExactState(Terms.VALUES, 0, 2, flags)
-    squares = ExactState(Terms.PRODUCTS, 2 * odd * one + moved, 2, flags)  # the variance of two is half of them
+    squares = ExactState(Terms.PRODUCTS, 2 * odd * unit + moved, 2, flags)  # the variance of two is half of them
     made = ValueFinish(OPS["var"], "float64").values([many([values]), many([squares])], np.array([2]))
     assert made.tolist() == [nearest(odd, exponent, moved)]
     if exponent > -1074:
@@ -144,9 +144,9 @@ def test_elements_that_are_alike_have_no_variance() -> None:
 @pytest.mark.parametrize("count", [(1 << 32) - 1, 1 << 32, 3 << 40])
 def test_any_number_of_terms_may_be_divided_by(op: str, count: int) -> None:
     kinds = []
-    for (one,) in states_of(op, [np.array([1.5, -1.25, 3.0])]):
-        terms, units = one.terms, one.units
-        kinds.append([ExactState(terms, units * (count // 3), count, Flags.NOT_NEGATIVE_ZERO), one])
+    for (state,) in states_of(op, [np.array([1.5, -1.25, 3.0])]):
+        terms, units = state.terms, state.units
+        kinds.append([ExactState(terms, units * (count // 3), count, Flags.NOT_NEGATIVE_ZERO), state])
     check(op, kinds, "float64", 1 if OPS[op].ddof else 0, [many(states) for states in kinds])
 
 
