@@ -5,7 +5,7 @@ Partial results are the canonical bytes of exact states (docs/exact-state.md), s
 has written.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
+from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece, pieces_of
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.cpu.stream import stream
-from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
+from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ExactState, StateError, deviation, value_of, variance
+from warpfold.kernels.exact import ExactState, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES
 from warpfold.kernels.formats.tables import dtype_of_column
@@ -144,23 +145,9 @@ def merge_groups(states: Any, numbers: NDArray[Any], groups: int) -> StateColumn
 def values_of_states(states: Any, *, mean: bool = False) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The sum, or with `mean` the sum ÷ the count, of each state of an array of pyarrow, rounded once to a float64; and
     which values are missing: those of nulls, and means of no terms. Raises InvalidInput where bytes are no state."""
-    from warpfold.kernels.cpu.windows import nearest
-
-    merged, present = _merged(states, np.arange(len(states), dtype=np.int64), len(states))
-    counts = merged.counts(len(states))
-    exponent, limbs, flags = merged.sums(len(states))
-    missing = ~present | (counts == 0) if mean else ~present
-    values = np.zeros(len(states))
-    row = DTYPES["float64"]
-    if mean and int(counts.max(initial=0)) > nearest.MOST_DIVISOR:
-        for at in np.flatnonzero(~missing).tolist():
-            state = ExactState.from_bytes(states[at].as_py())
-            values[at] = state.round_to(row, state.count)
-        return values, missing
-    divisors = counts if mean else np.minimum(counts, 1)
-    form = row.precision, row.min_exponent, row.max_exponent
-    nearest.round_sums(np.ascontiguousarray(limbs), exponent, flags, divisors, form, values)
-    return values, missing
+    merged, present = _merged(states, np.arange(len(states)), len(states))
+    missing = ~present | (merged.counts(len(states)) == 0) if mean else ~present
+    return _rounded("mean" if mean else "sum", [merged], missing), missing
 
 
 def merge_all(states: Any) -> ExactState:
@@ -171,7 +158,8 @@ def merge_all(states: Any) -> ExactState:
 
 def roots_of_states(states: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """√ of the sum of each state of sums of squares, rounded once to a float64, as `values_of_states`."""
-    return _finished(lambda state: float(value_of(op_named("norm2"), state, "float64")), states)
+    merged, present = _merged(states, np.arange(len(states)), len(states), Terms.PRODUCTS)
+    return _rounded("norm2", [merged], ~present), ~present
 
 
 def spreads_of_states(
@@ -180,49 +168,49 @@ def spreads_of_states(
     """The variance, or with `root` the standard deviation, rounded once to a float64, of the elements whose values and
     whose squares the states add up, as `values_of_states`; missing of no more than `ddof` elements. Raises InvalidInput
     where the states are not those of the same elements."""
-    of = deviation if root else variance
-
-    def spread(of_values: ExactState, of_squares: ExactState) -> float | None:
-        if of_values.count <= ddof and of_values.count == of_squares.count:
-            return None
-        return of(of_values, of_squares, ddof, DTYPES["float64"])
-
-    return _finished(spread, sums, squares)
+    numbers, groups = np.arange(len(sums)), len(sums)
+    values, present = _merged(sums, numbers, groups, Terms.VALUES)
+    products, beside = _merged(squares, numbers, groups, Terms.PRODUCTS)
+    present, counts = present & beside, values.counts(groups)
+    if (counts != products.counts(groups))[present].any():
+        raise InvalidInput("a variance needs the values and the squares of the same elements", "state")
+    missing = ~present | (counts <= ddof)
+    return _rounded("std" if root else "var", [values, products], missing, ddof), missing
 
 
 def counts_of_states(states: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """How many terms each state has; missing of nulls. Raises InvalidInput where bytes are no state."""
-    values, missing = _finished(lambda state: state.count, states)
-    return values.astype(np.int64), missing
+    counts, missing = np.zeros(len(states), np.int64), np.ones(len(states), np.bool_)
+    for at, state in enumerate(states.to_pylist()):
+        if state is not None:
+            try:
+                counts[at], missing[at] = ExactState.from_bytes(state).count, False
+            except StateError as error:
+                raise InvalidInput(str(error), "state") from None
+    return counts, missing
 
 
-def _finished(
-    finish: Callable[..., float | int | None], *columns: Any
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The value that `finish` makes of each row of states. It is missing where `finish` returns None, or where a state
-    is null."""
-    values, missing = np.zeros(len(columns[0])), np.ones(len(columns[0]), np.bool_)
-    for at, row in enumerate(zip(*(column.to_pylist() for column in columns), strict=True)):
-        if any(state is None for state in row):
-            continue
-        try:
-            value = finish(*map(ExactState.from_bytes, row))
-        except StateError as error:
-            raise InvalidInput(str(error), "state") from None
-        if value is not None:
-            values[at], missing[at] = value, False
-    return values, missing
+def _rounded(op: str, merged: Sequence[MergedStates], missing: NDArray[np.bool_], ddof: int = 0) -> NDArray[np.float64]:
+    """The values of all sums, 0 where they are missing."""
+    counts = np.where(missing, 0, merged[0].counts(missing.size))
+    finish = ValueFinish(op_named(op), "float64", ddof)
+    try:
+        return finish.values([sums.sums(missing.size) for sums in merged], counts)
+    except StateError as error:
+        raise InvalidInput(str(error), "state") from None
 
 
-def _merged(states: Any, numbers: NDArray[Any], groups: int) -> tuple[MergedStates, NDArray[np.bool_]]:
-    """The sums, and which of `states` are not null."""
+def _merged(
+    states: Any, numbers: NDArray[Any], groups: int, terms: Terms | None = None
+) -> tuple[MergedStates, NDArray[np.bool_]]:
+    """The sums, and which of `states` are not null. These hold `terms`, or those of the first."""
     import pyarrow
 
     states = states.cast(pyarrow.large_binary())
     present = np.asarray(states.is_valid().to_numpy(zero_copy_only=False))
     kept = present & (numbers >= 0)
     column = StateColumn.of_arrow(states if kept.all() else states.filter(pyarrow.array(kept)))
-    merged = MergedStates(_terms(column))
+    merged = MergedStates(terms or _terms(column))
     try:
         merged.add(column, numbers[kept].astype(np.int64), groups)
     except StateError as error:

@@ -81,13 +81,15 @@ def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
 
 
 def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
-    """Whether a GPU leaves no more of many values to the host than to hand them on: it rounds sums and means of float32
-    and float64, and has nothing to round where an op selects or tests elements."""
+    """Whether a GPU makes many values of `op` by kernels for many values, and the host only hands them on. It rounds
+    sums, means, sums of squares, norm2, var and std of float32 and float64, and has nothing to round where an op
+    selects or tests elements. Of all other sums of floats a block of threads makes each value, and the host finishes
+    squares and magnitudes of integers."""
     if dtype is None or not op.rounds:
         return True
-    return (
-        op.terms is Terms.VALUES and not op.magnitudes and (not dtype.is_float or dtype.name in ("float32", "float64"))
-    )
+    if dtype.is_float:
+        return op.adds and not op.magnitudes and dtype.name in ("float32", "float64")
+    return op.terms is Terms.VALUES and not op.magnitudes
 
 
 def refused_on_gpu(op: Op, dtype: DType | None) -> str:

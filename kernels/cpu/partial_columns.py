@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.merging import column_of_states
-from warpfold.kernels.cpu.keyed.sums import grown
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.column import StateColumn

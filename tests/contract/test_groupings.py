@@ -111,11 +111,24 @@ def test_a_gpu_is_chosen_where_it_is_named_or_many_elements_are_made_there() -> 
     floats = {"type": "values", "values": [1.0, 2.0, 3.0, 4.0], "dtype": "float32", "shape": [2, 2]}
     assert spec(axis=0, source=made).backends() == ("cpu", "cuda")
     assert spec(axis=0, source=made, op="max").backends() == ("cpu", "cuda")
-    assert spec(axis=0, source=made, op="var").backends() == ("cpu",)  # the host would round its values
+    for op in ("mean", "sum_squares", "norm2", "var", "std"):
+        assert spec(axis=0, source=made, op=op).backends() == ("cpu", "cuda")
+        assert spec(segments={"length": 100}, source={**made, "dtype": "float64"}, op=op).backends() == ("cpu", "cuda")
     assert spec(axis=0, source=floats).backends() == ("cpu",)
     assert spec(axis=0, source=floats, backend="cuda").needs() == "cuda"
     assert spec(axis=0, source={"type": "path", "path": "a.npy"}, backend="cuda").needs() == "cuda"
     assert spec(axis=0, source={"type": "path", "path": "a.npy"}).needs() == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [("norm1", "float32"), ("std", "float16"), ("sum", "bfloat16"), ("var", "int32"), ("norm2", "int8")],
+)
+def test_auto_keeps_values_from_a_gpu_that_it_makes_slowly(op: str, dtype: str) -> None:
+    """A GPU has a block for each of these values, or leaves them to the host."""
+    made = {"type": "generate", "distribution": "uniform", "dtype": dtype, "shape": [2**14, 2**14], "n": 2**28}
+    assert spec(axis=0, source=made, op=op).backends() == ("cpu",)
+    assert spec(axis=0, source=made, op=op, backend="cuda").needs() == "cuda"
 
 
 def test_the_documented_array_is_a_result() -> None:

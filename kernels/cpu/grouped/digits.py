@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import units_of
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.cpu.states import ManySums
+from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
@@ -87,10 +87,10 @@ class Digits:
             return None
         return units.view(dtype)
 
-    def state(self, at: int, count: int) -> ExactState:
-        """The state of value `at`, which has `count` ≥ 1 terms."""
-        units = units_of(self.digits[:, at]) << (self.exponent - ORIGIN[self.terms])
-        return ExactState(self.terms, units, count, Flags(int(self.flags[at])))
+    def sums(self, some: slice) -> ManySums:
+        """The sums of some values."""
+        limbs = np.ascontiguousarray(self.digits[:, some].T)
+        return ManySums(self.terms, self.exponent, limbs, self.flags[some])
 
 
 def _together(parts: Sequence[Digits]) -> tuple[int, int]:

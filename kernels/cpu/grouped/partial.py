@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import accumulator, readable
+from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
@@ -21,7 +22,7 @@ from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.grouping import AlongAxes, walk_of
 from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, op_named
@@ -109,42 +110,26 @@ class PartialResults:
         or uint64. NaN stands where no elements give a value.
 
         Raises InvalidInput for a sum of integers that `dtype` does not hold."""
-        op = op_named(self.op)
-        at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
-        whole = None
-        if self.result == INTEGER and op.finish is Finish.ITSELF and isinstance(self.sums[0], Digits):
-            whole = self.sums[0].whole(dtype)
-        if whole is not None:
-            flat: NDArray[Any] = whole
-        elif at_once and self.count <= _MOST_DIVISOR:
-            flat = self._rounded(op)
-        else:
-            values = [self._value(op, at, ddof) for at in range(prod(self.shape))]
-            flat = _integers(values, dtype) if self.result == INTEGER else np.array(values, np.float64)
+        op, sums = op_named(self.op), self.sums[0]
+        flat: NDArray[Any] | None = None
+        if op.finish is Finish.ITSELF and self.result == INTEGER and isinstance(sums, Digits):
+            flat = sums.whole(dtype)
+        elif op.finish in (Finish.ITSELF, Finish.MEAN) and isinstance(sums, TwoLevels):
+            divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
+            flat = sums.rounded(DTYPES[self.result], divisor) if 0 < divisor <= _MOST_DIVISOR else None
+        if flat is None:
+            flat = self._finished(op, dtype, ddof)
         with np.errstate(invalid="ignore"):
             return flat.astype(dtype, copy=False).reshape(self.shape)
 
-    def _rounded(self, op: Op) -> NDArray[Any]:
-        from warpfold.kernels.cpu.windows import nearest
-
-        sums, dtype = self.sums[0], DTYPES[self.result]
-        divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
-        if isinstance(sums, TwoLevels):
-            return sums.rounded(dtype, divisor)
-        values = np.full(prod(self.shape), np.nan if op.finish is Finish.MEAN else 0.0)
-        form = dtype.precision, dtype.min_exponent, dtype.max_exponent
-        digits = np.array(sums.digits.T, order="C")  # a copy, because rounding spoils the digits
-        nearest.round_sums(digits, sums.exponent, sums.flags, np.full(values.size, divisor), form, values)
-        return values
-
-    def _value(self, op: Op, at: int, ddof: int) -> Any:
-        if not self.count or (op.ddof and self.count <= ddof):
-            return 0 if op.finish is Finish.ITSELF else np.nan
-        states = [sums.state(at, self.count) for sums in self.sums]
-        if len(states) == 1:
-            return value_of(op, states[0], self.result)
-        finish = variance if op.finish is Finish.VARIANCE else deviation
-        return finish(states[0], states[1], ddof, DTYPES[self.result])
+    def _finished(self, op: Op, dtype: "np.dtype[Any]", ddof: int) -> NDArray[Any]:
+        count = 0 if op.ddof and self.count <= ddof else self.count
+        if not count:
+            return np.full(prod(self.shape), 0 if op.finish is Finish.ITSELF else np.nan)
+        digits = [each.digits() if isinstance(each, TwoLevels) else each for each in self.sums]
+        counts, finish = np.full(prod(self.shape), count), ValueFinish(op, self.result, ddof)
+        flat = finish.values_by_parts(lambda some: [each.sums(some) for each in digits], counts)
+        return _integers(flat, dtype) if self.result == INTEGER else flat
 
 
 def _merged(parts: Sequence[Digits | TwoLevels]) -> Digits | TwoLevels:
@@ -155,13 +140,13 @@ def _merged(parts: Sequence[Digits | TwoLevels]) -> Digits | TwoLevels:
     return sum_of_digits([part.digits() if isinstance(part, TwoLevels) else part for part in parts])
 
 
-def _integers(values: Sequence[int], dtype: "np.dtype[Any]") -> NDArray[Any]:
+def _integers(values: NDArray[Any], dtype: "np.dtype[Any]") -> NDArray[Any]:
     bounds = np.iinfo(dtype)
-    least, most = min(values, default=0), max(values, default=0)
+    least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
     if least < bounds.min or most > bounds.max:
         beyond = most if most > bounds.max else least
         raise InvalidInput(f"the sum {beyond} does not fit {dtype}")
-    return np.array(values, dtype)
+    return values.astype(dtype)
 
 
 def _states(arrays: Sequence[NDArray[Any]], op: Op) -> list[ExactState]:
@@ -241,8 +226,8 @@ def _slab(arrays: tuple[NDArray[Any], ...], along: AlongAxes, op: Op) -> list[Di
     if walk.count:
         fold.add(0, GroupedPart(flat, walk.parts(0, walk.count)))
     return [
-        Digits.of_limbs(terms, exponent, np.ascontiguousarray(limbs.T), flags)
-        for terms, exponent, limbs, flags in fold.limbs()
+        Digits.of_limbs(sums.terms, sums.exponent, np.ascontiguousarray(sums.limbs.T), sums.flags)
+        for sums in fold.sums()
     ]
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import LISTED
-from warpfold.kernels.cpu.accumulator import LAYOUTS, readable, units_of
+from warpfold.kernels.cpu.accumulator import LAYOUTS, readable
+from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, present
-from warpfold.kernels.cpu.states import encoded
+from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.operands import result_dtype
@@ -56,8 +57,7 @@ class FloatSums:
         )
         self._together = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
         self._at_once = self._together and not keep
-        self._spreads = windows is None and both
-        self._form = _form(DTYPES[self._result])
+        self._finish = ValueFinish(op, self._result, ddof)
 
     def add(self, start: int, part: GroupedPart, *, replaced: bool = False) -> None:
         """Take in a part; with `replaced` some of its elements do not count."""
@@ -71,7 +71,7 @@ class FloatSums:
             if rows.whole and self._at_once and not replaced:
                 mean = self._op.finish is Finish.MEAN
                 self._rounded[_places(rows.outputs)] = self._limbs[0].rounded_rows(
-                    rows, arrays[0], self._form, mean=mean
+                    rows, arrays[0], self._finish.form, mean=mean
                 )
             else:
                 for limbs in self._limbs:
@@ -81,55 +81,22 @@ class FloatSums:
         for mine, theirs in zip(self._limbs, other._limbs, strict=True):
             mine.merge(theirs)
 
-    def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
-        """The exponent of the unit, the limbs of all values (shape (values, limbs)) and their flags (shape (values,)),
-        for each kind of terms."""
+    def sums(self) -> list[ManySums]:
+        """The sums of all values, for each kind of terms; valid until more is added."""
         return [limbs.resolved() for limbs in self._limbs]
 
     def states(self, counts: Index) -> list[StateColumn]:
-        """The states of all values, for each kind of terms; `counts` are the numbers of elements. Call this before
-        asking for the values, because rounding them spoils the sums."""
-        return [encoded(*limbs, counts) for limbs in self.limbs()]
+        """The states of all values, for each kind of terms; `counts` are the numbers of elements."""
+        return [sums.states(counts) for sums in self.sums()]
 
     def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
-        if self._together and counts.size:
-            limbs = self._limbs[0]
-            if limbs.touched and int(counts.max()) <= limbs.most_count:
-                divisors = counts if self._op.finish is Finish.MEAN else np.minimum(counts, 1)
-                limbs.round(np.where(limbs.used, divisors, 0), self._form, self._rounded)
-            elif limbs.touched:
-                for at in np.flatnonzero(limbs.used & (counts > 0)):
-                    self._rounded[at] = value_of(self._op, limbs.state(int(at), int(counts[at])), self._result)
-            if counts.size > LISTED and counts.all():
-                return self._rounded
-            return present(self._rounded.tolist(), counts)
-        if self._spreads and counts.size and int(counts.max()) <= self._limbs[0].most_count:
-            return self._round_spreads(counts)
-        return [self._value(at, int(count)) for at, count in enumerate(counts)]
-
-    def _round_spreads(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
-        """Variances or deviations; spoils the sums."""
-        from warpfold.kernels.cpu.windows import spreads
-
-        (_, _, values, flags), (_, origin, squares, more) = self.limbs()
-        spaces = tuple(np.zeros(spreads.SIZE, np.uint64) for _ in range(3))
-        root = self._op.finish is Finish.DEVIATION
-        spreads.round_spreads(
-            values, squares, origin, flags | more, counts, self._ddof, root, self._form, spaces, self._rounded
-        )
-        defined = np.maximum(counts - self._ddof, 0)
+        defined = np.maximum(counts - (self._ddof if self._op.ddof else 0), 0)
+        used = self._limbs[0].used if self._together else np.ones(counts.size, np.bool_)
+        if used.any():  # all others were rounded when they were added
+            self._rounded[used] = self._finish.values(self.sums(), np.where(used, counts, 0))[used]
         if counts.size > LISTED and defined.all():
             return self._rounded
         return present(self._rounded.tolist(), defined)
-
-    def _value(self, at: int, count: int) -> Value | None:
-        if not count or (self._op.ddof and count <= self._ddof):
-            return None
-        states = [limbs.state(at, count) for limbs in self._limbs]
-        if len(states) == 1:
-            return value_of(self._op, states[0], self._result)
-        finish = variance if self._op.finish is Finish.VARIANCE else deviation
-        return finish(states[0], states[1], self._ddof, DTYPES[self._result])
 
 
 def _places(outputs: Index) -> Index | slice:
@@ -137,10 +104,6 @@ def _places(outputs: Index) -> Index | slice:
     indices."""
     first, last = int(outputs[0]), int(outputs[-1]) + 1
     return slice(first, last) if last - first == outputs.size and (np.diff(outputs) == 1).all() else outputs
-
-
-def _form(dtype: DType) -> tuple[int, int, int]:
-    return dtype.precision, dtype.min_exponent, dtype.max_exponent
 
 
 class LimbSums:
@@ -283,22 +246,11 @@ class LimbSums:
         )
         return flags
 
-    def round(self, divisors: Index, form: tuple[int, int, int], values: NDArray[np.float64]) -> None:
-        """values[i] = sum i ÷ divisors[i], rounded once, wherever the divisor is not 0. Spoils the sums."""
-        self._resolve()
-        self._nearest.round_sums(self._limbs, self._origins[0], self._flags_of_sums(), divisors, form, values)
-
-    def resolved(self) -> tuple[Terms, int, NDArray[np.int64], Index]:
-        """The terms, the exponent of their unit, the resolved limbs of all values, and their flags."""
+    def resolved(self) -> ManySums:
+        """The sums of all values."""
         self._use(slice(0, 0))
         self._resolve()
-        return self.terms, self._origins[0], self._limbs, self._flags_of_sums()
-
-    def state(self, at: int, count: int) -> ExactState:
-        """The state of a value of `count` ≥ 1 elements."""
-        if self._calls:
-            self._resolve()
-        return ExactState(self.terms, units_of(self._limbs[at]), count, Flags(int(self._flags_of_sums()[at])))
+        return ManySums(self.terms, self._origins[0], self._limbs, self._flags_of_sums())
 
 
 class IntegerSums:
@@ -336,53 +288,31 @@ class IntegerSums:
             mine[:] += theirs
             _carry(mine)
 
-    def limbs(self) -> list[tuple[Terms, int, NDArray[np.int64], Index]]:
-        """The limbs as `FloatSums.limbs` gives them. The only flag of integers is that they are not −0."""
+    def sums(self) -> list[ManySums]:
+        """The sums as `FloatSums.sums` gives them. The only flag of integers is that they are not −0."""
         kinds = (Terms.VALUES, Terms.PRODUCTS) if len(self._sums) == 2 else (self._op.terms,)
         flags = np.full(self._sums[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
-        return [(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
+        for sums in self._sums:
+            _carry(sums)
+        return [ManySums(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
 
     def states(self, counts: Index) -> list[StateColumn]:
         """The states as `FloatSums.states` gives them."""
-        for sums in self._sums:
-            _carry(sums)
-        return [encoded(*limbs, counts) for limbs in self.limbs()]
+        return [sums.states(counts) for sums in self.sums()]
 
-    def values(self, counts: Index) -> list[Value | None]:
-        totals = [_totals(sums) for sums in self._sums]
-        if self._op.result_dtype(self._dtypes[0]) == INTEGER:
-            return present(totals[0], counts)
-        return [self._value([part[at] for part in totals], int(count)) for at, count in enumerate(counts)]
-
-    def _value(self, totals: Sequence[int], count: int) -> Value | None:
-        if not count or (self._op.ddof and count <= self._ddof):
-            return None
-        kinds = (Terms.VALUES, Terms.PRODUCTS) if len(totals) == 2 else (self._op.terms,)
-        states = [
-            ExactState(terms, total << -ORIGIN[terms], count, Flags.NOT_NEGATIVE_ZERO)
-            for terms, total in zip(kinds, totals, strict=True)
-        ]
-        result = self._op.result_dtype(self._dtypes[0])
-        if len(states) == 1:
-            return value_of(self._op, states[0], result)
-        finish = variance if self._op.finish is Finish.VARIANCE else deviation
-        return finish(states[0], states[1], self._ddof, DTYPES[result])
+    def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
+        result = result_dtype(self._op, *self._dtypes)
+        values = ValueFinish(self._op, result, self._ddof).values(self.sums(), counts)
+        defined = np.maximum(counts - (self._ddof if self._op.ddof else 0), 0)
+        if result != INTEGER and counts.size > LISTED and defined.all():
+            return values
+        return present(values.tolist(), defined)
 
 
 def _carry(sums: NDArray[np.int64]) -> None:
     for place in range(sums.shape[1] - 1):
         sums[:, place + 1] += sums[:, place] >> 32
         sums[:, place] &= _DIGIT
-
-
-def _totals(sums: NDArray[np.int64]) -> list[int]:
-    """The integers whose digits of 32 bits are the rows of `sums`; the last digit has the sign."""
-    low = sums[:, 0] + (sums[:, 1] << 32)
-    signs = np.where(low < 0, _DIGIT, 0)
-    if (sums[:, 2:-1] == signs[:, None]).all() and (sums[:, -1] == low >> 63).all():
-        small: list[int] = low.tolist()
-        return small
-    return [sum(digit << 32 * place for place, digit in enumerate(row)) for row in sums.tolist()]
 
 
 def _patterns(array: NDArray[Any]) -> NDArray[Any]:

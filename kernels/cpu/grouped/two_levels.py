@@ -15,7 +15,7 @@ from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
 from warpfold.kernels.cpu.grouped.runs import ElementRuns
 from warpfold.kernels.dtypes import DType, dtype_of
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
@@ -116,10 +116,6 @@ class TwoLevels:
         limbs = np.zeros((REACH // DIGIT_BITS + 4, self.upper.size), np.int64)
         two_levels.levels_to_limbs(self.upper, self.lower, self.unit - exponent, limbs)
         return Digits.of_limbs(Terms.VALUES, exponent, limbs, self.flags())
-
-    def state(self, at: int, count: int) -> ExactState:
-        """The state of value `at`, which has `count` ≥ 1 terms."""
-        return self.digits().state(at, count)
 
     def rounded(self, dtype: DType, divisor: int) -> NDArray[Any]:
         """The sums divided by `divisor`, which is 1 … 2**32 − 1, each rounded once to `dtype`, in that dtype."""

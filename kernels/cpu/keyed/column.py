@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedFoldsApart, KeyedNonzeros
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
 from warpfold.kernels.cpu.partial_columns import values_array
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ExactState, deviation, value_of, variance
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count, whole_numbers
-from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms
+from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count
+from warpfold.kernels.ops import NanPolicy, Op, Terms
 
 Sums = KeyedFloatSums | KeyedIntegerSums
 
@@ -102,7 +102,7 @@ class ColumnFold:
         """The values of groups 1 … `groups`; anything where `counts` has 0."""
         op, folds = asked.op, [self._folds[name] for name in fold_names(asked.op)]
         if op.adds:
-            return self._summed(asked, result, folds, groups, counts)
+            return self._summed(asked, result, folds, counts)
         if op.extreme is not None or op.name == "count_nonzero":
             values: NDArray[Any] = folds[0].values(groups)
             return values
@@ -111,29 +111,9 @@ class ColumnFold:
             return np.asarray(nonzero > 0 if op.name == "any" else nonzero == self.counts(groups))
         return values_array(folds[0].values(groups), result)
 
-    def _summed(self, asked: Aggregation, result: str, folds: list[Sums], groups: int, counts: Index) -> NDArray[Any]:
-        op, sums = asked.op, folds[0]
-        if isinstance(sums, KeyedIntegerSums) and result == INTEGER:
-            return whole_numbers(sums.totals(groups))
-        if isinstance(sums, KeyedIntegerSums) and op.finish is Finish.MEAN:
-            pairs = zip(sums.totals(groups), counts.tolist(), strict=True)
-            return np.array([total / count if count else 0.0 for total, count in pairs])  # Python rounds once
-        at_once = len(folds) == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
-        if isinstance(sums, KeyedFloatSums) and at_once and int(counts.max(initial=0)) <= sums.most_count:
-            row = DTYPES[result]
-            form = row.precision, row.min_exponent, row.max_exponent
-            return sums.rounded(groups, mean=op.finish is Finish.MEAN, form=form)
-        values = np.zeros(groups)
-        for number in np.flatnonzero(counts).tolist():
-            values[number] = _finished(asked, result, [fold.state(number + 1) for fold in folds])
-        return values
-
-
-def _finished(asked: Aggregation, result: str, states: list[ExactState]) -> float:
-    if len(states) == 1:
-        return float(value_of(asked.op, states[0], result))
-    finish = variance if asked.op.finish is Finish.VARIANCE else deviation
-    return finish(states[0], states[1], asked.ddof, DTYPES[result])
+    def _summed(self, asked: Aggregation, result: str, folds: list[Sums], counts: Index) -> NDArray[Any]:
+        finish = ValueFinish(asked.op, result, asked.ddof)
+        return finish.values_by_parts(lambda some: [fold.sums(some) for fold in folds], counts)
 
 
 def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin]) -> Any:

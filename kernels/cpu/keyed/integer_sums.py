@@ -1,4 +1,8 @@
-"""Exact sums of a column of integers or truth values by group."""
+"""Exact sums of a column of integers or truth values by group.
+
+A group has digits of 32 bits in int64 and a count: three digits for 2**63 elements of 64 bits, and five for their
+squares. The digits are carried every 2**28 elements, and before they are read; the last digit has the sign.
+"""
 
 from typing import Any
 
@@ -6,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import readable
-from warpfold.kernels.cpu.keyed.sums import Numbers, grown
-from warpfold.kernels.cpu.states import encoded
+from warpfold.kernels.cpu.growing import grown
+from warpfold.kernels.cpu.keyed.sums import Numbers
+from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType, Kind
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact import Flags
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
@@ -49,31 +54,17 @@ class KeyedIntegerSums:
         """Add the sums of `other`, whose group g is ids[g] here."""
         self._sums = grown(self._sums, groups + 1)
         count = min(ids.size, other._sums.shape[0])
-        for sums in (self, other):
-            self._loops.carry_all(sums._sums)
-        self._sums[ids[:count]] += other._sums[:count]
+        self._loops.merge_sums(other._sums, ids[:count], self._sums)
 
-    def totals(self, groups: int) -> list[int]:
-        """The sums of groups 1 … `groups`."""
-        sums = grown(self._sums, groups + 1)[1 : groups + 1, :-1]
-        if (np.abs(sums[:, 2]) < 1 << 20).all() and not sums[:, 3:].any():
-            high = sums[:, 1] + (sums[:, 0] >> 32) + (sums[:, 2] << 32)
-        else:
-            high = np.array([1 << 62])
-        if (np.abs(high) < 1 << 30).all():
-            small: list[int] = ((high << 32) + (sums[:, 0] & 0xFFFFFFFF)).tolist()
-            return small
-        return [sum(digit << 32 * place for place, digit in enumerate(row)) for row in sums.tolist()]
+    def sums(self, some: slice) -> ManySums:
+        """The sums of the groups at some neighbouring places; group 1 is at place 0."""
+        start, stop = some.start + 1, some.stop + 1
+        self._sums = grown(self._sums, stop)
+        rows = self._sums[start:stop]
+        self._loops.carry_all(rows)
+        flags = np.full(stop - start, int(Flags.NOT_NEGATIVE_ZERO))
+        return ManySums(self.terms, 0, np.ascontiguousarray(rows[:, :-1]), flags)
 
     def states(self, groups: int) -> StateColumn:
         """The exact states of groups 1 … `groups`."""
-        counts = self.counts(groups)
-        self._loops.carry_all(self._sums)
-        flags = np.full(groups, int(Flags.NOT_NEGATIVE_ZERO))
-        return encoded(self.terms, 0, self._sums[1 : groups + 1, :-1], flags, counts)
-
-    def state(self, group: int) -> ExactState:
-        """The exact state of a group that has elements."""
-        row = [int(digit) for digit in self._sums[group]]
-        total = sum(digit << 32 * place for place, digit in enumerate(row[:-1]))
-        return ExactState(self.terms, total << -ORIGIN[self.terms], row[-1], Flags.NOT_NEGATIVE_ZERO)
+        return states_by_parts(self.sums, self.counts(groups))

@@ -160,6 +160,17 @@ def carry_all(sums: Any) -> None:
 
 
 @jit
+def merge_sums(theirs: Any, ids: Any, mine: Any) -> None:
+    """Add the digits and the count of group g of `theirs` to those of group ids[g] of `mine`."""
+    for g in range(ids.size):
+        to = np.int64(ids[g])
+        _carry(theirs, g)
+        _carry(mine, to)
+        for place in range(mine.shape[1]):
+            mine[to, place] += theirs[g, place]
+
+
+@jit
 def add_integers(elements: Any, ids: Any, unsigned: Any, magnitudes: Any, sums: Any) -> None:
     """Add integers to digits of 32 bits: sums has the shape (groups, 4), three digits and a count. With `unsigned` the
     elements are patterns of uint64."""

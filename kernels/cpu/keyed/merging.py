@@ -7,21 +7,21 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress
+from warpfold.kernels.cpu.finishing import ValueFinish
+from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
-from warpfold.kernels.cpu.keyed.sums import grown
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ExactState, Flags, StateError, deviation, value_of, variance
+from warpfold.kernels.exact import StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import GroupColumn, GroupTable, whole_numbers
+from warpfold.kernels.keyed import GroupColumn, GroupTable
 from warpfold.kernels.merging import MergePlan, StatesTable, is_text
-from warpfold.kernels.ops import INTEGER, OPS, Finish, empty_value
+from warpfold.kernels.ops import OPS, empty_value
 from warpfold.kernels.state_tables import StatesOf, TableOfStates, terms_of
 
 
@@ -181,41 +181,11 @@ def column_of_states(
     least = max(min_count, 1 if op.empty is None else 0, each.ddof + 1 if op.ddof else 0)
     missing = counts < least
     try:
-        values = _finished(each, sums, groups, np.where(missing, 0, counts))
+        parts = [merged.sums(groups) for merged in sums]
+        values = ValueFinish(op, each.result, each.ddof).values(parts, np.where(missing, 0, counts))
     except StateError as error:
         raise InvalidInput(f"the states of {each.name!r} are not those of {each.op}: {error}", "tables") from None
     if op.empty is not None and not counts.all():
         values = values.copy()
         values[counts == 0] = empty_value(op, dtype)
     return GroupColumn(each.name, each.op, each.result, values, missing, counts, states)
-
-
-def _finished(each: StatesOf, sums: Sequence[MergedStates], groups: int, counts: Index) -> NDArray[Any]:
-    """The values of groups. A group for which `counts` has 0 gets an arbitrary value."""
-    from warpfold.kernels.cpu.windows import nearest
-
-    op = OPS[each.op]
-    parts = [merged.sums(groups) for merged in sums]
-    at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and each.result != INTEGER
-    if at_once and int(counts.max(initial=0)) <= nearest.MOST_DIVISOR:
-        exponent, limbs, flags = parts[0]
-        row = DTYPES[each.result]
-        divisors = counts if op.finish is Finish.MEAN else np.minimum(counts, 1)
-        values = np.zeros(groups)
-        form = row.precision, row.min_exponent, row.max_exponent
-        nearest.round_sums(limbs.copy(), exponent, flags, divisors, form, values)
-        return values
-    finished: list[Any] = [0] * groups
-    for group in np.flatnonzero(counts).tolist():
-        states = [
-            ExactState.from_limbs(
-                merged.terms, limbs[group].tolist(), exponent, int(counts[group]), Flags(int(flags[group]))
-            )
-            for merged, (exponent, limbs, flags) in zip(sums, parts, strict=True)
-        ]
-        if len(states) == 1:
-            finished[group] = value_of(op, states[0], each.result)
-        else:
-            finish = variance if op.finish is Finish.VARIANCE else deviation
-            finished[group] = finish(states[0], states[1], each.ddof, DTYPES[each.result])
-    return whole_numbers(finished) if each.result == INTEGER else np.array(finished, np.float64)

@@ -11,9 +11,10 @@ import numpy as np
 
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
-from warpfold.kernels.cpu.keyed.sums import LevelOrigin, grown
+from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.extras import required

@@ -10,7 +10,8 @@ from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.grouped.selecting import Keys
-from warpfold.kernels.cpu.keyed.sums import Numbers, grown
+from warpfold.kernels.cpu.growing import grown
+from warpfold.kernels.cpu.keyed.sums import Numbers
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import whole_numbers

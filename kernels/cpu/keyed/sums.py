@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable, units_of
+from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.folds.nans import widened
-from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.cpu.states import encoded
+from warpfold.kernels.cpu.growing import grown
+from warpfold.kernels.cpu.keyed.outside import OutsideSums
+from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact import ORIGIN
 from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.exact.encoding import DIGIT_BITS
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
@@ -32,21 +34,8 @@ _EACH = 16
 _LOWEST, _HIGHEST = -1074, 1010
 """Anchors are float64 numbers: levels lie above 2**_LOWEST, and elements below 2**_HIGHEST."""
 
-_MOST_WILD = 1 << 28
-_AT_ONCE = 1 << 13
-"""Groups whose limbs are in memory at a time, to be written as states."""
-_LARGE = 1 << 24
-
-
-def grown(array: NDArray[Any], count: int) -> NDArray[Any]:
-    """`array` with at least `count` rows; the new ones are 0."""
-    if array.shape[0] >= count:
-        return array
-    if array.nbytes > _LARGE:
-        require(2 * array.nbytes, f"the states of more than {array.shape[0]:,} groups")
-    larger = np.zeros((max(count, 2 * array.shape[0]), *array.shape[1:]), array.dtype)
-    larger[: array.shape[0]] = array
-    return larger
+_DEPOSITED = 4
+"""Limbs that an int64 reaches, and one for carries."""
 
 
 @dataclass
@@ -68,10 +57,9 @@ class KeyedFloatSums:
     """Sums of the elements of a float column, of their magnitudes or their squares, with the number of elements."""
 
     def __init__(self, dtype: DType, terms: Terms, place: LevelOrigin, *, magnitudes: bool) -> None:
-        from warpfold.kernels.cpu.windows import keyed, levels, nearest, vectors
+        from warpfold.kernels.cpu.windows import keyed, levels, vectors
 
         self.terms = terms
-        self.most_count = nearest.MOST_DIVISOR
         self._keyed = keyed
         self._copies = vectors.COPIES
         self._anchor_at = levels.anchor_at
@@ -89,10 +77,7 @@ class KeyedFloatSums:
         self._table: Index = np.zeros((0, 0, 0), np.int64)
         self._state = np.zeros((1 << 8, 4), np.int64)
         self._negative_zeros: Index = np.zeros(0, np.int64)
-        self._flags: Index = np.zeros(0, np.int64)
-        self._slots: Numbers = np.zeros(0, np.int32)
-        self._limbs = np.zeros((0, levels.LIMBS), np.int64)
-        self._used = self._wild = 0
+        self._rest = OutsideSums(terms)
 
     def counts(self, groups: int) -> Index:
         """How many elements each of groups 1 … `groups` has."""
@@ -174,16 +159,17 @@ class KeyedFloatSums:
     def _inside(self, x: NDArray[Any], words: NDArray[Any], ids: Numbers, rows: int) -> NDArray[Any]:
         """`x` with 0 for every element outside of the levels, which is added to limbs. Where too many elements of a
         part of so many rows are outside, the levels are placed first, or levels are added."""
-        magnitudes = words & np.iinfo(words.dtype).max
-        finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
         outside = self._outside(words)
-        if finite.size and (not self._decided or outside.size * _FEW > rows):
-            self._widen(*self._exponents(int(finite.min()), int(finite.max())))
-            outside = self._outside(words)
+        if not self._decided or (self._levels < _MOST_LEVELS and outside.size * _FEW > rows):
+            magnitudes = words & np.iinfo(words.dtype).max
+            finite = magnitudes[(magnitudes > 0) & (magnitudes < self._infinity)]
+            if finite.size:
+                self._widen(*self._exponents(int(finite.min()), int(finite.max())))
+                outside = self._outside(words)
         if not outside.size:
             return x
         with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-            self._add_wild(readable(x[outside].astype(np.float64), np.dtype(np.int64)), ids[outside])
+            self._rest.add(x[outside].astype(np.float64), ids[outside], self._state.shape[0])
         kept = x.copy()
         kept[outside] = 0
         return kept
@@ -238,17 +224,6 @@ class KeyedFloatSums:
     def _anchors_at(self, unit: int, levels: int) -> NDArray[np.float64]:
         return np.array([self._anchor_at(unit + self._apart * level) for level in range(levels)])
 
-    def _add_wild(self, words: NDArray[Any], ids: Numbers) -> None:
-        count = self._state.shape[0]
-        self._flags, self._slots = grown(self._flags, count), grown(self._slots, count)
-        self._used = int(self._keyed.give_slots(words, ids, self._slots, self._used))
-        self._limbs = grown(self._limbs, self._used + 1)
-        self._wild += words.size
-        if self._wild > _MOST_WILD:
-            self._keyed.resolve_all(self._limbs)
-            self._wild = words.size
-        self._keyed.add_wild(words, ids, self._squares, ORIGIN[self.terms], self._slots, self._limbs, self._flags)
-
     def merge(self, other: "KeyedFloatSums", ids: Numbers, groups: int) -> None:
         """Add the sums of `other`, whose group g is ids[g] here."""
         self._state = grown(self._state, groups + 1)
@@ -265,69 +240,28 @@ class KeyedFloatSums:
         else:
             self._state[ids, -1] += other._state[:count, -1]
         size = self._state.shape[0]
-        for name in ("_negative_zeros", "_flags"):
-            theirs = getattr(other, name)[:count]
-            if theirs.size:
-                mine = grown(getattr(self, name), size)
-                mine[ids[: theirs.size]] |= theirs if name == "_flags" else 0
-                mine[ids[: theirs.size]] += 0 if name == "_flags" else theirs
-                setattr(self, name, mine)
-        wild = np.flatnonzero(other._slots[:count])
-        if wild.size:
-            self._slots = grown(self._slots, size)
-            wild_groups = ids[wild]
-            new = wild_groups[self._slots[wild_groups] == 0]
-            self._slots[new] = np.arange(self._used + 1, self._used + 1 + new.size, dtype=np.int32)
-            self._used += new.size
-            self._limbs = grown(self._limbs, self._used + 1)
-            for sums in (self, other):
-                self._keyed.resolve_all(sums._limbs)
-            self._limbs[self._slots[wild_groups]] += other._limbs[other._slots[wild]]
+        if other._negative_zeros.size:
+            theirs = other._negative_zeros[:count]
+            self._negative_zeros = grown(self._negative_zeros, size)
+            self._negative_zeros[ids[: theirs.size]] += theirs
+        self._rest.merge(other._rest, ids, size)
 
-    def rounded(self, groups: int, *, mean: bool, form: tuple[int, int, int]) -> NDArray[np.float64]:
-        """The sums, or means, of groups 1 … `groups`, rounded once to `form`; 0 where a group has no elements."""
-        values = np.zeros(groups + 1)
-        state = grown(self._state, groups + 1)
-        sized = [array if not array.size else grown(array, groups + 1) for array in self._arrays()]
-        self._keyed.round_groups(
-            state, self._levels, self._unit, *sized, self._limbs, ORIGIN[self.terms], mean, form, values
-        )
-        return values[1:]
+    def sums(self, some: slice) -> ManySums:
+        """The sums of the groups at some neighbouring places; group 1 is at place 0."""
+        state, rest = grown(self._state, some.stop + 1), self._rest
+        origin, place = ORIGIN[self.terms], self._unit - ORIGIN[self.terms]
+        first, end = place // DIGIT_BITS, (place + self._apart * self._levels) // DIGIT_BITS + _DEPOSITED
+        limbs, added = rest.limbs.limbs, rest.limbs.first
+        if limbs.size:
+            first, end = min(first, added), max(end, added + limbs.shape[1]) + 1
+        sums = np.empty((some.stop - some.start, end - first), np.int64)
+        flags = np.empty(sums.shape[0], np.int64)
+        self._keyed.group_limbs(
+            state, self._levels, self._unit, self._negative_zeros, rest.flags, rest.slots, limbs, added - first,
+            some.start + 1, origin + DIGIT_BITS * first, sums, flags,
+        )  # fmt: skip
+        return ManySums(self.terms, origin + DIGIT_BITS * first, sums, flags)
 
     def states(self, groups: int) -> StateColumn:
         """The exact states of groups 1 … `groups`."""
-        counts = self.counts(groups)
-        sized = [array if not array.size else grown(array, groups + 1) for array in self._arrays()]
-        parts = []
-        for start in range(0, groups, _AT_ONCE):
-            some = counts[start : start + _AT_ONCE]
-            sums, row_flags = np.empty((some.size, self._limbs.shape[1]), np.int64), np.zeros(some.size, np.int64)
-            self._keyed.group_limbs(
-                self._state,
-                self._levels,
-                self._unit,
-                *sized,
-                self._limbs,
-                ORIGIN[self.terms],
-                start + 1,
-                sums,
-                row_flags,
-            )
-            parts.append(encoded(self.terms, ORIGIN[self.terms], sums, row_flags, some))
-        return StateColumn.beside(parts)
-
-    def _arrays(self) -> tuple[Index, Index, Numbers]:
-        return self._negative_zeros, self._flags, self._slots
-
-    def state(self, group: int) -> ExactState:
-        """The exact state of a group that has elements."""
-        row = [int(digit) for digit in self._state[group]]
-        shift = self._unit - ORIGIN[self.terms]
-        units = sum(digit << (shift + self._apart * level) for level, digit in enumerate(row[:-1]))
-        negative_zeros, flags, slots = (int(array[group]) if group < array.size else 0 for array in self._arrays())
-        if slots:
-            limbs = self._limbs[slots].copy()
-            self._keyed.resolve_all(limbs[None])
-            units += units_of(limbs)
-        flags_of_sum = Flags(flags) | (Flags.NONE if negative_zeros == row[-1] else Flags.NOT_NEGATIVE_ZERO)
-        return ExactState(self.terms, units, row[-1], flags_of_sum)
+        return states_by_parts(self.sums, self.counts(groups))

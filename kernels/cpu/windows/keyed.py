@@ -23,7 +23,6 @@ from warpfold.kernels.cpu.windows.levels import (
     deposit,
     resolve,
 )
-from warpfold.kernels.cpu.windows.nearest import rounded_limbs
 from warpfold.kernels.cpu.windows.vectors import COPIES, WIDE, scatter_levels
 from warpfold.kernels.jit import jit
 
@@ -234,9 +233,25 @@ def give_slots(words: Any, ids: Any, slots: Any, used: Any) -> Any:
 
 
 @jit
+def finite_places(words: Any, squares: Any) -> Any:
+    """The exponents of the lowest and of the highest last place of finite elements, whose patterns are `words`, or of
+    their squares; the first is larger than the second where no element is finite."""
+    low, high = np.int64(2046), np.int64(0)
+    for i in range(words.size):
+        field = (words[i] & _MAGNITUDE) >> 52
+        if field < 2047:
+            low = min(low, clamped_exponent(field))
+            high = max(high, clamped_exponent(field))
+    if high == 0:
+        return np.int64(1), np.int64(0)
+    times = 2 if squares else 1
+    return times * (low - 1075), times * (high - 1075)
+
+
+@jit
 def add_wild(words: Any, ids: Any, squares: Any, origin: Any, slots: Any, limbs: Any, flags: Any) -> None:
     """Add float64 elements, whose patterns are `words`, to the limbs of their groups, or their squares; limbs take
-    2**28 before they are resolved. Specials set flags."""
+    2**28 before they are resolved. The first limb counts 2**origin. Specials set flags."""
     for i in range(words.size):
         g = ids[i]
         a = words[i] & _MAGNITUDE
@@ -274,6 +289,15 @@ def split_squares(elements: Any, squares: Any, errors: Any) -> None:
 
 
 @jit
+def merge_limbs(theirs: Any, from_rows: Any, place: Any, mine: Any, to_rows: Any) -> None:
+    """mine[to_rows[i], place + k] += theirs[from_rows[i], k], for every i and k."""
+    for i in range(from_rows.size):
+        row, other = mine[to_rows[i]], theirs[from_rows[i]]
+        for k in range(other.size):
+            row[place + k] += other[k]
+
+
+@jit
 def group_limbs(
     state: Any,
     levels: Any,
@@ -282,69 +306,31 @@ def group_limbs(
     flags: Any,
     slots: Any,
     limbs: Any,
-    origin: Any,
+    place: Any,
     start: Any,
+    origin: Any,
     sums: Any,
     row_flags: Any,
 ) -> None:
     """Write the sums of the groups from `start` on to the rows of `sums`, as resolved limbs of which the first counts
-    2**origin, and their flags to `told`. The other arguments are those of `round_groups`."""
+    2**origin and the last takes the carries, and their flags to `row_flags`.
+
+    Level k counts 2**(unit + PLACES · k). Row slots[g] of `limbs` is added from limb `place` on. `negative_zeros`,
+    `slots` and `flags` may end before the last group, where no more groups have any.
+    """
     for row in range(row_flags.size):
         g = start + row
         count = state[g, levels + 1]
         flag = np.int64(0)
-        if flags.size:
+        if g < flags.size:
             flag = flags[g]
-        if count and (negative_zeros.size == 0 or negative_zeros[g] < count):
+        if count and (negative_zeros.size <= g or negative_zeros[g] < count):
             flag |= NOT_NEGATIVE_ZERO
         row_flags[row] = flag
         sums[row] = 0
-        if slots.size and slots[g]:
-            sums[row] = limbs[slots[g]]
+        if g < slots.size and slots[g]:
+            for k in range(limbs.shape[1]):
+                sums[row, place + k] = limbs[slots[g], k]
         for level in range(levels + 1):
             deposit(sums[row], state[g, level], unit + PLACES * level - origin)
         resolve(sums[row])
-
-
-@jit
-def round_groups(
-    state: Any,
-    levels: Any,
-    unit: Any,
-    negative_zeros: Any,
-    flags: Any,
-    slots: Any,
-    limbs: Any,
-    origin: Any,
-    mean: Any,
-    form: Any,
-    values: Any,
-) -> None:
-    """values[g] = the sum of group g, or its mean, rounded once to `form` (`nearest`), wherever it has elements.
-
-    Level k counts 2**(unit + PLACES · k). `negative_zeros`, `slots` and `flags` may be empty, where no group has any.
-    """
-    small = np.zeros((PLACES * (levels + 1) + 128) // 32 + 3, np.int64)
-    large = np.zeros(limbs.shape[1], np.int64)
-    for g in range(1, values.size):
-        count = state[g, levels + 1]
-        if count == 0:
-            continue
-        flag = np.int64(0)
-        if flags.size:
-            flag = flags[g]
-        if negative_zeros.size == 0 or negative_zeros[g] < count:
-            flag |= NOT_NEGATIVE_ZERO
-        divisor = count if mean else np.int64(1)
-        if slots.size and slots[g]:
-            large[:] = limbs[slots[g]]
-            for level in range(levels + 1):
-                deposit(large, state[g, level], unit + PLACES * level - origin)
-            resolve(large)
-            values[g] = rounded_limbs(large, origin, flag, divisor, form)
-        else:
-            small[:] = 0
-            for level in range(levels + 1):
-                deposit(small, state[g, level], PLACES * level)
-            resolve(small)
-            values[g] = rounded_limbs(small, unit, flag, divisor, form)

@@ -1,4 +1,5 @@
-"""Rounding of exact sums, compiled: what `kernels.exact.rounding` defines, without Python integers.
+"""Rounding of exact sums, and sums that are whole numbers, compiled: what `kernels.exact.rounding` defines, without
+Python integers.
 
 A magnitude is high · 2**64 + low in two unsigned words; `sticky` says that a fraction of its last place was cut off.
 The format of a result is its bits of precision, and the exponents `least` and `most` of its dtype's row.
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.levels import NAN, NEG_INF, NOT_NEGATIVE_ZERO, POS_INF, resolve
+from warpfold.kernels.cpu.windows.levels import DIGIT, NAN, NEG_INF, NOT_NEGATIVE_ZERO, POS_INF, resolve
 from warpfold.kernels.jit import jit
 
 MOST_DIVISOR = (1 << 32) - 1
@@ -157,11 +158,55 @@ def rounded_limbs(limbs: Any, origin: Any, flags: Any, count: Any, form: Any) ->
 
 
 @jit
-def round_sums(limbs: Any, origin: Any, flags: Any, counts: Any, form: Any, values: Any) -> None:
-    """values[i] = the sum in limbs[i] ÷ counts[i], for every i; spoils `limbs` (int64, shape (values, digits))."""
+def round_sums(limbs: Any, origin: Any, flags: Any, counts: Any, form: Any, values: Any, left: Any) -> None:
+    """values[i] = the sum in limbs[i] ÷ counts[i], rounded once, for every i with counts[i] > 0. `limbs` (int64, shape
+    (values, digits)) are resolved. left[i] is set where counts[i] is more than MOST_DIVISOR."""
+    space = np.empty(limbs.shape[1], np.int64)
     for i in range(values.size):
-        if counts[i] > 0:
-            values[i] = rounded_limbs(limbs[i], origin, flags[i], counts[i], form)
+        if counts[i] > MOST_DIVISOR:
+            left[i] = True
+        elif counts[i] > 0:
+            space[:] = limbs[i]
+            values[i] = rounded_limbs(space, origin, flags[i], counts[i], form)
+
+
+@jit
+def digit_of(limbs: Any, at: Any) -> Any:
+    """The digit of 32 bits at place `at` of a sum in resolved limbs, which has a digit at every place: 0 below the
+    limbs, and above them what the sign says."""
+    last = limbs.size - 1
+    if at < 0:
+        return np.int64(0)
+    if at < last:
+        return limbs[at]
+    # The last limb may be longer than a digit.
+    return (limbs[last] >> min(32 * (at - last), np.int64(63))) & DIGIT
+
+
+@jit
+def whole_sums(limbs: Any, origin: Any, counts: Any, words: Any, large: Any, left: Any) -> None:
+    """words[i] (int64) = the pattern of the sum in limbs[i], for every i with counts[i] > 0; large[i] says whether it
+    is 2**63 or more. `limbs` (shape (values, limbs)), resolved, count 2**origin. left[i] is set where the sum is no
+    whole number, or fits neither an int64 nor a uint64."""
+    start, shift = (-origin) >> 5, (-origin) & 31  # where the bit that counts 1 stands
+    above = np.int64(limbs.shape[1]) + 1 - start  # digits from that bit on, with all that limbs have
+    for i in range(words.size):
+        if counts[i] <= 0:
+            continue
+        row = limbs[i]
+        sign = row[row.size - 1] >> 63
+        fits = digit_of(row, start) & ((np.int64(1) << shift) - 1) == 0
+        for k in range(min(start, row.size + 1)):
+            fits &= digit_of(row, k) == 0
+        word = np.int64(0)
+        for place in range(max(above, 2)):
+            below, over = digit_of(row, start + place), digit_of(row, start + place + 1)
+            digit = ((below >> shift) | (over << (32 - shift))) & DIGIT
+            if place < 2:
+                word |= digit << (32 * place)
+            else:
+                fits &= digit == sign & DIGIT
+        words[i], large[i], left[i] = word, sign == 0 and word < 0, not fits or (sign < 0 and word >= 0)
 
 
 @jit

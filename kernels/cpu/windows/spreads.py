@@ -1,4 +1,5 @@
-"""Variances and deviations of exact sums, compiled: what `kernels.exact.finish` defines, without Python integers.
+"""Norms, variances and deviations of exact sums, compiled: what `kernels.exact.finish` defines, without Python's
+integers.
 
 A magnitude is digits of 32 bits in unsigned words, at the places `low` … `high` − 1. A quotient is cut off behind
 WANTED digits, and a root behind 63 bits; what was cut off only matters by whether it is 0 (`sticky`).
@@ -10,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.levels import NAN, NEG_INF, POS_INF, resolve
-from warpfold.kernels.cpu.windows.nearest import length_of, nearest
+from warpfold.kernels.cpu.windows.levels import NAN, NEG_INF, POS_INF
+from warpfold.kernels.cpu.windows.nearest import MOST_DIVISOR, length_of, nearest
 from warpfold.kernels.jit import jit
 
 BELOW = 16
@@ -26,28 +27,28 @@ _ONE, _HALF, _DIGIT = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @jit
-def magnitude_of(limbs: Any, digits: Any) -> Any:
-    """The digits of |limbs|, which are resolved, from place BELOW on, and their first place and the one behind the
-    last; spoils `limbs`."""
-    if limbs[limbs.size - 1] < 0:
-        for k in range(limbs.size):
-            limbs[k] = -limbs[k]
-        resolve(limbs)
-    low, high = 0, 0
-    for k in range(limbs.size):
-        if limbs[k] != 0:
-            if high == 0:
-                low = k
+def magnitude_of(limbs: Any, at: Any, digits: Any) -> Any:
+    """Write the digits of |limbs|, which are resolved, from place `at` on; their first place and the one behind the
+    last."""
+    negative = limbs[limbs.size - 1] < 0
+    low, high, carry = 0, 0, np.int64(0)
+    for k in range(limbs.size + 1):  # the last limb may be longer than a digit
+        part = carry
+        if k < limbs.size:
+            part += -limbs[k] if negative else limbs[k]
+        carry = part >> 32
+        digits[at + k] = np.uint64(part) & _DIGIT
+        if digits[at + k] != 0:
+            low = k if high == 0 else low
             high = k + 1
-    for k in range(low, high):
-        digits[BELOW + k] = np.uint64(limbs[k])
-    return BELOW + low, BELOW + high
+    return at + low, at + high
 
 
 @jit
 def spread_of(values: Any, first: Any, last: Any, squares: Any, low: Any, high: Any, count: Any, made: Any) -> Any:
-    """count · squares − values² in `made`: its first place, and the one behind its last. The digits of `values` are at
-    the places first … last − 1, those of `squares` at low … high − 1; BELOW is the place of the units of all."""
+    """count · squares − values² in `made`: its first place, the one behind its last, and whether it is negative. The
+    digits of `values` are at the places first … last − 1, those of `squares` at low … high − 1; BELOW is the place of
+    the units of all."""
     start = min(low, 2 * first - BELOW) if last > first else low
     stop = max(high + 1, 2 * last - BELOW)
     for k in range(start, stop + 1):
@@ -68,7 +69,7 @@ def spread_of(values: Any, first: Any, last: Any, squares: Any, low: Any, high: 
         left = np.int64(part & _DIGIT) - np.int64(made[k]) + borrowed
         borrowed = left >> 32
         made[k] = np.uint64(left & 0xFFFFFFFF)
-    return start, stop + 1
+    return start, stop + 1, borrowed < 0
 
 
 @jit
@@ -156,15 +157,49 @@ def leading(digits: Any, low: Any, high: Any) -> Any:
 
 
 @jit
-def round_spreads(
-    values: Any, squares: Any, origin: Any, flags: Any, counts: Any, ddof: Any, root: Any, form: Any, spaces: Any,
-    rounded: Any,
-) -> None:  # fmt: skip
-    """rounded[i] = the variance, or with `root` the deviation, of counts[i] elements, for every i with counts[i] > ddof
-    and counts[i] < 2**32. `values` and `squares` are resolved sums (int64, shape (values, limbs)), which this spoils;
-    2**origin is the unit of squares, and its root that of values. `spaces` are three arrays of SIZE words."""
+def rounded_root(digits: Any, low: Any, high: Any, origin: Any, cut: Any, form: Any) -> Any:
+    """√(digits · 2**origin) rounded once. With `cut` there is more below the digits, which are 128 bits or more."""
     precision, least, most = form
-    of_values, of_squares, made = spaces
+    above, below, sticky, exponent = leading(digits, low, high)
+    exponent += origin
+    sticky = sticky or cut
+    if exponent % 2:
+        sticky = sticky or (below & _ONE) != 0
+        below = (below >> _ONE) | (above << np.uint64(63))
+        above >>= _ONE
+        exponent += 1
+    word, exact = root_of(above, below)
+    return nearest(np.uint64(0), word, sticky or not exact, exponent // 2, precision, least, most)
+
+
+@jit
+def round_roots(sums: Any, origin: Any, flags: Any, counts: Any, form: Any, rounded: Any, left: Any) -> None:
+    """rounded[i] = √ of a sum of squares, for every i with counts[i] > 0. `sums` are resolved, and count 2**origin; for
+    a negative one left[i] is set."""
+    space = np.empty(SIZE, np.uint64)
+    for i in range(rounded.size):
+        if counts[i] <= 0:
+            continue
+        if flags[i] & (NAN | POS_INF | NEG_INF):
+            rounded[i] = np.nan if flags[i] & (NAN | NEG_INF) else np.inf
+        elif sums[i, sums.shape[1] - 1] < 0:
+            left[i] = True
+        else:
+            low, high = magnitude_of(sums[i], BELOW, space)
+            rounded[i] = rounded_root(space, low, high, origin, False, form) if high > low else 0.0
+
+
+@jit
+def round_spreads(
+    values: Any, squares: Any, places: Any, origin: Any, flags: Any, counts: Any, ddof: Any, root: Any, form: Any,
+    rounded: Any, left: Any,
+) -> None:  # fmt: skip
+    """rounded[i] = the variance, or with `root` the deviation, of counts[i] elements, where that is more than `ddof`.
+    `values` and `squares` are resolved sums (int64, shape (values, limbs)). Their first limbs lie `places` digits above
+    their units, which are 2**origin of squares and its root of values. left[i] is set where counts[i] is more than
+    MOST_DIVISOR, and where these are not sums of the same elements."""
+    precision, least, most = form
+    of_values, of_squares, made = np.empty(SIZE, np.uint64), np.empty(SIZE, np.uint64), np.empty(SIZE, np.uint64)
     for i in range(rounded.size):
         count = counts[i]
         if count <= ddof:
@@ -172,9 +207,15 @@ def round_spreads(
         if flags[i] & (NAN | POS_INF | NEG_INF):
             rounded[i] = np.nan
             continue
-        first, last = magnitude_of(values[i], of_values)
-        low, high = magnitude_of(squares[i], of_squares)
-        low, high = spread_of(of_values, first, last, of_squares, low, high, count, made)
+        if count > MOST_DIVISOR or squares[i, squares.shape[1] - 1] < 0:
+            left[i] = True
+            continue
+        first, last = magnitude_of(values[i], BELOW + places[0], of_values)
+        low, high = magnitude_of(squares[i], BELOW + places[1], of_squares)
+        low, high, negative = spread_of(of_values, first, last, of_squares, low, high, count, made)
+        if negative:
+            left[i] = True
+            continue
         while high > low and made[high - 1] == 0:
             high -= 1
         if high == low:
@@ -182,16 +223,8 @@ def round_spreads(
             continue
         low, high, cut = divide(made, low, high, count, 0)
         low, high, rest = divide(made, low, high, count - ddof, low if cut else 0)
-        above, below, sticky, exponent = leading(made, low, high)
-        exponent += origin
-        sticky = sticky or cut or rest
         if root:
-            if exponent % 2:
-                sticky = sticky or (below & _ONE) != 0
-                below = (below >> _ONE) | (above << np.uint64(63))
-                above >>= _ONE
-                exponent += 1
-            word, exact = root_of(above, below)
-            rounded[i] = nearest(np.uint64(0), word, sticky or not exact, exponent // 2, precision, least, most)
+            rounded[i] = rounded_root(made, low, high, origin, cut or rest, form)
         else:
-            rounded[i] = nearest(above, below, sticky, exponent, precision, least, most)
+            above, below, sticky, exponent = leading(made, low, high)
+            rounded[i] = nearest(above, below, sticky or cut or rest, exponent + origin, precision, least, most)

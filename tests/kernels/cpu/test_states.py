@@ -64,6 +64,43 @@ def test_groups_and_digits_may_grow_in_turns() -> None:
         assert [encodings[at] for at in range(group + 1)] == wanted
 
 
+counted = st.tuples(st.integers(-1050, 1000), st.integers(-9, 9), st.integers(1, 1 << 40))
+"""An exponent, a multiple of 2 to it, and of how many such terms a state is."""
+
+
+@settings(max_examples=100, deadline=None)
+@given(kinds, st.lists(st.tuples(st.integers(0, 5), st.booleans(), counted), min_size=1, max_size=12))
+def test_groups_digits_and_counts_grow_in_any_turns_and_are_read_between(
+    terms: Terms, steps: list[tuple[int, bool, tuple[int, int, int]]]
+) -> None:
+    merged = MergedStates(terms)
+    expected = [ExactState.empty(terms)]
+    for more, read, (exponent, factor, count) in steps:
+        expected += [ExactState.empty(terms)] * more
+        flags = Flags.NOT_NEGATIVE_ZERO | (Flags.NAN if factor == 9 else Flags.NONE)
+        units = abs(factor) if terms is Terms.PRODUCTS else factor
+        state = ExactState(terms, units * count << exponent - ORIGIN[terms], count, flags)
+        for group in (len(expected) - 1, more % len(expected)):
+            expected[group] = expected[group].merge(state)
+            merged.add(column([state]), np.array([group]), len(expected))
+        if read:
+            assert merged.counts(len(expected)).tolist() == [each.count for each in expected]
+            encodings = merged.encoded(len(expected))
+            assert [encodings[at] for at in range(len(expected))] == [each.to_bytes() for each in expected]
+    sums = merged.sums(len(expected))
+    assert [sums.state(at, each.count) for at, each in enumerate(expected)] == expected
+
+
+def test_digits_that_grow_by_little_are_moved_few_times() -> None:
+    merged, moved = MergedStates(Terms.VALUES), 0
+    for exponent in range(0, 1000, 32):
+        for value in (2.0**-exponent, 2.0**exponent):
+            before = merged._digits.limbs
+            merged.add(column([ExactState.of(np.array([value]))]), np.array([0]), 1)
+            moved += merged._digits.limbs is not before
+    assert moved <= 20
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     kinds,

@@ -1,20 +1,24 @@
 """Sums by few groups, gathered apart: the same integers as Python's; and what is compiled before a reduction."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.keyed import reducing
+from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.windows import keyed
 from warpfold.kernels.cpu.windows.levels import anchor_at
 from warpfold.kernels.cpu.windows.vectors import COPIES, WIDE
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.exact import ORIGIN, Flags
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.ops import OPS, Terms
 
@@ -121,9 +125,86 @@ def test_elements_that_the_levels_do_not_hold_may_be_in_any_block(
         elements = array[ids == group]
         if not elements.size:
             continue
-        state, finite = sums.state(group), elements[np.isfinite(elements)].tolist()
+        state, finite = (
+            sums.sums(slice(group - 1, group)).state(0, elements.size),
+            elements[np.isfinite(elements)].tolist(),
+        )
         assert state.units * Fraction(2) ** ORIGIN[Terms.VALUES] == sum(map(Fraction, finite), Fraction(0))
         assert bool(state.flags & Flags.NAN) == bool(np.isnan(elements).any())
         assert bool(state.flags & Flags.NEG_INF) == bool(np.isneginf(elements).any())
         negative_zeros = np.signbit(elements) & (elements == 0)
         assert bool(state.flags & Flags.NOT_NEGATIVE_ZERO) == (not negative_zeros.all())
+
+
+steps = st.tuples(
+    st.integers(0, 300),  # new groups
+    st.sampled_from([0, 1, 2]),  # the fold that adds
+    st.lists(
+        st.one_of(
+            st.sampled_from([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -1e308]),
+            st.floats(-4, 4, allow_nan=False),
+            st.tuples(st.integers(-1000, 1000), st.sampled_from([-3.0, 1.0])).map(
+                lambda pair: pair[1] * 2.0 ** pair[0]
+            ),
+        ),
+        max_size=6,
+    ),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(steps, min_size=1, max_size=8),
+    st.sampled_from([Terms.VALUES, Terms.PRODUCTS]),
+    st.sampled_from(["float64", "float32"]),
+)
+def test_groups_levels_limbs_and_flags_grow_in_any_turns(
+    steps: list[tuple[int, int, list[float]]], terms: Terms, name: str
+) -> None:
+    dtype, origin = DTYPES[name], LevelOrigin()
+    folds = [KeyedFloatSums(dtype, terms, origin, magnitudes=False) for _ in range(3)]
+    grow(folds, steps, terms, dtype.numpy)
+
+
+whole = st.tuples(
+    st.integers(0, 300), st.sampled_from([0, 1, 2]), st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=6)
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(whole, min_size=1, max_size=8), st.sampled_from([Terms.VALUES, Terms.PRODUCTS]))
+def test_groups_and_digits_of_integers_grow_in_any_turns(steps: list[tuple[int, int, list[int]]], terms: Terms) -> None:
+    folds = [KeyedIntegerSums(DTYPES["int64"], terms, magnitudes=False) for _ in range(3)]
+    grow(folds, steps, terms, np.dtype(np.int64))
+
+
+def grow(folds: Sequence[Any], steps: Sequence[tuple[int, int, Sequence[Any]]], terms: Terms, dtype: Any) -> None:
+    """Add elements to three folds whose groups grow, read each fold in between, and merge all."""
+    groups = [1] * len(folds)
+    expected = [[ExactState.empty(terms)] for _ in folds]
+    for more, which, elements in steps:
+        fold, known = folds[which], expected[which]
+        groups[which] += more
+        known += [ExactState.empty(terms)] * more
+        with np.errstate(over="ignore"):
+            array = np.array(elements, dtype)
+        ids = np.array([groups[which] - at % groups[which] for at in range(array.size)], np.int32)
+        fold.add(0, array, ids, groups[which])
+        for group in set(ids.tolist()):
+            known[group - 1] = known[group - 1].add(array[ids == group])
+        assert same_states(fold, known)
+    for which in (1, 2):
+        ids = np.concatenate([[0], groups[0] - np.arange(groups[which]) % groups[0]]).astype(np.int32)
+        total = max(groups)
+        ids = np.arange(groups[which] + 1, dtype=np.int32) if groups[which] > groups[0] else ids
+        folds[0].merge(folds[which], ids, total)
+        expected[0] += [ExactState.empty(terms)] * (total - len(expected[0]))
+        for group, state in zip(ids[1:].tolist(), expected[which], strict=True):
+            expected[0][group - 1] = expected[0][group - 1].merge(state)
+        groups[0] = total
+        assert same_states(folds[0], expected[0])
+
+
+def same_states(fold: Any, expected: Sequence[ExactState]) -> bool:
+    states = fold.states(len(expected))
+    return [states[at] for at in range(len(expected))] == [state.to_bytes() for state in expected]

@@ -36,10 +36,11 @@ def check(groups: list[NDArray[Any]], dtype: DType, ddof: int, *, root: bool) ->
     squares = [ExactState.empty(Terms.PRODUCTS).add(group) for group in groups]
     flags = np.array([int(a.flags) | int(b.flags) for a, b in zip(values, squares, strict=True)])
     counts, made = np.array([group.size for group in groups]), np.full(len(groups), 7.0)
-    spaces = tuple(np.full(spreads.SIZE, 0x5EED, np.uint64) for _ in range(3))
+    left = np.zeros(len(groups), np.bool_)
     form = dtype.precision, dtype.min_exponent, dtype.max_exponent
     sums = (np.array([resolved(state) for state in states]) for states in (values, squares))
-    spreads.round_spreads(*sums, -2148, flags, counts, ddof, root, form, spaces, made)
+    spreads.round_spreads(*sums, (0, 0), -2148, flags, counts, ddof, root, form, made, left)
+    assert not left.any()
     finish = deviation if root else variance
     for number, group in enumerate(groups):
         if group.size > ddof:

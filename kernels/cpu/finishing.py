@@ -1,0 +1,115 @@
+"""From many exact sums to their values, each rounded once: what `kernels.exact.finish` defines, by compiled code. What
+that code leaves, such as a quotient by more than 32 bits, goes by the definition."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cpu.states import ManySums, by_parts
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.exact import Flags, deviation, integer, mean, root, total, variance
+from warpfold.kernels.exact.encoding import DIGIT_BITS
+from warpfold.kernels.grouping import Index
+from warpfold.kernels.keyed import whole_numbers
+from warpfold.kernels.ops import INTEGER, Finish, Op, Value
+
+_SPECIAL = int(Flags.NAN | Flags.POS_INF | Flags.NEG_INF)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFinish:
+    """What becomes of the sums of an op that adds up: a value of the dtype named `result`, or "integer"."""
+
+    op: Op
+    result: str
+    ddof: int = 0
+
+    def values(self, sums: Sequence[ManySums], counts: Index) -> NDArray[Any]:
+        """The values of sums of so many terms each; those of a variance are beside sums of squares. Floats come as
+        float64; integers as int64, uint64 or Python's, whatever holds all. A value is arbitrary where its count is 0,
+        and for a variance where it is no more than `ddof`.
+
+        Raises StateError where sums are not those of such elements."""
+        return self.values_by_parts(lambda some: [each.at(some) for each in sums], counts)
+
+    def values_by_parts(self, sums: Callable[[slice], Sequence[ManySums]], counts: Index) -> NDArray[Any]:
+        """The values of many sums, as `values`, where `sums` gives those at some neighbouring places."""
+        parts = by_parts(lambda some: self._part(sums(some), counts[some]), counts.size)
+        if len({part.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
+            return whole_numbers([number for part in parts for number in part.tolist()])
+        return np.concatenate(parts)
+
+    def _part(self, sums: Sequence[ManySums], counts: Index) -> NDArray[Any]:
+        if self.result == INTEGER:
+            return self._whole(sums[0], counts)
+        from warpfold.kernels.cpu.windows import nearest, spreads
+
+        finish, first, form = self.op.finish, sums[0], self.form
+        values, left = np.zeros(counts.size), np.zeros(counts.size, np.bool_)
+        if finish is Finish.ITSELF or finish is Finish.MEAN:
+            divisors = counts if finish is Finish.MEAN else np.minimum(counts, 1)
+            nearest.round_sums(first.limbs, first.exponent, first.flags, divisors, form, values, left)
+        elif finish is Finish.ROOT:
+            spreads.round_roots(first.limbs, first.exponent, first.flags, counts, form, values, left)
+        elif (units := _units(first, sums[1])) is None:
+            left = counts > self.ddof
+        else:
+            root, flags = finish is Finish.DEVIATION, first.flags | sums[1].flags
+            spreads.round_spreads(
+                first.limbs, sums[1].limbs, *units, flags, counts, self.ddof, root, form, values, left
+            )
+        for at in np.flatnonzero(left).tolist():
+            values[at] = self._by_definition(sums, at, int(counts[at]))
+        return values
+
+    @property
+    def form(self) -> tuple[int, int, int]:
+        """The format of the values, as compiled roundings take it."""
+        dtype = DTYPES[self.result]
+        return dtype.precision, dtype.min_exponent, dtype.max_exponent
+
+    def _whole(self, sums: ManySums, counts: Index) -> NDArray[Any]:
+        from warpfold.kernels.cpu.windows import nearest
+
+        words, large, left = np.zeros(counts.size, np.int64), *(np.zeros(counts.size, np.bool_) for _ in range(2))
+        nearest.whole_sums(sums.limbs, sums.exponent, counts, words, large, left)
+        left |= (counts > 0) & (sums.flags & _SPECIAL != 0)
+        others = [(at, self._by_definition([sums], at, int(counts[at]))) for at in np.flatnonzero(left).tolist()]
+        if not others and not large.any():
+            return words
+        if not others and (words[~large] >= 0).all():
+            return words.view(np.uint64)
+        numbers = words.astype(object)
+        numbers[large] = words[large].view(np.uint64).astype(object)
+        for at, number in others:
+            numbers[at] = number
+        return numbers
+
+    def _by_definition(self, sums: Sequence[ManySums], at: int, count: int) -> Value:
+        """Value `at`, of `count` terms."""
+        states = [each.state(at, count) for each in sums]
+        if self.result == INTEGER:
+            return integer(states[0])
+        dtype = DTYPES[self.result]
+        match self.op.finish:
+            case Finish.ITSELF:
+                return total(states[0], dtype)
+            case Finish.MEAN:
+                return mean(states[0], dtype)
+            case Finish.ROOT:
+                return root(states[0], dtype)
+            case Finish.VARIANCE:
+                return variance(states[0], states[1], self.ddof, dtype)
+            case Finish.DEVIATION:
+                return deviation(states[0], states[1], self.ddof, dtype)
+
+
+def _units(values: ManySums, squares: ManySums) -> tuple[tuple[int, int], int] | None:
+    """How many digits the sums of values and of squares lie above units of which the second is the square of the first,
+    and the exponent of the second. None where limbs do not lie whole digits above such units."""
+    apart, rest = divmod(squares.exponent - 2 * values.exponent, DIGIT_BITS)
+    below = max(0, -(apart // 2))
+    return None if rest else ((below, apart + 2 * below), 2 * (values.exponent - DIGIT_BITS * below))
