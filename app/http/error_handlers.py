@@ -32,11 +32,23 @@ _IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
         "dict_type": _AN_OBJECT,
         "tuple_type": _AN_ARRAY,
         "list_type": _AN_ARRAY,
+        "extra_forbidden": "There is no such field here",
         "too_short": "Too few items: there must be at least {min_length}",
         "too_long": "Too many items: there may be at most {max_length}",
     }
 )
 """Our message by Pydantic's type of error, where Pydantic's own speaks of Python or repeats all that was sent."""
+
+_IN_WORDS_OF_TEXT: Mapping[str, str] = MappingProxyType(
+    {
+        r"^[A-Za-z0-9_.-]{1,64}$": "Should be 1 to 64 letters of the English alphabet, digits, or the signs _ . -",
+        r"^[0-9a-f]{64}$": "Should be the id of an uploaded file, which has 64 hexadecimal digits",
+        r"^[0-9a-f]{32}$": "Should be the id of an upload, which has 32 hexadecimal digits",
+        r"^[^\x00]*$": "May hold no character with the number 0",
+        r"^[^\x00]+$": "Should hold a character, and none with the number 0",
+    }
+)
+"""Our message by the pattern that a text does not match."""
 
 
 def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
@@ -79,6 +91,8 @@ def _message(error: Mapping[str, Any]) -> str:
     cause = context.get("error")
     if isinstance(cause, ValueError):
         return str(cause)
+    if error["type"] == "string_pattern_mismatch":
+        return _IN_WORDS_OF_TEXT.get(context["pattern"], str(error["msg"]))
     return _IN_WORDS_OF_JSON.get(error["type"], "").format(**context) or str(error["msg"])
 
 

@@ -1,5 +1,6 @@
 """The `warpfold` command line."""
 
+import inspect
 import shutil
 import sys
 from contextlib import suppress
@@ -69,7 +70,19 @@ def build() -> typer.Typer:
         group.register(app)
     doctor.register(app)
     register_server_commands(app)
+    _let_help_flow(app)
     return app
+
+
+def _let_help_flow(app: typer.Typer) -> None:
+    """Give each command the help of its docstring with the lines of a paragraph joined: Rich would break the lines of
+    a terminal where those of the source end, too."""
+    for group in app.registered_groups:
+        assert group.typer_instance is not None, "a group is added with its commands"
+        _let_help_flow(group.typer_instance)
+    for command in app.registered_commands:
+        text = inspect.cleandoc(command.help or inspect.getdoc(command.callback) or "")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def main() -> None:

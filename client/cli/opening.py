@@ -16,9 +16,10 @@ import typer
 from pydantic import ValidationError
 
 from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.files import is_pattern
 from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
-from warpfold.contract.sources.options import AnyOptions, read_of
+from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
 from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.float8 import bytes_of
@@ -28,6 +29,7 @@ from warpfold.kernels.formats.zarr_ import is_zarr
 from warpfold.kernels.inputs import Inputs, LocalFile
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import Op
+from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.times import times_of_dtype
 
@@ -48,6 +50,12 @@ def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     return options
+
+
+def check_dtype(dtype: str | None, file: str | None) -> None:
+    """Raise BadParameter if `dtype` is given for another thing than one file of text."""
+    if dtype is not None and (file is None or not is_text(file) or (is_pattern(file) and not is_url(file))):
+        raise typer.BadParameter("is for one column of one file whose name ends in .csv or .tsv", param_hint="--dtype")
 
 
 def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
@@ -78,7 +86,7 @@ class Opened:
             wanted = wanted.in_place()
         with faults("", parameter):
             if self.path.is_dir():
-                return wanted.open_folder_in(folder_at(self.path))
+                return read_folder_of(str(self.path), "", lambda: wanted.open_folder_in(folder_at(self.path)))
             open_in = partial(wanted.open_in, name=self.path.name)
             return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
 

@@ -109,7 +109,8 @@ def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, rea
             yield from text.exact(number, block, types)
         except pyarrow.ArrowInvalid as error:
             why = str(error).splitlines()[0][:300]
-            raise InvalidInput(f"cannot be read as a table of text: {why}{hint}") from None
+            of_dtype = hint if "conversion error" in why else ""
+            raise InvalidInput(f"cannot be read as a table of text: {why}{of_dtype}") from None
 
     return SequentialSource(
         reading.dtype,
