@@ -78,6 +78,13 @@ def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> 
         raise typer.BadParameter("needs --axis or --segments, and no --json", param_hint="-o")
     if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
         raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
+    check_folder(to)
+
+
+def check_folder(to: Path | None) -> None:
+    """Raise BadParameter for a file that cannot be made, before anything is computed for it."""
+    if to is not None and not to.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {to.parent}", param_hint="-o")
 
 
 def write_array(array: NDArray[Any], to: Path) -> None:

@@ -16,6 +16,7 @@ from warpfold.client.api import Client
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import seekable
+from warpfold.client.cli.groups import check_folder
 from warpfold.client.cli.opening import ReadHere
 from warpfold.client.cli.session import check_ended_well, fail, service, wait_for
 from warpfold.client.group_table import GroupbyResult
@@ -74,6 +75,7 @@ def reduce_by(context: typer.Context, file: str, asked: GroupByRequest, how: Run
     """Reduce the rows of each group of a table, and print a line for each group, or write the table to a file."""
     if how.to is not None and (how.as_json or how.to.suffix.lower() not in WRITTEN):
         raise typer.BadParameter(f"a name should end in {', '.join(WRITTEN)}, without --json", param_hint="-o")
+    check_folder(how.to)
     if is_url(file):
         named = {"type": "files", **({"glob": file} if glob.has_magic(file) else {"paths": [file]})}
         with service(context) as client:

@@ -40,6 +40,7 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
         (("--axis", "x"), "needs whole numbers"),
         (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
+        (("--axis", "0", "-o", "no/x.npy"), "there is no folder no"),
         (("--axis", "1", "--local"), "there is no axis 1: the array has 1 axis"),
     ],
 )
