@@ -21,7 +21,7 @@ from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
 from warpfold.kernels.complexes import part_dtype
-from warpfold.kernels.errors import InvalidInput, KernelError
+from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, format_of, is_text
@@ -90,10 +90,21 @@ class Opened:
             open_in = partial(wanted.open_in, name=self.path.name)
             return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
 
+    def _open(self) -> None:
+        wanted = AnyOptions.model_validate(self.options)
+        if self.path.is_dir():
+            wanted.open_folder_in(folder_at(self.path))
+            return
+        with self.path.open("rb") as file:
+            wanted.open_in(file, self.path.name)
+
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[Path]:
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[Path]:
         """The file to be uploaded. For a Zarr hierarchy it is an archive of the folder, which is removed after the
-        block."""
+        block. If it is to be `checked`, no byte is sent of a file that lacks what an option names."""
+        if checked:
+            with name_faults(self.path, parameter):
+                self._open()
         if not self.path.is_dir():
             yield self.path
             return
@@ -109,6 +120,19 @@ class Opened:
                     with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
                         shutil.copyfileobj(stored, to)
             yield packed
+
+
+@contextmanager
+def name_faults(path: Path, parameter: str) -> Iterator[None]:
+    """End the command where an option names what the file at `path` does not have. All other faults are left to the
+    service, which may read more than this machine does."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field is not None:
+            raise typer.BadParameter(f"{path} {error}", param_hint=parameter) from None
+    except Unavailable:
+        pass
 
 
 def _begin(path: Path) -> BinaryIO:

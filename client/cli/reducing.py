@@ -184,8 +184,8 @@ def reduce(
         if backend is not None:
             chosen["backend"] = backend
         with service(context) as client:
-            sent = None if second is None else opened.enter_context(second.sent("--other"))
-            whole = opened.enter_context(first.sent("FILE"))
+            sent = None if second is None else opened.enter_context(second.sent("--other", checked=True))
+            whole = opened.enter_context(first.sent("FILE", checked=True))
             ended = wait_for(
                 client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file, **fields), timeout
             )
@@ -259,7 +259,7 @@ class _Read:
         return ArraySource(self.array)
 
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[object]:
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
         """The data for the client: the array where it fits into a request, else its file as it is."""
         yield self.array if self.array.size <= MOST_VALUES else self.path
 
@@ -275,7 +275,7 @@ class _Named:
         raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
 
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[object]:
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
         """The URL, as the client takes it."""
         yield self.url
 

@@ -50,6 +50,7 @@ def test_the_table_is_written_to_a_file(shell: Shell) -> None:
     [
         ((), "needs --column"),
         (("--column", "prize", "--local"), "holds no column 'prize'; did you mean 'price'"),
+        (("--column", "prize"), "holds no column 'prize'; did you mean 'price'"),
         (("--column", "price", "--op", "summ"), "unknown op 'summ'"),
         (("--column", "price", "--axis", "0"), "takes one file that is a table"),
         (("--column", "price", "-o", "x.npy"), "should end in .csv"),

@@ -89,7 +89,7 @@ def test_a_page_that_does_not_match_its_checksum_is_refused(
     path.write_bytes(written)
     assert "checksum verification failed" in refused(data_root, "x.parquet", column="x")
     with path.open("rb") as file, pytest.raises(InvalidInput, match="checksum verification failed"):
-        list(open_frame(file, None, None).make(["x", "k"]))
+        list(open_frame(file, None, ",").make(["x", "k"]))
 
 
 def test_a_parquet_footer_that_claims_gigabytes_is_not_read(data_root: Path) -> None:
