@@ -44,7 +44,13 @@ def test_an_id_that_is_none_is_a_422_problem_that_names_it(refusing: httpx.Clien
 @pytest.mark.parametrize(
     ("change", "field", "message"),
     [
-        ({"axes": 0}, "axes", "There is no such field here"),
+        ({"axes": 0}, "axes", "There is no such field here; did you mean axis?"),
+        ({"colour": 0}, "colour", "There is no such field here"),
+        (
+            {"source": {"type": "values", "values": [1], "dtpe": "int8"}},
+            "source.dtpe",
+            "There is no such field here; did you mean dtype?",
+        ),
         (
             {"tags": {"größe": "1"}},
             "tags.größe",
