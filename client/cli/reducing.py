@@ -118,7 +118,8 @@ def reduce(
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Annotated[
-        Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write an array of values here, as .npy.")
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="Write arrays to .npy or .csv, groups to .csv."),
     ] = None,
     timeout: Timeout = None,
     as_json: Json = False,
