@@ -218,9 +218,10 @@ class Client(MergesTables):
         pandas, Polars or Arrow, a list; a Path to a file of any format that the service reads; or a URL, which the
         service reads if it may ("s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request,
         more are uploaded once. No integer is rounded: columns that no dtype holds together are reduced apart and added
-        exactly. `dtype` converts the elements first; `other` is the second array of `dot`. With `axis`, one or several,
-        or `segments`, their length or offsets, the values come as a NumPy array. A terminal shows a progress bar.
-        Raises JobFailed, and TypeError for no numbers or a dtype that does not hold them.
+        exactly. `dtype` converts the elements first, and names the dtype of a column of CSV or TSV; `other` is the
+        second array of `dot`. With `axis`, one or several, or `segments`, their length or offsets, the values come as a
+        NumPy array. A terminal shows a progress bar. Raises JobFailed, and TypeError for no numbers or a dtype that
+        does not hold them.
         """
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:

@@ -326,6 +326,12 @@ def offered(data: Any) -> Any:
     if hasattr(data, "__dlpack__"):
         # With `device="cpu"` the producer copies an array of another device to the host.
         return np.from_dlpack(data, device="cpu")
+    if isinstance(data, str):
+        called = data[:64]
+        raise TypeError(
+            f"the text {called!r} is not an array: Path({called!r}) names a file of this machine, "
+            f'and the source {{"type": "path", "path": {called!r}}} of a spec names one of the server\'s'
+        )
     raise TypeError(f"a {type(data).__name__} is not an array: it has none of the array protocols")
 
 

@@ -6,6 +6,7 @@
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -148,6 +149,7 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
         raise ImportError(f"groups of frames need pyarrow: {install('frames')}") from error
     named: Any = data
     if columns is not None and library_of(data) == "pandas":
+        _check_names(columns, list(named.columns))
         named = named[list(dict.fromkeys(columns))]  # other columns may hold values that Arrow does not
     try:
         if library_of(data) == "pandas":
@@ -158,11 +160,19 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
             table = pyarrow.table(data)
     except (pyarrow.ArrowException, TypeError, ValueError) as error:
         raise TypeError(f"this {type(data).__name__} is not a table of columns: {error}") from None
-    missing = [name for name in columns or () if name not in table.column_names]
-    if missing:
-        raise KeyError(f"there is no column {missing[0]!r}; there are {', '.join(map(repr, table.column_names))}")
+    _check_names(columns or (), table.column_names)
     chosen = table if columns is None else table.select(list(dict.fromkeys(columns)))
     return chosen.replace_schema_metadata(None)
+
+
+def _check_names(columns: Sequence[str], names: Sequence[object]) -> None:
+    """Raise KeyError for a column that is not there; its message names the columns that are most like it."""
+    missing = next((name for name in columns if name not in names), None)
+    if missing is None:
+        return
+    near = get_close_matches(str(missing), list(map(str, names)), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(map(repr, names))}"
+    raise KeyError(f"there is no column {missing!r}; {hint}")
 
 
 def library_of(data: object) -> str:

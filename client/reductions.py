@@ -25,7 +25,7 @@ from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.formats.signature import delimiter_of
+from warpfold.kernels.formats.signature import delimiter_of, is_text
 from warpfold.kernels.ops import OPS, NullPolicy, Op, op_named
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
@@ -311,16 +311,21 @@ def source(
     early: EarlyJob | None = None,
 ) -> Steps[dict[str, Any]]:
     """The `source` of a spec for an array or, given as a Path, for a file, uploaded unless it is small; or for what a
-    URL names, which the service reads itself. With `shaped` an array keeps its shape."""
+    URL names, which the service reads itself. With `shaped` an array keeps its shape. Of text `dtype` is the one as
+    which the column is read."""
     if isinstance(data, str) and is_url(data):
+        typed = {} if dtype is None else {"dtype": dtype}
         if shaped and not glob.has_magic(data):
-            return {"type": "array", "path": data}
-        return {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
+            return {"type": "array", "path": data, **typed}
+        named = {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
+        return {**named, **typed}
     if isinstance(data, Path):
         early = early if uploads.begins_as_npy(data) else None
-        kept = yield from uploads.upload(uploads.content_of(data, dtype, rehash=rehash), data.name[-128:], early)
+        typed = {"dtype": dtype} if is_text(data.name) and dtype is not None else {}
+        content = uploads.content_of(data, None if typed else dtype, rehash=rehash)
+        kept = yield from uploads.upload(content, data.name[-128:], early)
         tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
-        return {"type": "dataset", "id": kept.id, **tabs}
+        return {"type": "dataset", "id": kept.id, **tabs, **typed}
     held = as_file(data, dtype)
     if isinstance(held, AsFile):
         return (yield from _of_file(held, shaped=shaped))

@@ -105,10 +105,12 @@ def _understood(text: str, *, wider: bool) -> "tuple[tuple[int, ...], bool, np.d
 
 def _text(file: BinaryIO) -> str:
     """The head as it is written, bounded before it is read."""
-    try:
-        version = npy.read_magic(file)
-    except ValueError as error:
-        raise _broken(str(error).splitlines()[0][:200]) from None
+    first = file.read(npy.MAGIC_LEN)
+    if not first:
+        raise _broken("it is empty")
+    if len(first) < npy.MAGIC_LEN or not is_npy(first):
+        raise _broken("it does not begin as one")
+    version = (first[-2], first[-1])
     if version not in _LENGTHS:
         # Version 3.0 exists for structured dtypes with field names beyond Latin-1, and only for them.
         raise _broken("its version of the format is for records only")

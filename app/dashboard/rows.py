@@ -17,6 +17,14 @@ from warpfold.app.results.views import MeasurementView
 from warpfold.contract.jobs import summary_of
 from warpfold.contract.states import Status
 
+_MOST_LETTERS = 200
+
+
+def _shortened(line: str) -> str:
+    """A line without its middle if it is long. A long line has long paths, which end with the name of a file."""
+    half = _MOST_LETTERS // 2
+    return line if len(line) <= _MOST_LETTERS else f"{line[:half].rstrip()} … {line[-half:].lstrip()}"
+
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
@@ -49,7 +57,7 @@ class JobRow:
             id=job.id,
             kind=job.kind,
             status=job.status.value,
-            summary=summary_of(job.kind, json.loads(job.spec)),
+            summary=_shortened(summary_of(job.kind, json.loads(job.spec))),
             owner=job.owner,
             tags=job.tags,
             reason=job.reason,

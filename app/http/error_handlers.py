@@ -1,6 +1,7 @@
 """Every error that a request can meet becomes a problem."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +16,8 @@ from starlette.responses import Response
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
 from warpfold.app.http.middleware import REQUEST_ID, allowed
-from warpfold.contract.jobs import KINDS
-from warpfold.contract.sources import TAGGED_FIELDS, TAGGED_LIST
+from warpfold.contract.jobs import KINDS, SPECS
+from warpfold.contract.sources import SOURCES, TAGGED_FIELDS, TAGGED_LIST
 from warpfold.contract.sources.row_filter import FILTER_TAGS
 from warpfold.kernels.errors import InvalidInput
 
@@ -37,6 +38,17 @@ _IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
     }
 )
 """Our message by Pydantic's type of error, where Pydantic's own speaks of Python or repeats all that was sent."""
+
+_IN_WORDS_OF_TEXT: Mapping[str, str] = MappingProxyType(
+    {
+        r"^[A-Za-z0-9_.-]{1,64}$": "Should be 1 to 64 letters of the English alphabet, digits, or the signs _ . -",
+        r"^[0-9a-f]{64}$": "Should be the id of an uploaded file, which has 64 hexadecimal digits",
+        r"^[0-9a-f]{32}$": "Should be the id of an upload, which has 32 hexadecimal digits",
+        r"^[^\x00]*$": "May hold no character with the number 0",
+        r"^[^\x00]+$": "Should hold a character, and none with the number 0",
+    }
+)
+"""Our message by the pattern that a text does not match."""
 
 
 def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
@@ -79,20 +91,35 @@ def _message(error: Mapping[str, Any]) -> str:
     cause = context.get("error")
     if isinstance(cause, ValueError):
         return str(cause)
+    if error["type"] == "extra_forbidden":
+        return f"There is no such field here{_near(error)}"
+    if error["type"] == "string_pattern_mismatch":
+        return _IN_WORDS_OF_TEXT.get(context["pattern"], str(error["msg"]))
     return _IN_WORDS_OF_JSON.get(error["type"], "").format(**context) or str(error["msg"])
+
+
+def _near(error: Mapping[str, Any]) -> str:
+    """The name that is most like that of a field which a spec or a source does not have."""
+    *outer, wrong = error["loc"]
+    known: Iterable[str] = ()
+    match outer:
+        case [] if error.get("kind") in SPECS:
+            known = SPECS[error["kind"]].model_fields
+        case [*_, str(field), str(tag)] if field in TAGGED_FIELDS and tag in SOURCES:
+            known = SOURCES[tag].model_fields
+    near = get_close_matches(str(wrong)[:64], list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def request_problem(error: RequestValidationError) -> ApiError:
     """The answer to a request with a bad body, query, path or header."""
     # Locations begin with the place: body, query, path, header.
-    placed = ({**details, "loc": _in_place(details["loc"])} for details in error.errors())
-    return Invalid.at(field_problems(placed))
+    return Invalid.at(field_problems(_placed(details, details["loc"]) for details in error.errors()))
 
 
 def spec_problem(error: ValidationError) -> ApiError:
     """The answer to a spec that failed validation outside of a request."""
-    placed = ({**details, "loc": _in_place(("body", *details["loc"]))} for details in error.errors())
-    return Invalid.at(field_problems(placed))
+    return Invalid.at(field_problems(_placed(details, ("body", *details["loc"])) for details in error.errors()))
 
 
 def dotted(location: Sequence[str | int]) -> str:
@@ -144,10 +171,13 @@ async def _request_invalid(request: Request, error: Exception) -> Response:
     return problem_response(request_problem(error))
 
 
-def _in_place(location: Sequence[str | int]) -> Sequence[str | int]:
+def _placed(details: Mapping[str, Any], location: Sequence[str | int]) -> dict[str, Any]:
+    """An error with its location in the spec, and with the kind of the spec if it is of one."""
     place, *rest = location
     # A spec is one of several kinds: in the location of an error, its kind comes first.
-    return rest[1:] if place == "body" and rest[:1] and rest[0] in KINDS else rest
+    if place == "body" and rest[:1] and rest[0] in KINDS:
+        return {**details, "loc": rest[1:], "kind": rest[0]}
+    return {**details, "loc": rest}
 
 
 async def _invalid_input(request: Request, error: Exception) -> Response:

@@ -1,12 +1,14 @@
 """The `warpfold` command line."""
 
+import inspect
 import shutil
 import sys
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from warpfold.client.cli import (
     access,
@@ -39,6 +41,7 @@ def build() -> typer.Typer:
     """The command tree."""
     app = typer.Typer(
         name="warpfold",
+        cls=_Group,
         help="Exact reductions and reduction benchmarks on a shared GPU server.",
         epilog="Exit codes: 0 done; 1 the job failed; 2 usage; 3 no service answers; 4 refused; 5 waited too long; "
         "6 not installed.",
@@ -69,7 +72,40 @@ def build() -> typer.Typer:
         group.register(app)
     doctor.register(app)
     register_server_commands(app)
+    _let_help_flow(app)
     return app
+
+
+class _Plain:
+    """Shows no type beside a flag, because a flag takes no value."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        params: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
+
+
+class _Command(_Plain, TyperCommand):
+    pass
+
+
+class _Group(_Plain, TyperGroup):
+    pass
+
+
+def _let_help_flow(app: typer.Typer) -> None:
+    """Give each command the help of its docstring with the lines of a paragraph joined: Rich would break the lines of
+    a terminal where those of the source end, too."""
+    for group in app.registered_groups:
+        assert group.typer_instance is not None, "a group is added with its commands"
+        group.cls = _Group
+        _let_help_flow(group.typer_instance)
+    for command in app.registered_commands:
+        command.cls = _Command
+        text = inspect.cleandoc(command.help or inspect.getdoc(command.callback) or "")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def main() -> None:

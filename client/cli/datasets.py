@@ -5,12 +5,17 @@ from typing import Annotated
 
 import typer
 
+from warpfold.client.api import Client
 from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import Rehash, seekable
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.session import service
+from warpfold.client.cli.session import fail, service
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="SHA-256 of its .npy file, 64 hexadecimal digits.")]
+_ID_LENGTH = 64
+_SEARCHED = 1000
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="SHA-256 of the file, or as much of its beginning as is unique.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,13 +46,16 @@ def show_all(
             dataset.id,
             dataset.name,
             dataset.owner,
+            dataset.format,
             dataset.dtype,
             "×".join(map(str, dataset.shape)),
+            f"{dataset.bytes:,}",
             f"{dataset.last_used_at.astimezone():%Y-%m-%d}",
         ]
         for dataset in datasets
     )
-    output.table(("id", "name", "owner", "dtype", "shape", "last used"), rows, fold="name")
+    names = ("id", "name", "owner", "format", "dtype", "shape", "bytes", "last used")
+    output.table(names, rows, right=("bytes",), fold="name")
 
 
 def upload(
@@ -72,7 +80,7 @@ def upload(
 def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
     """Show an uploaded array."""
     with service(context) as client:
-        dataset = client.dataset(dataset_id)
+        dataset = client.dataset(_whole_id(client, dataset_id))
     if as_json:
         output.document(dataset)
     else:
@@ -82,19 +90,38 @@ def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
                     ("id", dataset.id),
                     ("name", dataset.name or None),
                     ("owner", dataset.owner),
-                    ("dtype", dataset.dtype),
+                    ("format", dataset.format),
+                    ("dtype", dataset.dtype or None),
                 ),
-                *(("shape", "×".join(map(str, dataset.shape))), ("bytes", dataset.bytes)),
+                *(("shape", "×".join(map(str, dataset.shape)) or None), ("bytes", dataset.bytes)),
                 *(("uploaded", dataset.created_at), ("last used", dataset.last_used_at)),
             ]
         )
 
 
 def delete(
-    context: typer.Context, dataset_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Of arrays.")]
+    context: typer.Context,
+    dataset_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="Of arrays, or the beginnings of their ids.")
+    ],
 ) -> None:
     """Give up uploaded arrays. A job that still needs one fails and says so."""
     with service(context) as client:
-        for dataset_id in dataset_ids:
+        # All ids are looked up first, so that an unknown id deletes nothing.
+        for dataset_id in [_whole_id(client, dataset_id) for dataset_id in dataset_ids]:
             client.delete_dataset(dataset_id)
             output.say(f"{dataset_id} deleted")
+
+
+def _whole_id(client: Client, beginning: str) -> str:
+    """The id of the array whose id begins so."""
+    if len(beginning) >= _ID_LENGTH:
+        return beginning
+    if not beginning:
+        raise typer.BadParameter("an id is not empty", param_hint="ID")
+    ids = [dataset.id for dataset in client.datasets(limit=_SEARCHED) if dataset.id.startswith(beginning.lower())]
+    if len(ids) == 1:
+        return ids[0]
+    if ids:
+        raise fail(f"{len(ids)} of the latest arrays begin with {beginning!r}; write more of the id", Exit.REFUSED)
+    raise fail(f"none of the latest {_SEARCHED:,} arrays begins with {beginning!r}", Exit.REFUSED)

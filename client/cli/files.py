@@ -57,6 +57,8 @@ def seekable(path: Path, parameter: str) -> Iterator[Path]:
 
 
 def _check(path: Path, parameter: str) -> None:
+    if path == Path():
+        raise typer.BadParameter("is an empty name", param_hint=parameter)
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a folder", param_hint=parameter)
     if not os.access(path, os.R_OK):

@@ -1,7 +1,9 @@
 """Reductions along axes and by segments on the command line."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,10 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
         print_values(values, result.shape, result.decimal, result.time)
     elif result.artefact is not None:
         client.artefact(job, to)
+    elif to.suffix.lower() == ".csv":
+        values, counts = result.values or (), result.counts or ()
+        columns = {"value": values, "hex": result.hex or (None,) * len(values), "count": counts}
+        write_csv(to, result.shape, columns | _words(result.decimal, result.time))
     else:
         write_array(result.to_numpy(), to)
     where = result.device.get("name", result.backend)
@@ -78,16 +84,42 @@ def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> 
         raise typer.BadParameter("needs --axis or --segments, and no --json", param_hint="-o")
     if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
         raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
+    check_folder(to)
+
+
+def check_folder(to: Path | None) -> None:
+    """Raise BadParameter for a file that cannot be made, before anything is computed for it."""
+    if to is not None and not to.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {to.parent}", param_hint="-o")
 
 
 def write_array(array: NDArray[Any], to: Path) -> None:
     """Write the values of a result that is not stored to a .npy file."""
     if to.suffix.lower() != ".npy":
-        raise fail(f"{array.size:,} values are not stored by the service, and are written as .npy only", Exit.USAGE)
+        raise fail(f"{array.size:,} values are written as .npy and .csv only", Exit.USAGE)
     if np.ma.isMaskedArray(array) or array.dtype.hasobject:
         raise fail("a .npy file holds no missing values, no decimals and no integers beyond 64 bits", Exit.USAGE)
     with to.open("wb") as file:
         np.save(file, array)
+
+
+def write_csv(to: Path, shape: Sequence[int], columns: Mapping[str, Sequence[object]]) -> None:
+    """Write a line for each value of an array of `shape`, with its index on every axis before the `columns`, as the
+    service writes stored values."""
+    with to.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*(f"axis_{axis}" for axis in range(len(shape))), *columns])
+        for index, *row in zip(product(*map(range, shape)), *columns.values(), strict=True):
+            writer.writerow([*index, *row])
+
+
+def _words(
+    decimals: Sequence[str | None] | None, times: Sequence[TimeView | TimeValue | None] | None
+) -> dict[str, Sequence[object]]:
+    words: dict[str, Sequence[object]] = {} if decimals is None else {"decimal": decimals}
+    if times is not None:
+        words["time"] = [None if time is None else time.iso for time in times]
+    return words
 
 
 def reduce_groups_locally(
@@ -122,7 +154,11 @@ def reduce_groups_locally(
             | {"input": source.model_dump(mode="json")}
         )
         return
-    if to is not None:
+    if to is not None and to.suffix.lower() == ".csv":
+        hexes = [None if value is None else hex_of(value) for value in result.listed()]
+        columns = {"value": result.listed(), "hex": hexes, "count": result.counted()}
+        write_csv(to, result.shape, columns | _words(result.decimals, result.times))
+    elif to is not None:
         write_array(meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times), to)
     else:
         print_values(result.listed(), result.shape, result.decimals, result.times)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from warpfold.client.cli import output
-from warpfold.client.cli.files import seekable
+from warpfold.client.cli.files import is_pattern, matching, seekable
 from warpfold.client.cli.opening import faults, folder_at
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import service
@@ -38,7 +38,9 @@ def register(app: typer.Typer) -> None:
 
 def inspect(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file, or the folder of a Zarr hierarchy.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file, a pattern of files, or the folder of a Zarr hierarchy.")
+    ],
     *,
     on_server: Annotated[
         bool,
@@ -64,8 +66,11 @@ def inspect(
         if inspection.left_out:
             output.say(f"{inspection.left_out:,} more {inspection.holds} are not shown")
         return
-    path = Path(file)
-    with ExitStack() as unless_read, faults(file, "FILE"):
+    files = matching([file]) if is_pattern(file) else [Path(file)]
+    path = files[0]
+    if len(files) > 1:
+        output.say(f"{path}, the first of {len(files):,} files")
+    with ExitStack() as unless_read, faults(str(path), "FILE"):
         if path.is_dir():
             inside = contents_of_folder(folder_at(path))
         else:

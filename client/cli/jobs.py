@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
 import typer
@@ -27,9 +28,19 @@ from warpfold.client.jobs import Status
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.models import Child, Job
 from warpfold.client.progress import state_of
+from warpfold.contract.jobs import summary_of
 from warpfold.contract.moments import moment
 
 _PANEL = "Jobs"
+_POINTS = "`warpfold results --job {id}` lists the points, and `warpfold report {id}` writes a report"
+_MORE = MappingProxyType(
+    {
+        **dict.fromkeys(("benchmark", "accuracy", "scaling", "profile"), _POINTS),
+        "preset": "`warpfold report {id}` shows the results",
+    }
+)
+"""What to do next for results that are too long to be shown with a job, by its kind."""
+
 _STATUSES = get_args(Status)
 
 JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Of jobs, or the beginnings of their ids.")]
@@ -120,7 +131,7 @@ def in_words(job: Job) -> str:
             return str(name)
         case {"strategies": [*names]} | {"methods": [*names]}:
             return ", ".join(map(str, names))
-    return ""
+    return summary_of(job.kind, job.spec)
 
 
 def _elements(source: dict[Any, Any]) -> str:
@@ -182,6 +193,8 @@ def show_job(job: Job, *, as_json: bool) -> None:
             *((f"part {child.name}", _part(child)) for child in job.children or ()),
         ]
     )
+    if job.ended and job.kind in _MORE:
+        output.say(_MORE[job.kind].format(id=job.id[:8]))
 
 
 def _placed(result: ReduceResult | ReduceArrayResult | None) -> list[tuple[str, str | None]]:

@@ -16,12 +16,15 @@ from warpfold.client.api import Client
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import seekable
-from warpfold.client.cli.opening import ReadHere
+from warpfold.client.cli.groups import check_folder
+from warpfold.client.cli.opening import ReadHere, name_faults
 from warpfold.client.cli.session import check_ended_well, fail, service, wait_for
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.jobs import result_of
 from warpfold.contract.kinds.groupby import GroupbySpec
+from warpfold.contract.sources.options import TableOptions
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.formats.naming import chosen_name
 from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.places.place import is_url
 
@@ -74,6 +77,7 @@ def reduce_by(context: typer.Context, file: str, asked: GroupByRequest, how: Run
     """Reduce the rows of each group of a table, and print a line for each group, or write the table to a file."""
     if how.to is not None and (how.as_json or how.to.suffix.lower() not in WRITTEN):
         raise typer.BadParameter(f"a name should end in {', '.join(WRITTEN)}, without --json", param_hint="-o")
+    check_folder(how.to)
     if is_url(file):
         named = {"type": "files", **({"glob": file} if glob.has_magic(file) else {"paths": [file]})}
         with service(context) as client:
@@ -85,10 +89,19 @@ def reduce_by(context: typer.Context, file: str, asked: GroupByRequest, how: Run
             _here(asked.spec(table), (file, path.resolve()), how)
             return
         asked.spec({"type": "dataset", "id": "0" * 64})  # a wrong spec is refused before the file is sent
+        _check_columns(path, asked)
         with service(context) as client:
             kept = client.upload(path, path.name[-128:], rehash=how.rehash)
             tabs = {"text": "tsv"} if delimiter_of(path.name) == "\t" else {}
             _ask(client, asked.spec({"type": "dataset", "id": kept.id, **tabs, **asked.of_file}), how)
+
+
+def _check_columns(path: Path, asked: GroupByRequest) -> None:
+    """End the command where a table lacks a column, before a byte of it is sent."""
+    with name_faults(path, "FILE"), path.open("rb") as file:
+        table = TableOptions.model_validate(asked.of_file).open_table_in(file, path.name)
+        for name in (*asked.by.split(","), *(asked.columns or "").split(",")):
+            chosen_name(name, table.schema.names, "a column", "column")
 
 
 def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:

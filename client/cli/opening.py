@@ -16,11 +16,12 @@ import typer
 from pydantic import ValidationError
 
 from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.files import is_pattern
 from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
-from warpfold.contract.sources.options import AnyOptions, read_of
+from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
 from warpfold.kernels.complexes import part_dtype
-from warpfold.kernels.errors import InvalidInput, KernelError
+from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.formats.signature import Format, format_of, is_text
@@ -28,6 +29,7 @@ from warpfold.kernels.formats.zarr_ import is_zarr
 from warpfold.kernels.inputs import Inputs, LocalFile
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import Op
+from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.times import times_of_dtype
 
@@ -48,6 +50,12 @@ def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     return options
+
+
+def check_dtype(dtype: str | None, file: str | None) -> None:
+    """Raise BadParameter if `dtype` is given for another thing than one file of text."""
+    if dtype is not None and (file is None or not is_text(file) or (is_pattern(file) and not is_url(file))):
+        raise typer.BadParameter("is for one column of one file whose name ends in .csv or .tsv", param_hint="--dtype")
 
 
 def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
@@ -78,14 +86,25 @@ class Opened:
             wanted = wanted.in_place()
         with faults("", parameter):
             if self.path.is_dir():
-                return wanted.open_folder_in(folder_at(self.path))
+                return read_folder_of(str(self.path), "", lambda: wanted.open_folder_in(folder_at(self.path)))
             open_in = partial(wanted.open_in, name=self.path.name)
             return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
 
+    def _open(self) -> None:
+        wanted = AnyOptions.model_validate(self.options)
+        if self.path.is_dir():
+            wanted.open_folder_in(folder_at(self.path))
+            return
+        with self.path.open("rb") as file:
+            wanted.open_in(file, self.path.name)
+
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[Path]:
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[Path]:
         """The file to be uploaded. For a Zarr hierarchy it is an archive of the folder, which is removed after the
-        block."""
+        block. If it is to be `checked`, no byte is sent of a file that lacks what an option names."""
+        if checked:
+            with name_faults(self.path, parameter):
+                self._open()
         if not self.path.is_dir():
             yield self.path
             return
@@ -101,6 +120,19 @@ class Opened:
                     with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
                         shutil.copyfileobj(stored, to)
             yield packed
+
+
+@contextmanager
+def name_faults(path: Path, parameter: str) -> Iterator[None]:
+    """End the command where an option names what the file at `path` does not have. All other faults are left to the
+    service, which may read more than this machine does."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field is not None:
+            raise typer.BadParameter(f"{path} {error}", param_hint=parameter) from None
+    except Unavailable:
+        pass
 
 
 def _begin(path: Path) -> BinaryIO:

@@ -19,7 +19,7 @@ from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching, seekable
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
-from warpfold.client.cli.opening import Opened, ReadHere, is_plain, options_of
+from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, is_plain, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
@@ -108,6 +108,9 @@ def reduce(
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     column: Annotated[str | None, typer.Option(help="The column of a table; with --by several: x,y.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Of the column of a CSV or TSV file, whose beginning else decides.")
+    ] = None,
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
@@ -115,7 +118,8 @@ def reduce(
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Annotated[
-        Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write an array of values here, as .npy.")
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="Write arrays to .npy or .csv, groups to .csv."),
     ] = None,
     timeout: Timeout = None,
     as_json: Json = False,
@@ -136,6 +140,7 @@ def reduce(
     options["states"] = _checked_states(states, by, axis or segments, locally=locally)
     chosen = {name: value for name, value in options.items() if value is not None}
     _check_where(files, other, backend, locally=locally)
+    check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
     if by is not None:
         if len(files) > 1 or any((other, axis, segments, array, select)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
@@ -149,7 +154,7 @@ def reduce(
         return
     of_file = options_of(
         {"column": column, "filter": rows, "null_policy": null_policy, "array": array, "select": select}
-        | {"float8": float8}
+        | {"float8": float8, "dtype": dtype}
     )
     fields = fields_from(axis, segments, keepdims=keepdims)
     check_file(to, fields, as_json=as_json)
@@ -162,8 +167,6 @@ def reduce(
             chosen["backend"] = backend
         _reduce_each(context, matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)
         return
-    if files[0] == other == DASH:
-        raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
     with ExitStack() as opened:
         first = opened.enter_context(_read(files[0], "FILE", of_file))
         second = None if other is None else opened.enter_context(_read(other, "--other", of_file))
@@ -182,8 +185,8 @@ def reduce(
         if backend is not None:
             chosen["backend"] = backend
         with service(context) as client:
-            sent = None if second is None else opened.enter_context(second.sent("--other"))
-            whole = opened.enter_context(first.sent("FILE"))
+            sent = None if second is None else opened.enter_context(second.sent("--other", checked=True))
+            whole = opened.enter_context(first.sent("FILE", checked=True))
             ended = wait_for(
                 client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file, **fields), timeout
             )
@@ -208,6 +211,8 @@ def _check_where(files: list[str], other: str | None, backend: str | None, *, lo
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
         raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
+    if files[0] == other == DASH:
+        raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
 
 
 def _reduce_each(
@@ -255,7 +260,7 @@ class _Read:
         return ArraySource(self.array)
 
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[object]:
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
         """The data for the client: the array where it fits into a request, else its file as it is."""
         yield self.array if self.array.size <= MOST_VALUES else self.path
 
@@ -271,7 +276,7 @@ class _Named:
         raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
 
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[object]:
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
         """The URL, as the client takes it."""
         yield self.url
 
@@ -282,7 +287,7 @@ def _read(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Re
         yield _Named(name)
         return
     path = Path(name)
-    if path.is_dir():
+    if name and path.is_dir():
         yield Opened(path, of_file)
         return
     with seekable(path, parameter) as file:

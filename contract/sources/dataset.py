@@ -21,6 +21,9 @@ _TEXT = ".csv"
 """The endings of the names of tables of text. Other uploads are recognised by their first bytes, which text does not
 have."""
 
+_SHOWN = 12
+"""How many digits of an id a line about a job shows."""
+
 
 class DatasetSource(AnyOptions, SourceSpec):
     """An array or a table that a user uploaded to `/v1/datasets`, with the options of its format. A file of any other
@@ -41,7 +44,7 @@ class DatasetSource(AnyOptions, SourceSpec):
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> str | None:
         chosen = stored.get("column") or stored.get("array")
-        return f"dataset {stored['id']}" + (f" {chosen}" if chosen else "") if "id" in stored else None
+        return f"dataset {stored['id'][:_SHOWN]}" + (f" {chosen}" if chosen else "") if "id" in stored else None
 
     def bytes_at_hand(self, folders: Folders | None) -> int | None:
         try:

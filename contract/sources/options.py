@@ -266,9 +266,8 @@ def open_file(
         root, path = locate(name, folders.roots, field)
     if open_folder_in is None or not (root / path).is_dir():
         return read_of(repr(name), field, partial(open_located, name, root, path, field), open_in)
-    with faults_of(repr(name), field):
-        source = open_folder_in(open_folder(name, folders.roots, field))
-    return _named(source, repr(name), field, ExitStack())
+    open_in_folder = open_folder_in
+    return read_folder_of(repr(name), field, lambda: open_in_folder(open_folder(name, folders.roots, field)))
 
 
 def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Callable[[BinaryIO], T]) -> T:
@@ -280,6 +279,13 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
         if not isinstance(source, SequentialSource | Frame):
             return source  # it has descriptors of its own
         return _named(source, called, field, unless_read.pop_all(), file)
+
+
+def read_folder_of(called: str, field: str, open_in: Callable[[], T]) -> T:
+    """What `open_in` reads of a folder; its errors, and those of reading, are as those of `read_of`."""
+    with faults_of(called, field):
+        source = open_in()
+    return _named(source, called, field, ExitStack())
 
 
 def _named(source: T, called: str, field: str, still_open: ExitStack, file: BinaryIO | None = None) -> T:

@@ -52,9 +52,28 @@ class PathSource(SourceSpec):
 
 
 def _npy_in(file: BinaryIO) -> Elements:
-    if format_of(file) is not Format.NPY:
-        raise InvalidInput("is not a whole .npy file: a source of type array or table reads other formats")
+    _check_format(file)
     return open_array_file(file)
+
+
+def _check_format(file: BinaryIO) -> None:
+    """Raise InvalidInput, which names the source to use, where a file is no .npy file."""
+    kind = format_of(file)
+    if kind is None:
+        raise InvalidInput("is not a whole .npy file: a source of type array or table reads other formats")
+    if kind is not Format.NPY:
+        reader = "table reads a column of it" if kind.tabular else "array reads it"
+        raise InvalidInput(f"is {kind.value}, not .npy: a source of type {reader}")
+
+
+def _reason(file: BinaryIO, fault: InvalidInput) -> InvalidInput:
+    """Why a file has no head of an array: that it is of another format, or else the `fault` of the head."""
+    if os.fstat(file.fileno()).st_size:
+        try:
+            _check_format(file)
+        except InvalidInput as other_format:
+            return other_format
+    return fault
 
 
 def open_npy(name: str, roots: Sequence[Path]) -> ArraySource:
@@ -68,7 +87,7 @@ def open_npy(name: str, roots: Sequence[Path]) -> ArraySource:
         try:
             head = read_head(file)
         except InvalidInput as error:
-            raise InvalidInput(f"{name!r} {error}", _FIELD) from None
+            raise InvalidInput(f"{name!r} {_reason(file, error)}", _FIELD) from None
         present = os.fstat(file.fileno()).st_size - head.offset
         if present < head.data_bytes:
             raise InvalidInput(

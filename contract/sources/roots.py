@@ -31,7 +31,7 @@ _NO_ROOTS = "this server offers no files: it was started without data roots"
 def reason_of(error: OSError) -> str:
     """Why a file cannot be read, in the system's words."""
     if error.errno == errno.ELOOP:
-        return "it changed while it was opened"
+        return "its links lead in a circle, or it changed while it was opened"
     return os.strerror(error.errno).lower() if error.errno else "the system gave no reason"
 
 

@@ -61,8 +61,9 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
         progress(shared.done, shared.done)
     wall_ms = (time.perf_counter() - began) * 1e3
     busy = shared.load_s + shared.kernel_s
-    load_ms = wall_ms * shared.load_s / busy if busy else 0.0
-    return Streamed(whole, load_ms, wall_ms - load_ms, _stages(pieces, shared, max(1, threads)))
+    load_share = shared.load_s / busy if busy else 0.0  # at most 1, so that no rounding makes a time negative
+    kernel_ms = wall_ms * (1.0 - load_share)
+    return Streamed(whole, wall_ms * load_share, kernel_ms, _stages(pieces, shared, max(1, threads)))
 
 
 def _stages(pieces: Pieces[Any], shared: "_Shared", threads: int) -> Stages:

@@ -95,10 +95,12 @@ def _filtered(rows: Condition | None, schema: Any) -> Any:
 def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
     dataset = required("pyarrow.dataset", "tables")
     if kind is Format.PARQUET:
-        from warpfold.kernels.formats.parquet import check_footer
+        from warpfold.kernels.formats.parquet import check_footer, checked_format
 
         check_footer(file)
-    file_format = dataset.ParquetFileFormat() if kind is Format.PARQUET else dataset.IpcFileFormat()
+        file_format = checked_format()
+    else:
+        file_format = dataset.IpcFileFormat()
     schema = file_format.make_fragment(random_access(file)).physical_schema
     condition = _filtered(rows, schema)
 

@@ -6,7 +6,8 @@ says that values hold line ends.
 
 Text has no dtypes. The dtype of a column is inferred from its first block, or the request names it; a later value that
 the dtype does not hold is an error and never changes the dtype. An integer is a number without a point and without an
-exponent, and no integer is rounded: pyarrow would read one beyond int64 as the nearest float64.
+exponent, and no integer is rounded: pyarrow would read one beyond int64 as the nearest float64. A number beyond the
+range of its float is an error, too: pyarrow would read it as infinity, which only the word for infinity means here.
 """
 
 import re
@@ -66,6 +67,7 @@ Block = Callable[[], memoryview]
 
 _ROW = re.compile(r"Row #(\d+)")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_DIGIT = re.compile(r"[0-9]")
 _PRECISION = {"float": 24, "double": 53}
 
 
@@ -108,7 +110,8 @@ def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, rea
             yield from text.exact(number, block, types)
         except pyarrow.ArrowInvalid as error:
             why = str(error).splitlines()[0][:300]
-            raise InvalidInput(f"cannot be read as a table of text: {why}{hint}") from None
+            of_dtype = hint if "conversion error" in why else ""
+            raise InvalidInput(f"cannot be read as a table of text: {why}{of_dtype}") from None
 
     return SequentialSource(
         reading.dtype,
@@ -304,8 +307,9 @@ class TextFile:
 
     def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an
-        integer, and the errors that pyarrow raises for the text. Only a float above the integers that its format holds
-        exactly can be a rounded integer. So the text is looked at again only where a block has such a float."""
+        integer or is too small for a number, and the errors that pyarrow raises for the text. Only a float above the
+        integers that its format holds exactly, infinity among them, can be such a number. So the text is looked at
+        again only where a block has such a float."""
         lines = block()
         if not lines:
             return
@@ -354,18 +358,24 @@ def _line_too_long() -> InvalidInput:
 
 
 def _beyond(column: Any, precision: int) -> NDArray[np.intp]:
-    """The rows of finite floats above the integers that a significand of `precision` bits holds exactly."""
+    """The rows of floats above the integers that a significand of `precision` bits holds exactly."""
     values, bound = column.to_numpy(), 2.0**precision
     if values.size and -bound < values.min() and values.max() < bound:  # false where the maximum is a NaN
         return np.empty(0, np.intp)
-    return np.flatnonzero(np.isfinite(values) & (np.abs(values) >= bound))
+    return np.flatnonzero(np.abs(values) >= bound)
 
 
 def _check(name: str, words: Any, values: NDArray[Any], rows: NDArray[np.intp]) -> None:
-    """Raise InvalidInput if the text of one of `rows` is an integer that a float changed."""
+    """Raise InvalidInput if the text of one of `rows` is an integer that a float changed, or a number beyond the
+    range of the float."""
     for row in rows:
         word = words[int(row)].as_py().strip()
-        if _INTEGER.fullmatch(word) and int(word) != int(values[row]):
+        if np.isinf(values[row]):
+            if _DIGIT.search(word):
+                raise InvalidInput(
+                    f"holds {word[:60]} in column {name!r}, which is beyond the range of {values.dtype}", "dtype"
+                )
+        elif _INTEGER.fullmatch(word) and int(word) != int(values[row]):
             raise InvalidInput(
                 f"holds {word[:60]} in column {name!r}, an integer that {values.dtype} would round; `dtype` may name "
                 "int64 or uint64",

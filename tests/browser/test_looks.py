@@ -79,6 +79,18 @@ def test_a_page_is_accessible_and_fits_in_both_themes_and_on_a_phone(
         assert visited.width_needed() <= width
 
 
+def test_long_tags_and_paths_fit_on_a_phone(visit: Visiting, dashboard: Dashboard) -> None:
+    path = "a-long-name-of-a-simulation/" * 20
+    tags = {"experiment": "a-rather-long-name-" * 6, "x" * 60: "y" * 120}
+    job = dashboard.ended({"kind": "reduce", "source": {"type": "path", "path": f"{path}x.npy"}, "tags": tags})
+    visited = visit(width=375)
+    for page in (f"/jobs/{job}", "/jobs?tag=experiment"):
+        visited.page.goto(page)
+        expect(visited.page.locator(".tag").first).to_be_visible()
+        assert visited.width_needed() <= 375
+    assert visited.page.locator(f"#job-{job}").evaluate("link => link.getClientRects().length") < 10
+
+
 def test_a_chart_on_a_phone_is_as_readable_as_anywhere(visit: Visiting, jobs: Mapping[str, str]) -> None:
     heights = []
     for width in (1280, 375):

@@ -243,6 +243,11 @@ def test_what_is_no_array_is_refused() -> None:
         as_numpy({"x": 1})
 
 
+def test_the_name_of_a_file_is_no_array_and_the_error_says_how_files_are_named() -> None:
+    with pytest.raises(TypeError, match=r"the text 'runs/a\.npy' is not an array: Path\('runs/a\.npy'\) names a file"):
+        as_numpy("runs/a.npy")
+
+
 @pytest.mark.parametrize(
     "column",
     [

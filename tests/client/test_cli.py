@@ -38,6 +38,22 @@ def test_help_shows_examples_and_exit_codes(tmp_path: Path) -> None:
     assert "warpfold submit --kind benchmark --set 'strategies=[exact, numpy]'" in submit
 
 
+def test_the_lines_of_help_end_where_the_terminal_ends(tmp_path: Path) -> None:
+    whole = Shell(tmp_path, {"COLUMNS": "110"}).run("--help").out
+    assert re.search(r"with --axis or --segments to an\W+array, with --by to a table of groups\.", whole)
+    text = Shell(tmp_path, {"COLUMNS": "110"}).run("reduce", "--help").out
+    paragraph = text[text.index("A .npy or .npz file") : text.index("Arguments")]
+    lines = [line.strip() for line in paragraph.splitlines() if line.strip("│╭─ ")]
+    assert all(len(line) > 90 for line in lines[:-1]), lines
+
+
+@pytest.mark.parametrize("words", [(), ("reduce",), ("batches",), ("batches", "list")])
+def test_help_shows_no_type_beside_a_flag(tmp_path: Path, words: tuple[str, ...]) -> None:
+    text = Shell(tmp_path, {"COLUMNS": "110"}).run(*words, "--help").out
+    assert re.search(r"--help +Show this message", text), text
+    assert "<bool>" not in text
+
+
 def test_a_shell_can_be_taught(tmp_path: Path) -> None:
     shell = Shell(
         tmp_path, {"_WARPFOLD_COMPLETE": "complete_bash", "COMP_WORDS": "warpfold reduce --op no", "COMP_CWORD": "3"}

@@ -63,8 +63,12 @@ def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_names_the_column(client: Client) -> None:
-    with pytest.raises(KeyError, match="no column 'prize'; there are 'region', 'price', 'sold'"):
+    with pytest.raises(KeyError, match=r"no column 'prize'; did you mean 'price'\?"):
         client.groupby(SALES, "region").sum("prize")
+    with pytest.raises(KeyError, match="no column 'cost of it'; there are 'region', 'price', 'sold'"):
+        client.groupby(SALES, "region").sum("cost of it")
+    with pytest.raises(KeyError, match=r"no column 'regoin'; did you mean 'region'\?"):
+        client.groupby(pd.DataFrame(SALES), "regoin").sum("price")
     with pytest.raises(JobFailed, match="floats are no keys"):
         client.groupby(SALES, "price").sum("sold")
     with pytest.raises(TypeError, match="not a table of columns"):

@@ -23,9 +23,31 @@ from warpfold.client import (
     JobFailed,
     ReduceResult,
     Refused,
+    reductions,
 )
 
 LARGE = np.random.default_rng(5).standard_normal(30_000)
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("https://host/x.csv", {"type": "files", "paths": ["https://host/x.csv"]}),
+        ("s3://bucket/*.csv", {"type": "files", "glob": "s3://bucket/*.csv"}),
+    ],
+)
+def test_the_dtype_of_text_goes_to_the_service_that_reads_it(url: str, named: dict[str, object]) -> None:
+    with pytest.raises(StopIteration) as made:
+        next(reductions.source(url, "uint64"))
+    assert made.value.value == {**named, "dtype": "uint64"}
+
+
+def test_the_column_of_an_uploaded_text_is_read_as_the_dtype_that_is_named(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("x\n18446744073709551615\n")
+    assert client.reduce(tmp_path / "x.csv", dtype="uint64").value == 2**64 - 1
+    (tmp_path / "x.npy").write_bytes(b"")
+    with pytest.raises(TypeError, match="is sent as it is"):
+        client.reduce(tmp_path / "x.npy", dtype="uint64")
 
 
 def test_a_list_is_reduced_exactly(client: Client) -> None:

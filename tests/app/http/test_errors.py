@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import httpx
 import pytest
@@ -39,6 +39,42 @@ def test_an_unknown_job_cannot_be_cancelled_or_reported(refusing: httpx.Client) 
 def test_an_id_that_is_none_is_a_422_problem_that_names_it(refusing: httpx.Client) -> None:
     refusal = problem(refusing.get("/v1/jobs/first"))
     assert (refusal.status, refusal.errors[0].field) == (422, "job_id")
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "message"),
+    [
+        ({"axes": 0}, "axes", "There is no such field here; did you mean axis?"),
+        ({"colour": 0}, "colour", "There is no such field here"),
+        (
+            {"source": {"type": "values", "values": [1], "dtpe": "int8"}},
+            "source.dtpe",
+            "There is no such field here; did you mean dtype?",
+        ),
+        (
+            {"tags": {"größe": "1"}},
+            "tags.größe",
+            "Should be 1 to 64 letters of the English alphabet, digits",
+        ),
+        (
+            {"source": {"type": "dataset", "id": "12"}},
+            "source.id",
+            "Should be the id of an uploaded file",
+        ),
+        (
+            {"source": {"type": "path", "path": "a\0b"}},
+            "source.path",
+            "Should hold a character, and none with",
+        ),
+    ],
+)
+def test_a_wrong_text_is_refused_in_words_and_not_by_a_pattern(
+    refusing: httpx.Client, change: Mapping[str, object], field: str, message: str
+) -> None:
+    spec = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1]}}
+    (fault,) = problem(refusing.post("/v1/jobs", json={**spec, **change})).errors
+    assert fault.field == field
+    assert fault.message.startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
         (("--axis", "x"), "needs whole numbers"),
         (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
+        (("--axis", "0", "-o", "no/x.npy"), "there is no folder no"),
         (("--axis", "1", "--local"), "there is no axis 1: the array has 1 axis"),
     ],
 )
@@ -68,13 +69,22 @@ def test_very_many_values_are_printed_or_downloaded(shell: Shell) -> None:
     assert "no longer here" in shell.run("artefact", job_id).err
 
 
-def test_few_values_go_to_a_file_as_npy(shell: Shell) -> None:
+def test_few_values_go_to_a_file_as_npy_or_csv(shell: Shell) -> None:
     alone = Shell(shell.folder)
     for asked, more in ((shell, []), (alone, ["--local"])):
         assert asked.run("reduce", "samples.npy", "--segments", "1", "-o", "few.npy", *more).code == 0
         assert np.load(shell.folder / "few.npy").tolist() == [1e16, 1.0, -1e16]
+        assert (
+            asked.run("reduce", "samples.npy", "--segments", "0,2,2,3", "--op", "max", "-o", "few.csv", *more).code == 0
+        )
+        assert (shell.folder / "few.csv").read_text().splitlines() == [
+            "axis_0,value,hex,count",
+            "0,1e+16,0x1.1c37937e08000p+53,2",
+            "1,,,0",
+            "2,-1e+16,-0x1.1c37937e08000p+53,1",
+        ]
     for words, message in (
-        (("samples.npy", "--segments", "1", "-o", "few.csv", "--local"), "written as .npy only"),
+        (("samples.npy", "--segments", "1", "-o", "few.arrow", "--local"), "written as .npy and .csv only"),
         (("samples.npy", "--segments", "1", "-o", "few.txt"), "should end in .npy"),
         (("samples.npy", "-o", "few.npy"), "needs --axis or --segments"),
         (("samples.npy", "--segments", "0,0", "--op", "max", "-o", "few.npy", "--local"), "no missing values"),

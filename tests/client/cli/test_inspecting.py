@@ -45,6 +45,12 @@ def test_what_is_in_a_file_of_this_machine_is_shown(shell: Shell) -> None:
     assert [line.split()[:3] for line in lines[-2:]] == [["a", "float64", "2×3"], ["b", "int8", "4"]]
     (shell.folder / "x.csv").write_text("a,b\n1,x\n")
     assert [row["dtype"] for row in json.loads(shell.run("inspect", "x.csv", "--json").out)] == ["int64", "string"]
+    of_many = shell.run("inspect", "*.npz")
+    assert (of_many.code, of_many.err, "2×3" in of_many.out) == (0, "", True)
+    np.savez(shell.folder / "other.npz", c=np.ones(7))
+    of_many = shell.run("inspect", "*.npz")
+    assert (of_many.code, of_many.err, " 7 " in of_many.out) == (0, "other.npz, the first of 2 files\n", True)
+    assert shell.run("inspect", "*.zip").code == 2
     (shell.folder / "broken.parquet").write_bytes(b"PAR1 and no more")
     assert shell.run("inspect", "broken.parquet").code == 2
 

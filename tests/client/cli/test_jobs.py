@@ -139,6 +139,23 @@ def test_a_failed_job_is_a_code_of_its_own(shell: Shell) -> None:
     assert "failed (invalid_input)" in done.err
 
 
+def test_a_job_of_any_kind_is_described_in_the_list(shell: Shell) -> None:
+    (shell.folder / "sales.csv").write_text("region,price\nEU,1\n")
+    assert shell.run("reduce", "sales.csv", "--by", "region", "--column", "price").code == 0
+    (row,) = shell.run("jobs", "--limit", "1").out.splitlines()[1:]
+    assert re.search(r"sum of price by region · dataset [0-9a-f]{12} +1 groups$", row), row
+
+
+def test_results_that_are_too_long_to_show_name_the_command_that_shows_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for kind, words in (("benchmark", "`warpfold results --job 5f0c`"), ("preset", "`warpfold report 5f0c`")):
+        show_job(Job.model_validate({**ENDED, "kind": kind, "spec": {}}), as_json=False)
+        assert words in capsys.readouterr().err
+    show_job(Job.model_validate({**ENDED, "kind": "benchmark", "status": "running", "spec": {}}), as_json=False)
+    assert capsys.readouterr().err == ""
+
+
 def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     job = Job.model_validate(
         {

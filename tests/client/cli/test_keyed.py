@@ -50,9 +50,11 @@ def test_the_table_is_written_to_a_file(shell: Shell) -> None:
     [
         ((), "needs --column"),
         (("--column", "prize", "--local"), "holds no column 'prize'; did you mean 'price'"),
+        (("--column", "prize"), "holds no column 'prize'; did you mean 'price'"),
         (("--column", "price", "--op", "summ"), "unknown op 'summ'"),
         (("--column", "price", "--axis", "0"), "takes one file that is a table"),
         (("--column", "price", "-o", "x.npy"), "should end in .csv"),
+        (("--column", "price", "-o", "no/x.csv"), "there is no folder no"),
         (("--column", "price", "--strategy", "numpy"), "groups have one strategy"),
         (("--column", "price", "--op", "prod", "--backend", "dask"), "prod is not combined from partitions"),
         (("--column", "price", "--backend", "dask", "--partitions", "200000"), "less than or equal to 100000"),

@@ -109,6 +109,55 @@ def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
     assert (refused.code, "is not JSON" in _joined(refused.err)) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("sales.csv", "--column", "prise"), "sales.csv holds no column 'prise'; did you mean 'price'?"),
+        (("sales.csv", "--column", "region"), "holds column 'region' as string"),
+        (("two.npz", "--array", "temp"), "two.npz holds no array 'temp'; it holds 'a', 'b'"),
+    ],
+)
+def test_what_a_file_lacks_is_said_before_it_is_sent(shell: Shell, words: tuple[str, ...], message: str) -> None:
+    (shell.folder / "sales.csv").write_text("region,price\nEU,1\n")
+    np.savez(shell.folder / "two.npz", a=np.ones(2), b=np.ones(2))
+    nowhere = Shell(shell.folder, {"WARPFOLD_URL": "http://127.0.0.1:9", "WARPFOLD_TOKEN": "wf_x"})
+    refused = nowhere.run("reduce", *words)
+    assert (refused.code, message in _joined(refused.err)) == (2, True)
+
+
+def test_what_this_machine_cannot_read_is_left_to_the_service(shell: Shell) -> None:
+    (shell.folder / "broken.parquet").write_bytes(b"PAR1 and no more")
+    done = shell.run("reduce", "broken.parquet", "--column", "price")
+    assert (done.code, "is not a whole Parquet file" in done.err) == (1, True)
+
+
+def test_the_dtype_of_a_column_of_text_may_be_named(shell: Shell) -> None:
+    (shell.folder / "sales.csv").write_text("price\n18446744073709551615\n")
+    for where in ((), ("--local",)):
+        assert shell.run("reduce", "sales.csv", *where).code != 0
+        done = shell.run("reduce", "sales.csv", "--dtype", "uint64", *where)
+        assert done.out == "18446744073709551615\n", done
+    for words in (("samples.npy",), ("sales.csv", "--by", "price", "--column", "price"), ("*.csv",)):
+        refused = shell.run("reduce", *words, "--dtype", "uint64")
+        assert (refused.code, "is for one column of one file" in _joined(refused.err)) == (2, True)
+
+
+def test_an_empty_name_is_no_folder(shell: Shell) -> None:
+    refused = shell.run("reduce", "", "--local")
+    assert (refused.code, "is an empty name" in _joined(refused.err)) == (2, True)
+
+
+def test_a_damaged_hierarchy_is_named(shell: Shell) -> None:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(str(shell.folder / "x.zarr"), mode="w")
+    group.create_array("temp", shape=(4,), dtype="f8", chunks=(4,))[...] = [1, 2, 3, 4]
+    refused = shell.run("reduce", "x.zarr", "--array", "tmp", "--local")
+    assert "x.zarr holds no array 'tmp'; did you mean 'temp'?" in _joined(refused.err)
+    (shell.folder / "x.zarr" / "temp" / "c" / "0").write_bytes(b"junk")
+    refused = shell.run("reduce", "x.zarr", "--local")
+    assert (refused.code, "x.zarr holds 'temp' that cannot be decoded" in _joined(refused.err)) == (2, True)
+
+
 def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -> None:
     zarr, h5py = pytest.importorskip("zarr"), pytest.importorskip("h5py")
     group = zarr.open_group(str(shell.folder / "x.zarr"), mode="w")

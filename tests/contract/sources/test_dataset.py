@@ -10,6 +10,7 @@ import pytest
 
 from warpfold.app.datasets.store import Store
 from warpfold.contract.folders import Folders
+from warpfold.contract.sources import summary_of_source
 from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
@@ -56,6 +57,10 @@ def test_bfloat16_keeps_its_name(folders: Folders, file: Path) -> None:
 
 def test_a_deleted_array_is_said(folders: Folders) -> None:
     assert refused(folders) == f"dataset {ID} is not there: it was deleted after the job was accepted"
+
+
+def test_a_line_about_a_job_shows_the_beginning_of_the_id() -> None:
+    assert summary_of_source({"type": "dataset", "id": ID, "column": "price"}) == f"dataset {ID[:12]} price"
 
 
 @pytest.mark.parametrize("change", [-1, 1])

@@ -188,7 +188,9 @@ def test_a_zarr_hierarchy_is_read_by_its_folder(web: WebServer, tmp_path: Path) 
 def test_a_flat_array_is_read_by_a_source_of_type_path(web: WebServer) -> None:
     web.files |= {name: content(ARRAYS[name]) for name in ("a.npy", "a.npz")}
     assert elements(folders_of(web.place()), type="path", path=web.url("a.npy")).tobytes() == NUMBERS.tobytes()
-    assert "not a whole .npy file" in refused(folders_of(web.place()), type="path", path=web.url("a.npz"))
+    assert "is .npz, not .npy: a source of type array reads it" in refused(
+        folders_of(web.place()), type="path", path=web.url("a.npz")
+    )
 
 
 def test_files_by_urls_are_one_array_beside_files_of_this_machine(web: WebServer, tmp_path: Path) -> None:

@@ -161,6 +161,22 @@ def test_what_is_no_array_of_numbers_is_refused(root: Path, content: bytes, mess
     assert "\n" not in sentence
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PAR1" + bytes(20), "is Parquet, not .npy: a source of type table reads a column of it"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(20), "is HDF5, not .npy: a source of type array reads it"),
+        (b"PK\x03\x04" + bytes(20), "is .npz, not .npy: a source of type array reads it"),
+        (b"price\n1\n2\n", "is not a whole .npy file: a source of type array or table reads other formats"),
+        (b"", "is not a whole .npy file: it is empty"),
+        (b"\x93NUM", "is not a whole .npy file: a source of type array or table reads other formats"),
+    ],
+)
+def test_a_file_of_another_format_names_the_source_that_reads_it(root: Path, content: bytes, message: str) -> None:
+    (root / "bad.npy").write_bytes(content)
+    assert refused("bad.npy", root) == f"'bad.npy' {message}"
+
+
 def test_a_pickled_array_is_not_loaded(root: Path) -> None:
     class Bomb:
         def __reduce__(self) -> tuple[object, ...]:

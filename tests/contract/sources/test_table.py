@@ -181,6 +181,11 @@ def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytes
     monkeypatch.setattr(text, "_FIRST_BYTES", 64)
     (data_root / "x.csv").write_text("x\n" + "7\n" * 100 + "0.5\n")
     assert "the first block told the dtype" in refused(data_root, "x.csv")
+    (data_root / "x.csv").write_text("x,y\n" + "7,1\n" * 100 + "0\n")
+    of_a_short_line = refused(data_root, "x.csv", column="x")
+    assert "Expected 2 columns, got 1" in of_a_short_line
+    assert "dtype" not in of_a_short_line
+    (data_root / "x.csv").write_text("x\n" + "7\n" * 100 + "0.5\n")
     assert sum(values(data_root, "x.csv", dtype="float64")) == 700.5
     (data_root / "x.csv").write_text("x\n" + "0.5\n" * 100 + "9007199254740992\n9007199254740993\n")
     assert "holds 9007199254740993" in refused(data_root, "x.csv", "source.dtype")

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,20 @@ def total(source: Any, progress: Callable[[int, int], None] | None = None) -> in
 @pytest.mark.parametrize("count", [1, MADE_PIECE - 1, MADE_PIECE, MADE_PIECE + 1, 7 * MADE_PIECE + 5])
 def test_every_element_is_read_once(count: int) -> None:
     assert total(Counted(count)) == count * (count - 1) // 2
+
+
+@pytest.mark.parametrize(("wall_s", "load_s"), [(0.007, 0.3), (3.3, 0.7), (1e-9, 1 / 3)])
+def test_no_time_is_negative_where_all_of_it_went_into_loading(
+    monkeypatch: pytest.MonkeyPatch, wall_s: float, load_s: float
+) -> None:
+    def worked(shared: Any, fold: Any, progress: object) -> None:
+        shared.load_s = load_s
+
+    monkeypatch.setattr(stream, "_work", worked)
+    monkeypatch.setattr(pieces, "usable_cores", lambda: 1)
+    monkeypatch.setattr(stream, "time", SimpleNamespace(perf_counter=iter([0.0, wall_s]).__next__))
+    streamed = stream.stream(OneSource(Counted(0)), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    assert (streamed.load_ms, streamed.kernel_ms) == (wall_s * 1e3, 0.0)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

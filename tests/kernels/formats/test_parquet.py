@@ -2,6 +2,7 @@
 
 import struct
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from warpfold.kernels import sections
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import parquet
+from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.sequential import SequentialSource, in_order
 
 
@@ -68,6 +70,26 @@ def test_a_footer_that_counts_nulls_wrongly_is_refused(data_root: Path) -> None:
                 CpuBackend().reduce(source, "sum")
             return
     pytest.fail("no byte of the footer is the number of nulls")
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_a_page_that_does_not_match_its_checksum_is_refused(
+    data_root: Path, version: Literal["1.0", "2.0"], compression: str
+) -> None:
+    numbers = np.random.default_rng(7).standard_normal(5000)
+    table = pa.table({"x": numbers, "k": np.arange(5000) % 3})
+    path = data_root / "x.parquet"
+    pq.write_table(
+        table, path, write_page_checksum=True, data_page_version=version, compression=compression, use_dictionary=False
+    )
+    assert values(data_root, "x.parquet", column="x") == numbers.tolist()
+    written = bytearray(path.read_bytes())
+    written[20_000] ^= 1  # one bit of one element
+    path.write_bytes(written)
+    assert "checksum verification failed" in refused(data_root, "x.parquet", column="x")
+    with path.open("rb") as file, pytest.raises(InvalidInput, match="checksum verification failed"):
+        list(open_frame(file, None, ",").make(["x", "k"]))
 
 
 def test_a_parquet_footer_that_claims_gigabytes_is_not_read(data_root: Path) -> None:

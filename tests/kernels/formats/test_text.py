@@ -77,6 +77,32 @@ def test_a_word_behind_numbers_is_named_with_its_row(tmp_path: Path, monkeypatch
         CpuBackend().reduce(source, "sum")
 
 
+@pytest.mark.parametrize("word", ["1e400", "-1e309", "1" * 310, "1.8e308"])
+def test_a_number_beyond_the_range_of_its_float_is_refused_and_never_infinite(tmp_path: Path, word: str) -> None:
+    lines = ["1.5"] * 40 + [word]
+    with (
+        column(tmp_path / "x.csv", "y,x\n" + "".join(f"7,{line}\n" for line in lines)) as source,
+        pytest.raises(InvalidInput, match=f"holds {word[:60]} in column 'x', which is beyond the range of float64"),
+    ):
+        CpuBackend().reduce(source, "sum")
+
+
+@pytest.mark.parametrize(("dtype", "word"), [("float32", "3.5e38"), ("float32", "1" * 40), ("float64", "1e400")])
+def test_a_named_dtype_has_its_own_range(tmp_path: Path, dtype: str, word: str) -> None:
+    (tmp_path / "x.csv").write_text(f"x\n{word}\n")
+    with (tmp_path / "x.csv").open("rb") as file:
+        source = open_column(file, ColumnWanted("x", delimiter=",", dtype=dtype))
+        with pytest.raises(InvalidInput, match=f"beyond the range of {dtype}") as refused:
+            CpuBackend().reduce(source, "sum")
+    assert refused.value.field == "dtype"
+
+
+def test_the_words_for_infinity_are_infinite_and_small_numbers_are_rounded(tmp_path: Path) -> None:
+    words = ["inf", "Inf", "INF", "1e-400", "1.5"]
+    with column(tmp_path / "x.csv", "x\n" + "".join(f"{word}\n" for word in words)) as source:
+        assert np.concatenate(list(source.make())).tolist() == [np.inf, np.inf, np.inf, 0.0, 1.5]
+
+
 @pytest.mark.parametrize("op", ["sum", "var", "max", "argmin", "count_nonzero"])
 def test_blocks_in_any_order_give_the_value_of_the_column(tmp_path: Path, op: str) -> None:
     numbers = np.random.default_rng(3).standard_normal(2000)
