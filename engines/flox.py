@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from warpfold.engines.numbered import reduce_groups
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS
 from warpfold.kernels.cpu.grouped.partial import PartialResults
-from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
+from warpfold.kernels.cpu.grouped.together import as_digits
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
@@ -89,7 +89,7 @@ def _of_columns(elements: NDArray[Any], op: str, skipna: bool, number: int) -> l
         counts = (elements.shape[1] - missing.sum(axis=1)).tolist()
         elements = np.where(missing, elements.dtype.type(-0.0), elements)
     sums = PartialResults.of(elements, (1,), op).sums[0]
-    digits = sums.digits() if isinstance(sums, TwoLevels) else sums
+    digits = as_digits(sums)
     units = np.zeros(len(counts), object)
     for words in digits.digits[::-1]:
         units = (units << DIGIT_BITS) + words.astype(object)

@@ -16,7 +16,9 @@ from warpfold.kernels.cpu.accumulator import accumulator, readable
 from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
+from warpfold.kernels.cpu.grouped.plain import PlainSums
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.grouped.together import Levels, as_digits, in_levels, rounded
 from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
@@ -46,7 +48,7 @@ class PartialResults:
     result: str
     shape: tuple[int, ...]
     count: int
-    sums: tuple[Digits | TwoLevels, ...]
+    sums: tuple[Digits | Levels, ...]
 
     @staticmethod
     def of(
@@ -83,7 +85,8 @@ class PartialResults:
         reduced = along.reduced(array.ndim)
         if row.terms is not Terms.VALUES or row.sources > 1 or prod(along.result_shape(array.shape)) == 1:
             return None
-        levels = TwoLevels.of(array, reduced, magnitudes=row.magnitudes)
+        levels: Levels | None = PlainSums.of(array, reduced, magnitudes=row.magnitudes)
+        levels = levels or TwoLevels.of(array, reduced, magnitudes=row.magnitudes)
         if levels is None:
             return None
         count = prod(array.shape[axis] for axis in reduced)
@@ -94,15 +97,27 @@ class PartialResults:
     def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
         """The merged partial results of `parts`, which may come in any order. Raises InvalidInput where they are not
         parts of one reduction."""
+        _check_alike(parts)
         first = parts[0]
-        for part in parts[1:]:
-            if (part.op, part.result, part.shape) != (first.op, first.result, first.shape):
-                raise InvalidInput(
-                    f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
-                    f"{first.op} to {first.result} of shape {first.shape}"
-                )
         sums = tuple(_merged([part.sums[number] for part in parts]) for number in range(len(first.sums)))
         return replace(first, count=sum(part.count for part in parts), sums=sums)
+
+    @staticmethod
+    def values_of(parts: Sequence["PartialResults"], dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
+        """The values of all parts together: those of the merged partial results, which need not be made for this.
+        Raises InvalidInput as `merge` and `values` do."""
+        _check_alike(parts)
+        first, op, count = parts[0], op_named(parts[0].op), sum(part.count for part in parts)
+        levels = [sums for part in parts for sums in part.sums if not isinstance(sums, Digits)]
+        if len(levels) == len(parts) and first._at_once(op) and count <= _MOST_DIVISOR:
+            divisor = count if op.finish is Finish.MEAN else 1
+            if (flat := rounded(levels, DTYPES[first.result], divisor)) is not None:
+                return flat.astype(dtype, copy=False).reshape(first.shape)
+        return PartialResults.merge(parts).values(dtype, ddof)
+
+    def _at_once(self, op: Op) -> bool:
+        """Whether all values are rounded by one call."""
+        return op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
 
     def values(self, dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
         """The values, each rounded once, in the shape of the result. `dtype` is that of the result; of integers int64
@@ -110,13 +125,12 @@ class PartialResults:
 
         Raises InvalidInput for a sum of integers that `dtype` does not hold."""
         op = op_named(self.op)
-        at_once = op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
         whole = None
         if self.result == INTEGER and op.finish is Finish.ITSELF and isinstance(self.sums[0], Digits):
             whole = self.sums[0].whole(dtype)
         if whole is not None:
             flat: NDArray[Any] = whole
-        elif at_once and self.count <= _MOST_DIVISOR:
+        elif self._at_once(op) and self.count <= _MOST_DIVISOR:
             flat = self._rounded(op)
         else:
             values = [self._value(op, at, ddof) for at in range(prod(self.shape))]
@@ -129,8 +143,10 @@ class PartialResults:
 
         sums, dtype = self.sums[0], DTYPES[self.result]
         divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
-        if isinstance(sums, TwoLevels):
-            return sums.rounded(dtype, divisor)
+        if not isinstance(sums, Digits):
+            of_levels = rounded([sums], dtype, divisor)
+            assert of_levels is not None, "the sums of one part have a window"
+            return of_levels
         values = np.full(prod(self.shape), np.nan if op.finish is Finish.MEAN else 0.0)
         form = dtype.precision, dtype.min_exponent, dtype.max_exponent
         digits = np.array(sums.digits.T, order="C")  # a copy, because rounding spoils the digits
@@ -140,19 +156,31 @@ class PartialResults:
     def _value(self, op: Op, at: int, ddof: int) -> Any:
         if not self.count or (op.ddof and self.count <= ddof):
             return 0 if op.finish is Finish.ITSELF else np.nan
-        states = [sums.state(at, self.count) for sums in self.sums]
+        states = [as_digits(sums).state(at, self.count) for sums in self.sums]
         if len(states) == 1:
             return value_of(op, states[0], self.result)
         finish = variance if op.finish is Finish.VARIANCE else deviation
         return finish(states[0], states[1], ddof, DTYPES[self.result])
 
 
-def _merged(parts: Sequence[Digits | TwoLevels]) -> Digits | TwoLevels:
+def _check_alike(parts: Sequence[PartialResults]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        if (part.op, part.result, part.shape) != (first.op, first.result, first.shape):
+            raise InvalidInput(
+                f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
+                f"{first.op} to {first.result} of shape {first.shape}"
+            )
+
+
+def _merged(parts: Sequence[Digits | Levels]) -> Digits | Levels:
     """The sums of all parts together."""
-    levels = [part for part in parts if isinstance(part, TwoLevels)]
-    if len(levels) == len(parts) and (merged := TwoLevels.merged(levels)) is not None:
+    if len(parts) == 1:
+        return parts[0]
+    levels = [part for part in parts if not isinstance(part, Digits)]
+    if len(levels) == len(parts) and (merged := in_levels(levels)) is not None:
         return merged
-    return sum_of_digits([part.digits() if isinstance(part, TwoLevels) else part for part in parts])
+    return sum_of_digits([as_digits(part) for part in parts])
 
 
 def _integers(values: Sequence[int], dtype: "np.dtype[Any]") -> NDArray[Any]:

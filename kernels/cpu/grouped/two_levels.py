@@ -15,14 +15,14 @@ from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
 from warpfold.kernels.cpu.grouped.runs import ElementRuns
 from warpfold.kernels.dtypes import DType, dtype_of
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags
+from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
 
 _LIKELY, _APART = -85, 16
 """The unit that is tried first, and how far units are apart: parts of like elements should have one window."""
 
-_STEP = 51
+STEP = 51
 """Binary places between the levels."""
 
 REACH = 101
@@ -33,9 +33,6 @@ _LEAST, _MOST = -900, 800
 
 _TAKEN = ("float32", "float64")
 _SAMPLE = 1 << 10
-
-_IN_CACHE = 1 << 15
-"""Values that are merged at a time, so that their sums stay in the cache from part to part."""
 
 _SPREAD = 24
 """Binades between the largest element and one of which the likely window should hold all bits."""
@@ -73,28 +70,6 @@ class TwoLevels:
                 return cls(unit, runs.ordered(upper), runs.ordered(lower), most, negative)
         return None
 
-    @staticmethod
-    def merged(parts: Sequence["TwoLevels"]) -> "TwoLevels | None":
-        """The sums of all parts together; None where their windows differ, or where a sum may leave an int64."""
-        from warpfold.kernels.cpu.windows import two_levels
-
-        first, bound = parts[0], sum(part.most + 1 for part in parts)
-        if any(part.unit != first.unit for part in parts) or bound >= two_levels.LIMIT:
-            return None
-        if len(parts) == 1:
-            return first
-        upper, lower, negative = np.empty_like(first.upper), np.empty_like(first.lower), first.negative
-        for start in range(0, upper.size, _IN_CACHE):
-            some = slice(start, start + _IN_CACHE)
-            made = upper[some], lower[some]
-            before = first.upper[some], first.lower[some]
-            for part in parts[1:]:
-                two_levels.merge_levels(*before, part.upper[some], part.lower[some], *made)
-                before = made
-        for part in parts[1:]:
-            negative = None if negative is None or part.negative is None else negative & part.negative
-        return TwoLevels(first.unit, upper, lower, bound, negative)
-
     @property
     def nbytes(self) -> int:
         """The bytes of all sums."""
@@ -116,22 +91,6 @@ class TwoLevels:
         limbs = np.zeros((REACH // DIGIT_BITS + 4, self.upper.size), np.int64)
         two_levels.levels_to_limbs(self.upper, self.lower, self.unit - exponent, limbs)
         return Digits.of_limbs(Terms.VALUES, exponent, limbs, self.flags())
-
-    def state(self, at: int, count: int) -> ExactState:
-        """The state of value `at`, which has `count` ≥ 1 terms."""
-        return self.digits().state(at, count)
-
-    def rounded(self, dtype: DType, divisor: int) -> NDArray[Any]:
-        """The sums divided by `divisor`, which is 1 … 2**32 − 1, each rounded once to `dtype`, in that dtype."""
-        from warpfold.kernels.cpu.windows import two_levels
-
-        values = np.empty(self.upper.size)
-        form = dtype.precision, dtype.min_exponent, dtype.max_exponent
-        two_levels.round_two_levels(self.upper, self.lower, self.unit, divisor, form, values)
-        if self.negative is not None:
-            values[self.negative] = -0.0
-        with np.errstate(over="ignore", under="ignore"):
-            return values.astype(dtype.numpy, copy=False)
 
 
 def window_for(top: int, dtype: DType, count: int, *, tight: bool = False) -> int | None:
@@ -169,15 +128,15 @@ def _added(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int, bool] | None:
     """Both sums of each value in the window of `unit`, what no upper one exceeds, and whether values may be −0; None
     where the window does not hold all elements."""
-    from warpfold.kernels.cpu.windows import two_levels
+    from warpfold.kernels.cpu.windows import plain, two_levels
 
     word = runs.flat.dtype
     double = True if word.itemsize == 8 else None
     keep = word.type(np.iinfo(word).max if magnitudes else -1)
     flat = readable(runs.flat, word)
-    space = tuple(np.empty(two_levels.BLOCK_WIDTH, dtype) for dtype in (np.uint64, np.uint64, np.float64))
+    space = tuple(np.empty(plain.BLOCK_WIDTH, dtype) for dtype in (np.uint64, np.uint64, np.float64))
     fresh = runs.places.size * (runs.width or 1) == runs.values
-    upper, lower = (np.empty(runs.values, np.int64) if fresh else np.zeros(runs.values, np.int64) for _ in range(2))
+    upper, lower = (np.empty if fresh else np.zeros)((2, runs.values), np.int64)
     ends = upper, lower, fresh, space
     if not runs.width:
         outcome, most = two_levels.add_level_rows(
@@ -196,8 +155,8 @@ def _added(
         if outcome == two_levels.HELD_NOT or (most + 1) * together >= two_levels.LIMIT:
             return None
         lower[:] = other.reshape(together, -1).sum(axis=0)
-        upper[:] = wide.reshape(together, -1).sum(axis=0) + (lower >> _STEP)
-        lower &= (1 << _STEP) - 1
+        upper[:] = wide.reshape(together, -1).sum(axis=0) + (lower >> STEP)
+        lower &= (1 << STEP) - 1
         most = (most + 1) * together
         starts, sizes = runs.starts + (runs.length - rest) * runs.width, (rest, runs.width, runs.width)
         last, more = two_levels.add_level_columns(
