@@ -1,7 +1,7 @@
 """Neighbouring columns of several rows, added up in one reading, written in vectors of LLVM (`vector_code`).
 
-Of the time of a few long rows the memory takes most. So each row is asked for ahead, and several rows are read at a
-time: a sum is then loaded and stored once for all of them. Five rows at a time were faster than four, six and eight.
+The memory takes most of the time. So each row is asked for ahead, and several rows are read at a time: a sum is then
+loaded and stored once for all of them. Five rows at a time were faster than four, six and eight.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional
@@ -36,6 +36,10 @@ COLUMNS = 2 * LANES
 _TOGETHER = (5, 2, 1)
 """Rows at a time, as long as there are so many."""
 
+_NEAR = 1 << 12
+"""Of rows up to so many elements from one to the next, the rows that are read next are asked for; of others the columns
+that are."""
+
 _BOUNDS = types.UniTuple(types.int64, 2)
 _PATTERNS = types.UniTuple(types.uint64, 2)
 
@@ -46,7 +50,10 @@ def _each_place(
     """Call `add` for every COLUMNS of `count` columns: it has their number, and the pointers to them in each of the
     rows that are read together. Of all `rows`, from words[start] on, every one is read once."""
     itemsize, done = words.data.type.pointee.width // 8, ir.Constant(I64, 0)
+    near = builder.icmp_signed("<=", stride, ir.Constant(I64, _NEAR))
     for together in _TOGETHER:
+        next_rows = builder.mul(stride, ir.Constant(I64, together * itemsize))
+        reach = builder.select(near, next_rows, ir.Constant(I64, AHEAD_BYTES))
         left = builder.sub(rows, done)
         groups = builder.sdiv(left, ir.Constant(I64, together))
         with cgutils.for_range(builder, groups) as group:
@@ -62,7 +69,7 @@ def _each_place(
                 column = builder.mul(loop.index, ir.Constant(I64, COLUMNS))
                 here = [builder.gep(begin, [column]) for begin in begins]
                 for pointer in here:
-                    ahead = builder.gep(builder.bitcast(pointer, I8.as_pointer()), [ir.Constant(I64, AHEAD_BYTES)])
+                    ahead = builder.gep(builder.bitcast(pointer, I8.as_pointer()), [reach])
                     for line in range(0, COLUMNS * itemsize, 64):
                         ask_for(builder, builder.gep(ahead, [ir.Constant(I64, line)]))
                 add(column, here)
