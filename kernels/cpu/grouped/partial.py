@@ -59,15 +59,16 @@ class PartialResults:
         row = op_named(op)
         if not row.adds:
             raise InvalidInput(f"{op} adds nothing up and has no partial results", "op")
-        if other is None and (levels := PartialResults.in_levels(array, axes, op)) is not None:
+        along = AlongAxes(axes, keepdims=True)
+        shape = along.result_shape(array.shape)
+        single = prod(shape) == 1
+        if other is None and not single and (levels := PartialResults.in_levels(array, axes, op)) is not None:
             return levels
         arrays = (array,) if other is None else (array, other)
         taken = operands(row, ArraySource(array), None if other is None else ArraySource(other))
-        along = AlongAxes(axes, keepdims=True)
-        shape = along.result_shape(array.shape)
-        count = prod(array.shape[axis] for axis in along.reduced(array.ndim))
+        count = array.size if single else prod(array.shape[axis] for axis in along.reduced(array.ndim))
         made = partial(PartialResults, op, taken.result_dtype(row), shape, count)
-        if prod(shape) == 1 and array.size:
+        if single and array.size:
             return made(tuple(map(Digits.of_state, _states(arrays, row))))
         if not taken.source.dtype.is_float and row.terms is Terms.VALUES and not row.magnitudes and _few(array):
             return made((_integer_sums(array, axes),))
