@@ -4,6 +4,7 @@ They serve few elements a value, whose sums are nearly always exact; all others 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,13 @@ class PlainSums:
     def of(cls, array: NDArray[Any], axes: Sequence[int], *, magnitudes: bool) -> "PlainSums | None":
         """The sums of a float32 `array` along axes, or those of its magnitudes; None where a sum may not be exact, and
         where values are no columns of few neighbours."""
-        if array.dtype.name != "float32" or not array.size:
+        from warpfold.kernels.cpu.windows import plain
+
+        rows = prod(array.shape[axis] for axis in axes)
+        if array.dtype != np.float32 or not array.size or rows > plain.MOST_ROWS:
             return None
         runs = ElementRuns.of(array, axes, _WORD)
         if runs is None or not runs.width or runs.places.size * runs.width != runs.values:
-            return None
-        from warpfold.kernels.cpu.windows import plain
-
-        if runs.length > plain.MOST_ROWS:
             return None
         sums = np.empty(runs.values)
         keep = _WORD.type(np.iinfo(_WORD).max if magnitudes else -1)

@@ -6,6 +6,7 @@ lie, and parts of one window are merged as integers. All others take digits (`di
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import frexp, isfinite
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ REACH = 101
 _LEAST, _MOST = -900, 800
 """Bounds of the unit, so that every number in between is a normal float64."""
 
-_TAKEN = ("float32", "float64")
+_TAKEN = (np.dtype(np.float32), np.dtype(np.float64))
+_WORDS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _SAMPLE = 1 << 10
 
 _SPREAD = 24
@@ -55,9 +57,9 @@ class TwoLevels:
     def of(cls, array: NDArray[Any], axes: Sequence[int], *, magnitudes: bool) -> "TwoLevels | None":
         """The sums of a float `array` along axes, or those of its magnitudes; None where no window holds all elements,
         and where they are in another byte order than the processor's."""
-        if array.dtype.name not in _TAKEN or not array.size:
+        if array.dtype not in _TAKEN or not array.size:
             return None
-        word = np.dtype(f"int{8 * array.itemsize}")
+        word = _WORDS[array.itemsize]
         runs = ElementRuns.of(array, axes, word) or ElementRuns.of(np.ascontiguousarray(array), axes, word)
         if runs is None:
             return None
@@ -113,9 +115,9 @@ def _units(array: NDArray[Any], runs: ElementRuns, count: int) -> Iterator[int]:
     dtype, tried = dtype_of(array.dtype), set()
     for elements in (runs.flat[begin : begin + some].view(array.dtype), array):
         largest = float(np.max(np.abs(elements)))
-        if not np.isfinite(largest):
+        if not isfinite(largest):
             return
-        top = int(np.frexp(largest)[1])
+        top = frexp(largest)[1]
         for tight in (False, True):
             unit = window_for(top, dtype, count, tight=tight)
             if unit is not None and unit not in tried and not (tight and elements is not array):
