@@ -20,6 +20,7 @@ import numpy as np
 from warpfold.engines import flox as exact
 
 arrays: Any = dask_arrays  # its functions have no types
+groupby_reduce: Any = flox.groupby_reduce  # engines and methods are names here
 
 ENGINES = ("flox", "numpy", *(("numbagg",) if find_spec("numbagg") else ()))
 
@@ -79,7 +80,7 @@ def measured(cases: tuple[Case, ...], rounds: int, *, alone: bool) -> Iterator[s
 
             def reduced(func: Any, engine: str | None, x: Any = x, labels: Any = labels) -> Any:
                 method = {} if isinstance(x, np.ndarray) else {"method": "map-reduce"}
-                values = flox.groupby_reduce(x, labels, func=func, engine=engine, **method)[0]
+                values = groupby_reduce(x, labels, func=func, engine=engine, **method)[0]
                 with dask.config.set(scheduler="synchronous" if alone else "threads"):
                     return np.asarray(values)
 

@@ -33,7 +33,6 @@ _LEAST, _MOST = -900, 800
 """Bounds of the unit, so that every number in between is a normal float64."""
 
 _TAKEN = (np.dtype(np.float32), np.dtype(np.float64))
-_WORDS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _SAMPLE = 1 << 10
 
 _SPREAD = 24
@@ -59,7 +58,7 @@ class TwoLevels:
         and where they are in another byte order than the processor's."""
         if array.dtype not in _TAKEN or not array.size:
             return None
-        word = _WORDS[array.itemsize]
+        word: np.dtype[Any] = np.dtype(np.int32 if array.itemsize == 4 else np.int64)
         runs = ElementRuns.of(array, axes, word) or ElementRuns.of(np.ascontiguousarray(array), axes, word)
         if runs is None:
             return None
