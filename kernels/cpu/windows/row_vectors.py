@@ -126,8 +126,8 @@ def add_rows_in_levels(
                     builder.store(sum_, place, align=8)
 
         _each_place(builder, elements, start, rows, stride, count, add)
-        told = [of_all(builder, "or", bits.value()) for bits in (outside, rest)]
-        return context.make_tuple(builder, signature.return_type, told)
+        patterns = [of_all(builder, "or", bits.value()) for bits in (outside, rest)]
+        return context.make_tuple(builder, signature.return_type, patterns)
 
     index = types.int64
     return _PATTERNS(words, index, index, index, index, keep, first, second, sums, others), generate

@@ -121,3 +121,17 @@ def test_values_beyond_the_largest_float32_are_infinite() -> None:
     chunks = [np.full((2, 20), np.finfo(np.float32).max, np.float32) for _ in range(2)]
     parts = [PartialResults.of(chunk, (0,), "sum") for chunk in chunks]
     assert np.isposinf(PartialResults.values_of(parts, np.dtype(np.float32))).all()
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("apart", [0.0, 2.0**100])
+def test_what_is_far_below_a_tie_of_float32_decides_it(sign: float, apart: float) -> None:
+    columns = 20
+    for odd in (1, 3):  # the tie lies above an even and above an odd float32
+        chunks = [[apart, 0.0], [2.0**40, odd * 2.0**16], [sign * 2.0**-20, 0.0], [-apart, 0.0]]
+        arrays = [np.repeat(np.array(chunk, np.float32)[:, None], columns, axis=1) for chunk in chunks]
+        parts = [PartialResults.of(array, (0,), "sum") for array in arrays]
+        assert all(isinstance(part.sums[0], PlainSums) for part in parts)
+        values = PartialResults.values_of(parts, np.dtype(np.float32)).ravel()
+        above = Fraction(2) ** 40 + odd * 2**16 + Fraction(sign) / 2**20
+        assert values.tolist() == [nearest(above, "float32")] * columns
