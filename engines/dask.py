@@ -296,7 +296,7 @@ def _rounded(
 
         values = dask_cupy.rounded(flat, result, ddof)
     else:
-        values = PartialResults.merge(flat).values(result, ddof)
+        values = PartialResults.values_of(flat, result, ddof)
     return values if keepdims else values.squeeze(axis)
 
 

@@ -1,11 +1,11 @@
 """Exact reductions by group within flox: each `Aggregation` of this module is a `func` for `flox.groupby_reduce` and
 `flox.xarray.xarray_reduce`. Any chunks and any method give the same bits.
 
-flox reindexes what blocks give, and merges it along an axis. So a partial result is one Python integer: the units of an
-exact state (docs/exact-state.md), and below them its count and its flags, as counts of blocks. Merging is addition, for
-which NumPy has a loop, and what a block lacks is 0. Each value is rounded once.
+flox reindexes what blocks give, and merges it along an axis. So a partial result is one Python integer (`flox_parts`):
+merging is addition, for which NumPy has a loop, and what a block lacks is 0. Each value is rounded once.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from math import isnan
 from typing import Any
@@ -14,29 +14,18 @@ import numpy as np
 from flox.aggregations import Aggregation
 from numpy.typing import NDArray
 
+from warpfold.engines.flox_parts import count_of, dtype_of_elements, packed, packed_states, rounded, state
 from warpfold.engines.numbered import reduce_groups
-from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS
 from warpfold.kernels.cpu.grouped.partial import PartialResults
-from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
-from warpfold.kernels.dtypes import DTYPES, dtype_of
+from warpfold.kernels.cpu.grouped.together import as_digits
+from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.exact import deviation, value_of, variance
 from warpfold.kernels.keyed import Cells
 from warpfold.kernels.ops import INTEGER, Finish, Terms, op_named
 
-_FIELD, _MASK = 64, (1 << 64) - 1
-"""Bits of a field below the units. No field overflows, because none counts more than the elements or 16 a block."""
-
-_FLAGS = tuple(int(flag) for flag in Flags)
-_BLOCKS, _DTYPES, _FIRST_FLAG = 1, 2, 3
-"""After the count of elements: how many blocks have elements, the sum of the numbers of their dtypes, and for each flag
-how many blocks have it."""
-
-_UNITS = _FIELD * (_FIRST_FLAG + len(_FLAGS))
-_NAMES = tuple(DTYPES)
-
 _FEW = 32
-"""Up to so many values a group, all groups are added up in one pass, whose states take some microseconds each."""
+"""Up to so many values a group, all groups are added up in one pass."""
 
 Parts = NDArray[np.object_]
 """Partial results: Python integers."""
@@ -56,67 +45,49 @@ def _parts_of(
     of which there are `size`."""
     if type(array) is not np.ndarray:
         raise TypeError(f"blocks are NumPy arrays, not {type(array).__module__}.{type(array).__name__}")
-    rows = array.reshape(-1, array.shape[-1]) if array.size else array.reshape(-1, max(1, array.shape[-1]))[:0]
-    number = _NAMES.index(dtype_of(array.dtype).name)
+    rows, dtype = _rows_of(array), dtype_of(array.dtype)
     made = np.zeros((int(np.prod(array.shape[:-1])), size), object)
     if rows.shape[0] <= _FEW:
         for row, elements in zip(made, rows, strict=False):
-            row[:] = _in_one_pass(np.ascontiguousarray(elements), numbers, op, skipna, size, number)
+            row[:] = _in_one_pass(np.ascontiguousarray(elements), numbers, op, skipna, size, dtype)
     else:
-        order = np.argsort(numbers, kind="stable")
-        present, starts = np.unique(numbers[order], return_index=True)
-        for group, members in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-            made[:, group] = _of_columns(rows[:, members], op, skipna, number)
+        for group, members in _members(numbers):
+            made[:, group] = _of_columns(rows[:, members], op, skipna, dtype)
     return made.reshape(*array.shape[:-1], size)
 
 
+def _rows_of(array: NDArray[Any]) -> NDArray[Any]:
+    """The rows along the last axis; none of an array without elements."""
+    return array.reshape(-1, array.shape[-1]) if array.size else array.reshape(-1, max(1, array.shape[-1]))[:0]
+
+
+def _members(numbers: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each group that has elements, and where they are. A negative number belongs to no group."""
+    order = np.argsort(numbers, kind="stable")
+    present, starts = np.unique(numbers[order], return_index=True)
+    for group, members in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        if group >= 0:
+            yield group, members
+
+
 def _in_one_pass(  # noqa: PLR0917
-    elements: NDArray[Any], numbers: NDArray[Any], op: str, skipna: bool, size: int, number: int
+    elements: NDArray[Any], numbers: NDArray[Any], op: str, skipna: bool, size: int, dtype: DType
 ) -> list[int]:
     """The parts of all groups of one row."""
     if skipna and elements.dtype.kind == "f":
         numbers = np.where(np.isnan(elements), -1, numbers)
     states = reduce_groups(Cells(elements), numbers.astype(np.int64), size, op, states=True).states[0]
-    whole = (ExactState.from_bytes(states[group]) for group in range(size))
-    return [_packed(state.units, int(state.flags), state.count, number) for state in whole]
+    return packed_states(states, dtype)
 
 
-def _of_columns(elements: NDArray[Any], op: str, skipna: bool, number: int) -> list[int]:
+def _of_columns(elements: NDArray[Any], op: str, skipna: bool, dtype: DType) -> list[int]:
     """The parts of one group, for each row of its elements."""
     counts = [elements.shape[1]] * elements.shape[0]
     if skipna and elements.dtype.kind == "f":
         missing = np.isnan(elements)
         counts = (elements.shape[1] - missing.sum(axis=1)).tolist()
         elements = np.where(missing, elements.dtype.type(-0.0), elements)
-    sums = PartialResults.of(elements, (1,), op).sums[0]
-    digits = sums.digits() if isinstance(sums, TwoLevels) else sums
-    units = np.zeros(len(counts), object)
-    for words in digits.digits[::-1]:
-        units = (units << DIGIT_BITS) + words.astype(object)
-    units <<= digits.exponent - ORIGIN[digits.terms]
-    return [
-        _packed(unit, flags, count, number)
-        for unit, flags, count in zip(units, digits.flags.tolist(), counts, strict=True)
-    ]
-
-
-def _packed(units: int, flags: int, count: int, number: int) -> int:
-    if not count:
-        return 0
-    low = count | 1 << _FIELD * _BLOCKS | number << _FIELD * _DTYPES
-    for place, flag in enumerate(_FLAGS, _FIRST_FLAG):
-        if flags & flag:
-            low |= 1 << _FIELD * place
-    return (units << _UNITS) + low
-
-
-def _state(part: int, terms: Terms) -> ExactState:
-    """What a part that is not 0 stands for."""
-    flags = 0
-    for place, flag in enumerate(_FLAGS, _FIRST_FLAG):
-        if part >> _FIELD * place & _MASK:
-            flags |= flag
-    return ExactState(terms, part >> _UNITS, part & _MASK, Flags(flags))
+    return packed(as_digits(PartialResults.of(elements, (1,), op).sums[0]), counts, dtype)
 
 
 def _merged(
@@ -142,29 +113,37 @@ def _merged(
 
 def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
     """The values, each rounded once to the dtype that the op has for these elements."""
-    row, flat = op_named(op), [each.reshape(-1).tolist() for each in parts]
+    row, flat, none = op_named(op), [each.reshape(-1).tolist() for each in parts], _of_none(op)
     some = next((part for part in flat[0] if part), None)
     if some is None:
-        return np.full(parts[0].shape, _of_none(op))
-    elements = DTYPES[_NAMES[(some >> _FIELD * _DTYPES & _MASK) // (some >> _FIELD * _BLOCKS & _MASK)]]
+        return np.full(parts[0].shape, none)
+    elements = dtype_of_elements(some)
     result = row.result_dtype(elements)
+    if result != INTEGER and row.finish in {Finish.ITSELF, Finish.MEAN} and len(flat) == 1:
+        at_once = rounded(flat[0], row.terms, DTYPES[result], none, mean=row.finish is Finish.MEAN)
+        if at_once is not None:
+            return _floats(at_once, result).reshape(parts[0].shape)
     values: list[Any] = []
     for each in zip(*flat, strict=True):
-        if not each[0] or (row.ddof and each[0] & _MASK <= ddof):
-            values.append(_of_none(op))
+        if not each[0] or (row.ddof and count_of(each[0]) <= ddof):
+            values.append(none)
         elif len(each) == 1:
-            values.append(value_of(row, _state(each[0], row.terms), result))
+            values.append(value_of(row, state(each[0], row.terms), result))
         else:
             finish = variance if row.finish is Finish.VARIANCE else deviation
-            states = _state(each[0], Terms.VALUES), _state(each[1], Terms.PRODUCTS)
-            values.append(finish(*states, ddof, DTYPES[result]))
+            values.append(finish(state(each[0], Terms.VALUES), state(each[1], Terms.PRODUCTS), ddof, DTYPES[result]))
     if result != INTEGER:
-        return np.array(values, np.float64).astype(DTYPES[result].numpy).reshape(parts[0].shape)
+        return _floats(np.array(values, np.float64), result).reshape(parts[0].shape)
     bounds = np.iinfo(np.uint64 if elements.numpy.kind == "u" else np.int64)
     beyond = [value for value in values if not bounds.min <= value <= bounds.max]
     if beyond:
         raise InvalidInput(f"the sum {beyond[0]} does not fit {bounds.dtype}")
     return np.array(values, bounds.dtype).reshape(parts[0].shape)
+
+
+def _floats(values: NDArray[np.float64], result: str) -> NDArray[Any]:
+    """Values that are rounded to the dtype `result`, in that dtype."""
+    return values.astype(DTYPES[result].numpy)
 
 
 def _of_none(op: str) -> float | int:
@@ -182,8 +161,23 @@ def _values_of(
     **asked: Any,
 ) -> NDArray[Any]:
     """The values of an array in memory."""
+    rows = _rows_of(array)
+    skips = skipna and array.dtype.kind == "f" and bool(np.isnan(array).any())
+    if type(array) is np.ndarray and rows.shape[0] > _FEW and not skips:
+        return _of_whole_groups(numbers, rows, op, ddof, asked["size"]).reshape(*array.shape[:-1], asked["size"])
     parts = (_parts_of(numbers, array, sums, skipna, **asked) for sums in _sums(op))
     return _rounded(*parts, op=op, ddof=ddof)
+
+
+def _of_whole_groups(numbers: NDArray[Any], rows: NDArray[Any], op: str, ddof: int, size: int) -> NDArray[Any]:
+    """The values of rows and groups that have all of their elements here, which need no partial results."""
+    result = op_named(op).result_dtype(dtype_of(rows.dtype))
+    integers = np.dtype(np.uint64 if rows.dtype.kind == "u" else np.int64)
+    dtype = integers if result == INTEGER else DTYPES[result].numpy
+    made = np.full((rows.shape[0], size), _of_none(op), dtype)
+    for group, members in _members(numbers):
+        made[:, group] = PartialResults.of(rows[:, members], (1,), op).values(dtype, ddof).reshape(-1)
+    return made
 
 
 def _sums(op: str) -> tuple[str, ...]:

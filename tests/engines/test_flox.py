@@ -113,9 +113,10 @@ def test_sums_of_integers_are_exact(dtype: str, rows: int) -> None:
         assert groups_of(each, BY, exact.mean).dtype == np.float64
 
 
-def test_a_sum_of_integers_that_does_not_fit_is_refused() -> None:
-    array = np.full((1, COLUMNS), np.iinfo(np.int64).max)
-    for each in (array, da.from_array(array, chunks=(1, 10))):
+@pytest.mark.parametrize("rows", [1, 33])
+def test_a_sum_of_integers_that_does_not_fit_is_refused(rows: int) -> None:
+    array = np.full((rows, COLUMNS), np.iinfo(np.int64).max)
+    for each in (array, da.from_array(array, chunks=(rows, 10))):
         with pytest.raises(InvalidInput, match="does not fit int64"):
             groups_of(each, BY, exact.sum)
 
@@ -127,6 +128,15 @@ def test_groups_without_elements_get_the_fill_value() -> None:
             values = groups_of(each, BY, func, expected_groups=np.arange(-1, GROUPS + 1), fill_value=-7.0)
             assert (values[:, [0, -1]] == -7.0).all()
             assert (values[:, 1:-1] != -7.0).all()
+
+
+@pytest.mark.parametrize("rows", [ROWS, 33])
+def test_elements_without_a_label_belong_to_no_group(rows: int) -> None:
+    array = np.random.default_rng(13).standard_normal((rows, COLUMNS))
+    by = np.where(BY == 2, np.nan, BY)
+    expected = np.delete(wanted(array, "sum"), 2, axis=1)
+    for each in (array, da.from_array(array, chunks=(rows, 7))):
+        assert hexes(groups_of(each, by, exact.sum)) == hexes(expected)
 
 
 def test_labels_of_two_dimensions_and_axes_that_are_left_are_taken() -> None:

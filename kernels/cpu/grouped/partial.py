@@ -17,7 +17,9 @@ from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
+from warpfold.kernels.cpu.grouped.plain import PlainSums
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.grouped.together import Levels, as_digits, in_levels, rounded
 from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
@@ -47,7 +49,7 @@ class PartialResults:
     result: str
     shape: tuple[int, ...]
     count: int
-    sums: tuple[Digits | TwoLevels, ...]
+    sums: tuple[Digits | Levels, ...]
 
     @staticmethod
     def of(
@@ -58,15 +60,16 @@ class PartialResults:
         row = op_named(op)
         if not row.adds:
             raise InvalidInput(f"{op} adds nothing up and has no partial results", "op")
-        if other is None and (levels := PartialResults.in_levels(array, axes, op)) is not None:
+        along = AlongAxes(axes, keepdims=True)
+        shape = along.result_shape(array.shape)
+        single = prod(shape) == 1
+        if other is None and not single and (levels := PartialResults.in_levels(array, axes, op)) is not None:
             return levels
         arrays = (array,) if other is None else (array, other)
         taken = operands(row, ArraySource(array), None if other is None else ArraySource(other))
-        along = AlongAxes(axes, keepdims=True)
-        shape = along.result_shape(array.shape)
-        count = prod(array.shape[axis] for axis in along.reduced(array.ndim))
+        count = array.size if single else prod(array.shape[axis] for axis in along.reduced(array.ndim))
         made = partial(PartialResults, op, taken.result_dtype(row), shape, count)
-        if prod(shape) == 1 and array.size:
+        if single and array.size:
             return made(tuple(map(Digits.of_state, _states(arrays, row))))
         if not taken.source.dtype.is_float and row.terms is Terms.VALUES and not row.magnitudes and _few(array):
             return made((_integer_sums(array, axes),))
@@ -84,7 +87,8 @@ class PartialResults:
         reduced = along.reduced(array.ndim)
         if row.terms is not Terms.VALUES or row.sources > 1 or prod(along.result_shape(array.shape)) == 1:
             return None
-        levels = TwoLevels.of(array, reduced, magnitudes=row.magnitudes)
+        levels: Levels | None = PlainSums.of(array, reduced, magnitudes=row.magnitudes)
+        levels = levels or TwoLevels.of(array, reduced, magnitudes=row.magnitudes)
         if levels is None:
             return None
         count = prod(array.shape[axis] for axis in reduced)
@@ -95,15 +99,27 @@ class PartialResults:
     def merge(parts: Sequence["PartialResults"]) -> "PartialResults":
         """The merged partial results of `parts`, which may come in any order. Raises InvalidInput where they are not
         parts of one reduction."""
+        _check_alike(parts)
         first = parts[0]
-        for part in parts[1:]:
-            if (part.op, part.result, part.shape) != (first.op, first.result, first.shape):
-                raise InvalidInput(
-                    f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
-                    f"{first.op} to {first.result} of shape {first.shape}"
-                )
         sums = tuple(_merged([part.sums[number] for part in parts]) for number in range(len(first.sums)))
         return replace(first, count=sum(part.count for part in parts), sums=sums)
+
+    @staticmethod
+    def values_of(parts: Sequence["PartialResults"], dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
+        """The values of all parts together: those of the merged partial results, which need not be made for this.
+        Raises InvalidInput as `merge` and `values` do."""
+        _check_alike(parts)
+        first, op, count = parts[0], op_named(parts[0].op), sum(part.count for part in parts)
+        levels = [sums for part in parts for sums in part.sums if not isinstance(sums, Digits)]
+        if len(levels) == len(parts) and first._at_once(op) and count <= _MOST_DIVISOR:
+            divisor = count if op.finish is Finish.MEAN else 1
+            if (flat := rounded(levels, DTYPES[first.result], divisor)) is not None:
+                return flat.astype(dtype, copy=False).reshape(first.shape)
+        return PartialResults.merge(parts).values(dtype, ddof)
+
+    def _at_once(self, op: Op) -> bool:
+        """Whether all values are rounded by one call."""
+        return op.finish in (Finish.ITSELF, Finish.MEAN) and self.result != INTEGER
 
     def values(self, dtype: "np.dtype[Any]", ddof: int = 0) -> NDArray[Any]:
         """The values, each rounded once, in the shape of the result. `dtype` is that of the result; of integers int64
@@ -114,9 +130,9 @@ class PartialResults:
         flat: NDArray[Any] | None = None
         if op.finish is Finish.ITSELF and self.result == INTEGER and isinstance(sums, Digits):
             flat = sums.whole(dtype)
-        elif op.finish in (Finish.ITSELF, Finish.MEAN) and isinstance(sums, TwoLevels):
+        elif self._at_once(op) and not isinstance(sums, Digits):
             divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
-            flat = sums.rounded(DTYPES[self.result], divisor) if 0 < divisor <= _MOST_DIVISOR else None
+            flat = rounded([sums], DTYPES[self.result], divisor) if 0 < divisor <= _MOST_DIVISOR else None
         if flat is None:
             flat = self._finished(op, dtype, ddof)
         with np.errstate(invalid="ignore"):
@@ -126,18 +142,30 @@ class PartialResults:
         count = 0 if op.ddof and self.count <= ddof else self.count
         if not count:
             return np.full(prod(self.shape), 0 if op.finish is Finish.ITSELF else np.nan)
-        digits = [each.digits() if isinstance(each, TwoLevels) else each for each in self.sums]
+        digits = [as_digits(each) for each in self.sums]
         counts, finish = np.full(prod(self.shape), count), ValueFinish(op, self.result, ddof)
         flat = finish.values_by_parts(lambda some: [each.sums(some) for each in digits], counts)
         return _integers(flat, dtype) if self.result == INTEGER else flat
 
 
-def _merged(parts: Sequence[Digits | TwoLevels]) -> Digits | TwoLevels:
+def _check_alike(parts: Sequence[PartialResults]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        if (part.op, part.result, part.shape) != (first.op, first.result, first.shape):
+            raise InvalidInput(
+                f"partial results of {part.op} to {part.result} of shape {part.shape} do not belong to those of "
+                f"{first.op} to {first.result} of shape {first.shape}"
+            )
+
+
+def _merged(parts: Sequence[Digits | Levels]) -> Digits | Levels:
     """The sums of all parts together."""
-    levels = [part for part in parts if isinstance(part, TwoLevels)]
-    if len(levels) == len(parts) and (merged := TwoLevels.merged(levels)) is not None:
+    if len(parts) == 1:
+        return parts[0]
+    levels = [part for part in parts if not isinstance(part, Digits)]
+    if len(levels) == len(parts) and (merged := in_levels(levels)) is not None:
         return merged
-    return sum_of_digits([part.digits() if isinstance(part, TwoLevels) else part for part in parts])
+    return sum_of_digits([as_digits(part) for part in parts])
 
 
 def _integers(values: NDArray[Any], dtype: "np.dtype[Any]") -> NDArray[Any]:

@@ -87,8 +87,11 @@ class ElementRuns:
             steps = np.arange(run.length, dtype=np.int64)
             starts = (starts[:, None] + steps * run.stride).reshape(-1)
             places = (places[:, None] + steps * run.output).reshape(-1)
-        reach = 1 + sum((size - 1) * step for size, step in zip(array.shape, strides, strict=True))
-        flat = as_strided(array, (reach,), (array.itemsize,), writeable=False).view(word)
+        if array.flags.c_contiguous:
+            flat = array.reshape(-1).view(word)
+        else:
+            reach = 1 + sum((size - 1) * step for size, step in zip(array.shape, strides, strict=True))
+            flat = as_strided(array, (reach,), (array.itemsize,), writeable=False).view(word)
         return cls(flat, starts, places, length, stride, width, arranged)
 
     @property

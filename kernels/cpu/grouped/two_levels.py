@@ -6,6 +6,7 @@ lie, and parts of one window are merged as integers. All others take digits (`di
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import frexp, isfinite
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from warpfold.kernels.ops import Terms
 _LIKELY, _APART = -85, 16
 """The unit that is tried first, and how far units are apart: parts of like elements should have one window."""
 
-_STEP = 51
+STEP = 51
 """Binary places between the levels."""
 
 REACH = 101
@@ -31,11 +32,8 @@ REACH = 101
 _LEAST, _MOST = -900, 800
 """Bounds of the unit, so that every number in between is a normal float64."""
 
-_TAKEN = ("float32", "float64")
+_TAKEN = (np.dtype(np.float32), np.dtype(np.float64))
 _SAMPLE = 1 << 10
-
-_IN_CACHE = 1 << 15
-"""Values that are merged at a time, so that their sums stay in the cache from part to part."""
 
 _SPREAD = 24
 """Binades between the largest element and one of which the likely window should hold all bits."""
@@ -58,9 +56,9 @@ class TwoLevels:
     def of(cls, array: NDArray[Any], axes: Sequence[int], *, magnitudes: bool) -> "TwoLevels | None":
         """The sums of a float `array` along axes, or those of its magnitudes; None where no window holds all elements,
         and where they are in another byte order than the processor's."""
-        if array.dtype.name not in _TAKEN or not array.size:
+        if array.dtype not in _TAKEN or not array.size:
             return None
-        word = np.dtype(f"int{8 * array.itemsize}")
+        word: np.dtype[Any] = np.dtype(np.int32 if array.itemsize == 4 else np.int64)
         runs = ElementRuns.of(array, axes, word) or ElementRuns.of(np.ascontiguousarray(array), axes, word)
         if runs is None:
             return None
@@ -72,28 +70,6 @@ class TwoLevels:
                     negative = ((array == 0) & np.signbit(array)).all(tuple(axes)).reshape(-1)
                 return cls(unit, runs.ordered(upper), runs.ordered(lower), most, negative)
         return None
-
-    @staticmethod
-    def merged(parts: Sequence["TwoLevels"]) -> "TwoLevels | None":
-        """The sums of all parts together; None where their windows differ, or where a sum may leave an int64."""
-        from warpfold.kernels.cpu.windows import two_levels
-
-        first, bound = parts[0], sum(part.most + 1 for part in parts)
-        if any(part.unit != first.unit for part in parts) or bound >= two_levels.LIMIT:
-            return None
-        if len(parts) == 1:
-            return first
-        upper, lower, negative = np.empty_like(first.upper), np.empty_like(first.lower), first.negative
-        for start in range(0, upper.size, _IN_CACHE):
-            some = slice(start, start + _IN_CACHE)
-            made = upper[some], lower[some]
-            before = first.upper[some], first.lower[some]
-            for part in parts[1:]:
-                two_levels.merge_levels(*before, part.upper[some], part.lower[some], *made)
-                before = made
-        for part in parts[1:]:
-            negative = None if negative is None or part.negative is None else negative & part.negative
-        return TwoLevels(first.unit, upper, lower, bound, negative)
 
     @property
     def nbytes(self) -> int:
@@ -117,18 +93,6 @@ class TwoLevels:
         two_levels.levels_to_limbs(self.upper, self.lower, self.unit - exponent, limbs)
         return Digits.of_limbs(Terms.VALUES, exponent, limbs, self.flags())
 
-    def rounded(self, dtype: DType, divisor: int) -> NDArray[Any]:
-        """The sums divided by `divisor`, which is 1 … 2**32 − 1, each rounded once to `dtype`, in that dtype."""
-        from warpfold.kernels.cpu.windows import two_levels
-
-        values = np.empty(self.upper.size)
-        form = dtype.precision, dtype.min_exponent, dtype.max_exponent
-        two_levels.round_two_levels(self.upper, self.lower, self.unit, divisor, form, values)
-        if self.negative is not None:
-            values[self.negative] = -0.0
-        with np.errstate(over="ignore", under="ignore"):
-            return values.astype(dtype.numpy, copy=False)
-
 
 def window_for(top: int, dtype: DType, count: int, *, tight: bool = False) -> int | None:
     """The unit of a window for values of `count` elements of `dtype` below 2**top in magnitude: the lowest one with
@@ -150,9 +114,9 @@ def _units(array: NDArray[Any], runs: ElementRuns, count: int) -> Iterator[int]:
     dtype, tried = dtype_of(array.dtype), set()
     for elements in (runs.flat[begin : begin + some].view(array.dtype), array):
         largest = float(np.max(np.abs(elements)))
-        if not np.isfinite(largest):
+        if not isfinite(largest):
             return
-        top = int(np.frexp(largest)[1])
+        top = frexp(largest)[1]
         for tight in (False, True):
             unit = window_for(top, dtype, count, tight=tight)
             if unit is not None and unit not in tried and not (tight and elements is not array):
@@ -165,15 +129,15 @@ def _added(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int, bool] | None:
     """Both sums of each value in the window of `unit`, what no upper one exceeds, and whether values may be −0; None
     where the window does not hold all elements."""
-    from warpfold.kernels.cpu.windows import two_levels
+    from warpfold.kernels.cpu.windows import plain, two_levels
 
     word = runs.flat.dtype
     double = True if word.itemsize == 8 else None
     keep = word.type(np.iinfo(word).max if magnitudes else -1)
     flat = readable(runs.flat, word)
-    space = tuple(np.empty(two_levels.BLOCK_WIDTH, dtype) for dtype in (np.uint64, np.uint64, np.float64))
+    space = tuple(np.empty(plain.BLOCK_WIDTH, dtype) for dtype in (np.uint64, np.uint64, np.float64))
     fresh = runs.places.size * (runs.width or 1) == runs.values
-    upper, lower = (np.empty(runs.values, np.int64) if fresh else np.zeros(runs.values, np.int64) for _ in range(2))
+    upper, lower = (np.empty if fresh else np.zeros)((2, runs.values), np.int64)
     ends = upper, lower, fresh, space
     if not runs.width:
         outcome, most = two_levels.add_level_rows(
@@ -192,8 +156,8 @@ def _added(
         if outcome == two_levels.HELD_NOT or (most + 1) * together >= two_levels.LIMIT:
             return None
         lower[:] = other.reshape(together, -1).sum(axis=0)
-        upper[:] = wide.reshape(together, -1).sum(axis=0) + (lower >> _STEP)
-        lower &= (1 << _STEP) - 1
+        upper[:] = wide.reshape(together, -1).sum(axis=0) + (lower >> STEP)
+        lower &= (1 << STEP) - 1
         most = (most + 1) * together
         starts, sizes = runs.starts + (runs.length - rest) * runs.width, (rest, runs.width, runs.width)
         last, more = two_levels.add_level_columns(

@@ -24,7 +24,8 @@ from warpfold.kernels.cpu.windows.levels import (
     resolve,
     special_pairs,
 )
-from warpfold.kernels.cpu.windows.vectors import LANES, one_level, two_levels, two_levels_of_squares
+from warpfold.kernels.cpu.windows.vector_code import LANES
+from warpfold.kernels.cpu.windows.vectors import one_level, two_levels, two_levels_of_squares
 from warpfold.kernels.jit import jit
 
 _LIKELY = -40

@@ -24,7 +24,8 @@ from warpfold.kernels.cpu.windows.levels import (
     resolve,
     special_pairs,
 )
-from warpfold.kernels.cpu.windows.vectors import LANES, two_levels
+from warpfold.kernels.cpu.windows.vector_code import LANES
+from warpfold.kernels.cpu.windows.vectors import two_levels
 from warpfold.kernels.jit import jit
 
 FIELDS64 = 1 << 12  # signs and exponent fields of float64

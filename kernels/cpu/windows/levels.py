@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.vectors import LANES, take_two_levels
+from warpfold.kernels.cpu.windows.vector_code import LANES
+from warpfold.kernels.cpu.windows.vectors import take_two_levels
 from warpfold.kernels.exact.encoding import Flags
 from warpfold.kernels.jit import jit
 

@@ -40,6 +40,22 @@ def power(exponent: Any) -> Any:
 
 
 @jit
+def two_sum(a: Any, b: Any) -> Any:
+    """a + b as the nearest float64 and what that leaves (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@jit
+def odd(high: Any, low: Any) -> Any:
+    """high + low rounded to odd, where `high` is the nearest float64 to it."""
+    bits = np.float64(high).view(np.int64)
+    step = np.int64(1) if (low > 0.0) == (bits >= 0) else np.int64(-1)
+    return np.int64(bits + step if low != 0.0 and bits & 1 == 0 else bits).view(np.float64)
+
+
+@jit
 def nearest(high: Any, low: Any, sticky: Any, unit: Any, precision: Any, least: Any, most: Any) -> Any:
     """(high · 2**64 + low) · 2**unit rounded once, to nearest, ties to even. With `sticky` it has more than `precision`
     + 1 bits."""

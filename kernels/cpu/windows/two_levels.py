@@ -22,8 +22,18 @@ from warpfold.kernels.cpu.windows.levels import (
     counted,
     deposit,
 )
-from warpfold.kernels.cpu.windows.nearest import length_of, power, rounded_levels
-from warpfold.kernels.cpu.windows.vectors import LANES, one_level, two_levels
+from warpfold.kernels.cpu.windows.nearest import odd, power, rounded_levels, two_sum
+from warpfold.kernels.cpu.windows.plain import (
+    BLOCK_WIDTH,
+    MOST_ROWS,
+    add_plain_rows,
+    are_finite,
+    never_round,
+    places_of,
+)
+from warpfold.kernels.cpu.windows.row_vectors import COLUMNS, add_rows_in_levels
+from warpfold.kernels.cpu.windows.vector_code import LANES
+from warpfold.kernels.cpu.windows.vectors import one_level, two_levels
 from warpfold.kernels.jit import jit
 
 REACH = HELD + STEP
@@ -36,20 +46,14 @@ HELD_ALL, HELD_NOT, NEGATIVE_ZERO = 0, 1, 2
 """What an addition tells: the window held all elements, it did not, or it did and values may be −0."""
 
 _TALL = 1 << 11  # elements of a value that are added before the levels are put together: |Σ k| ≤ 2**11 · 2**51
-_TILE = 1 << 6  # the same for float32, whose float64 sums are more likely to be exact
 _TRIALS = 4  # so many blocks of float32 may have to be added again before only blocks that are exact are tried
 _LIKELY = -40  # the unit of one level that a first tile of float32 is tried with
 _LOW = np.int64((1 << STEP) - 1)
 _TOP = np.uint64(52)
 _SIGN = np.uint64(1 << 63)
-_LOWEST = -(1 << 31)
-
-BLOCK_WIDTH = 1 << 12
-"""Columns that are added at a time: their sums stay in the second-level cache, and a row of them is long enough for the
-hardware to read ahead."""
 
 NARROW = 1 << 10
-"""Up to so many elements from row to row, rows are added one by one: they are read as one stream."""
+"""Of rows with fewer columns several are read as one."""
 
 
 @jit
@@ -88,31 +92,15 @@ def _add_block(
     words: Any, start: Any, rows: Any, stride: Any, keep: Any, double: Any, first: Any, second: Any, sums: Any,
     others: Any,
 ) -> Any:  # fmt: skip
-    """Add the patterns of `rows` rows to those of each column, four rows at a time where they lie far apart; returns
-    the patterns that tell."""
-    outside, rest = np.uint64(0), np.uint64(0)
-    binade, size = _bits(first), sums.size
-    done = 0 if stride <= NARROW else rows - rows % 4
-    for r in range(0, done, 4):
-        at = start + r * stride
-        w, x = words[at : at + size], words[at + stride : at + stride + size]
-        y, z = words[at + 2 * stride : at + 2 * stride + size], words[at + 3 * stride : at + 3 * stride + size]
-        for c in range(size):
-            a, e, i = _levels(_element(w[c], keep, double), first, second)
-            b, f, j = _levels(_element(x[c], keep, double), first, second)
-            g, h, k = _levels(_element(y[c], keep, double), first, second)
-            m, n, o = _levels(_element(z[c], keep, double), first, second)
-            sums[c] += (a + b) + (g + m)
-            others[c] += (e + f) + (h + n)
-            outside |= ((a ^ binade) | (b ^ binade)) | ((g ^ binade) | (m ^ binade))
-            rest |= (i | j) | (k | o)
-    for r in range(done, rows):
-        row = words[start + r * stride : start + r * stride + size]
-        for c in range(size):
-            a, e, i = _levels(_element(row[c], keep, double), first, second)
+    """Add the patterns of `rows` rows to those of each column; returns the patterns that tell."""
+    size = sums.size
+    outside, rest = add_rows_in_levels(words, start, rows, stride, size, keep, first, second, sums, others)
+    for c in range(size - size % COLUMNS, size):
+        for r in range(rows):
+            a, e, i = _levels(_element(words[start + r * stride + c], keep, double), first, second)
             sums[c] += a
             others[c] += e
-            outside |= a ^ binade
+            outside |= a ^ _bits(first)
             rest |= i
     return outside, rest
 
@@ -131,70 +119,32 @@ def _carry(sums: Any, others: Any, count: Any, first: Any, second: Any, upper: A
 
 
 @jit
-def _doubled(word: Any, keep: Any) -> Any:
-    """Twice the pattern of a float32: its magnitude without the sign."""
-    kept = np.uint32(word & keep)
-    return np.uint32(kept + kept)
-
-
-@jit
-def _single(word: Any, keep: Any) -> Any:
-    return np.float64(np.int32(word & keep).view(np.float32))
-
-
-@jit
-def _add_plainly(words: Any, start: Any, rows: Any, stride: Any, keep: Any, plain: Any) -> Any:
-    """Add `rows` rows of float32 to float64 sums of each column; returns twice the largest magnitude's pattern, twice
-    the smallest one's but zero less 1, and the smallest pattern, which is that of −0 if there is one."""
-    step, size = np.uint32(1), plain.size
-    most, least, lowest = np.uint32(0), np.uint32(0xFFFFFFFF), np.int32(0)
-    for c in range(size):
-        plain[c] = 0.0
-    done = 0 if stride <= NARROW else rows - rows % 4
-    for r in range(0, done, 4):
-        at = start + r * stride
-        w, x = words[at : at + size], words[at + stride : at + stride + size]
-        y, z = words[at + 2 * stride : at + 2 * stride + size], words[at + 3 * stride : at + 3 * stride + size]
-        for c in range(size):
-            a, b, d, e = _doubled(w[c], keep), _doubled(x[c], keep), _doubled(y[c], keep), _doubled(z[c], keep)
-            most = max(most, a, b, d, e)
-            a, b, d, e = np.uint32(a - step), np.uint32(b - step), np.uint32(d - step), np.uint32(e - step)
-            least = min(least, a, b, d, e)
-            lowest = min(lowest, w[c], x[c], y[c], z[c])
-            plain[c] += (_single(w[c], keep) + _single(x[c], keep)) + (_single(y[c], keep) + _single(z[c], keep))
-    for r in range(done, rows):
-        row = words[start + r * stride : start + r * stride + size]
-        for c in range(size):
-            a = _doubled(row[c], keep)
-            most, least = max(most, a), min(least, np.uint32(a - step))
-            lowest = min(lowest, row[c])
-            plain[c] += _single(row[c], keep)
-    return np.int64(most), np.int64(least), np.int64(lowest)
-
-
-@jit
-def _were_exact(most: Any, least: Any, rows: Any, unit: Any) -> Any:
-    """Whether float64 sums of `rows` elements with these bounds are exact, and multiples of 2**unit."""
-    top = clamped_exponent(most >> 24) - 126
-    low = clamped_exponent((least + 1) >> 24) - 127 - 23
-    places = length_of(np.uint64(rows))
-    return most >> 24 < 255 and (
-        most == 0 or (top - low + places <= 53 and low >= unit and top + places <= unit + REACH)
-    )
-
-
-@jit
 def _carry_plain(plain: Any, first: Any, second: Any, upper: Any, lower: Any) -> Any:
-    """As `_carry`, of sums that the window holds."""
-    most = np.int64(0)
+    """As `_carry`, of sums that the window holds; and a sign where a sum is −0."""
+    most, signs = np.int64(0), np.uint64(0)
     for c in range(upper.size):
-        a, b, _ = _levels(plain[c], first, second)
+        a, b, rest = _levels(plain[c], first, second)
+        signs |= rest
         both = lower[c] + np.int64(b - _bits(second))
         high = upper[c] + np.int64(a - _bits(first)) + (both >> STEP)
         upper[c] = high
         lower[c] = both & _LOW
         most |= high ^ (high >> 63)
-    return most
+    return most, signs
+
+
+@jit
+def _add_plainly(
+    words: Any, start: Any, rows: Any, stride: Any, keep: Any, unit: Any, plain: Any, upper: Any, lower: Any
+) -> Any:
+    """Add rows of float32 to the sums of each column, where their float64 sums are exact and the window of `unit` holds
+    them; returns whether that is so, and what `_carry_plain` does."""
+    largest, least = add_plain_rows(words, start, rows, stride, keep, plain)
+    low, top = places_of(largest, least, rows)
+    if are_finite(largest) and never_round(low, top) and low >= unit and top <= unit + REACH:
+        most, signs = _carry_plain(plain, anchor_at(unit + STEP), anchor_at(unit), upper, lower)
+        return True, most, signs
+    return False, np.int64(0), np.uint64(0)
 
 
 @jit
@@ -211,7 +161,7 @@ def add_level_columns(
     first, second = anchor_at(unit + STEP), anchor_at(unit)
     outside, rest = np.uint64(0), np.uint64(0)
     most, tried, exact = np.int64(0), 0, 0
-    tile = _TILE if double is None else _TALL
+    tile = MOST_ROWS if double is None else _TALL
     for i in range(starts.size):
         for left in range(0, width, BLOCK_WIDTH):
             size = min(BLOCK_WIDTH, width - left)
@@ -222,18 +172,18 @@ def add_level_columns(
                 low[:] = 0
             for begin in range(0, rows, tile):
                 some, start = min(tile, rows - begin), starts[i] + begin * stride + left
+                added = False
                 if double is None and tried <= 2 * exact + _TRIALS:
-                    plain = space[2][:size]
-                    largest, least, lowest = _add_plainly(words, start, some, stride, keep, plain)
-                    tried += 1
-                    if _were_exact(largest, least, some, unit):
-                        exact += 1
-                        if lowest == _LOWEST and keep == -1:
-                            rest |= _SIGN
-                        most |= _carry_plain(plain, first, second, high, low)
-                        if most >= LIMIT:
-                            return HELD_NOT, most
-                        continue
+                    added, of_plain, signs = _add_plainly(
+                        words, start, some, stride, keep, unit, space[2][:size], high, low
+                    )
+                    tried, exact = tried + 1, exact + added
+                    most |= of_plain
+                    rest |= signs
+                if added:
+                    if most >= LIMIT:
+                        return HELD_NOT, most
+                    continue
                 sums, others = space[0][:size], space[1][:size]
                 sums[:] = 0
                 others[:] = 0
@@ -345,27 +295,22 @@ def merge_levels(upper: Any, lower: Any, other_upper: Any, other_lower: Any, mad
 
 
 @jit
+def add_plain_sums(plain: Any, unit: Any, upper: Any, lower: Any, made_upper: Any, made_lower: Any) -> None:
+    """As `merge_levels`, of float64 sums that the window of `unit` holds."""
+    first, second = anchor_at(unit + STEP), anchor_at(unit)
+    for i in range(plain.size):
+        a, b, _ = _levels(plain[i], first, second)
+        both = lower[i] + np.int64(b - _bits(second))
+        made_upper[i] = upper[i] + np.int64(a - _bits(first)) + (both >> STEP)
+        made_lower[i] = both & _LOW
+
+
+@jit
 def levels_to_limbs(upper: Any, lower: Any, place: Any, limbs: Any) -> None:
     """limbs[:, i] += (upper[i] · 2**STEP + lower[i]) · 2**place; limbs have the shape (limbs, values)."""
     for i in range(upper.size):
         deposit(limbs[:, i], upper[i], place + STEP)
         deposit(limbs[:, i], lower[i], place)
-
-
-@jit
-def _two_sum(a: Any, b: Any) -> Any:
-    """a + b as the nearest float64 and what that leaves (Knuth)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-@jit
-def _odd(high: Any, low: Any) -> Any:
-    """high + low rounded to odd, where `high` is the nearest float64 to it."""
-    bits = np.float64(high).view(np.int64)
-    step = np.int64(1) if (low > 0.0) == (bits >= 0) else np.int64(-1)
-    return np.int64(bits + step if low != 0.0 and bits & 1 == 0 else bits).view(np.float64)
 
 
 @jit
@@ -389,8 +334,8 @@ def round_two_levels(upper: Any, lower: Any, unit: Any, count: Any, form: Any, v
         a = np.float64(upper[i] >> 32) * high
         b = np.float64(upper[i] & np.int64(0xFFFFFFFF)) * middle
         c = np.float64(lower[i]) * low
-        s, e = _two_sum(b, c)
-        t, f = _two_sum(a, s)
-        g, h = _two_sum(f, e)
-        z, w = _two_sum(t, _odd(g, h))
-        values[i] = _odd(z, w) if to_odd else z
+        s, e = two_sum(b, c)
+        t, f = two_sum(a, s)
+        g, h = two_sum(f, e)
+        z, w = two_sum(t, odd(g, h))
+        values[i] = odd(z, w) if to_odd else z

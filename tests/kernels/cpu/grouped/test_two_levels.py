@@ -2,54 +2,24 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from tests.support.kernels.columns import by_value, lying, nearest
 from warpfold.kernels.cpu.grouped.partial import PartialResults
+from warpfold.kernels.cpu.grouped.together import in_levels
 from warpfold.kernels.cpu.grouped.two_levels import REACH, TwoLevels
 from warpfold.kernels.cpu.windows import two_levels
 from warpfold.kernels.dtypes import dtype_of
 
-Array = NDArray[Any]
 AXES = ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2))
-
-
-def by_value(array: Array, axes: tuple[int, ...]) -> list[list[Fraction]]:
-    """The elements of each value, in C order of the values."""
-    count = int(np.prod([array.shape[axis] for axis in axes]))
-    moved = np.moveaxis(array, axes, range(len(axes))).reshape(count, -1)
-    return [[Fraction(float(x)) for x in moved[:, value]] for value in range(moved.shape[1])]
 
 
 def sums_of(levels: TwoLevels) -> list[Fraction]:
     """The exact sums that two levels hold."""
     unit = Fraction(2) ** levels.unit
     return [(int(u) * 2**51 + int(v)) * unit for u, v in zip(levels.upper, levels.lower, strict=True)]
-
-
-def nearest(value: Fraction, dtype: str) -> float:
-    """The element of a dtype that is nearest to a fraction, ties to even."""
-    if dtype == "float64":
-        return float(value)
-    between = [np.float32(float(value)), np.nextafter(np.float32(float(value)), np.float32(np.inf))]
-    between.append(np.nextafter(between[0], np.float32(-np.inf)))
-    even = {float(x): int(x.view(np.uint32)) & 1 for x in between}
-    return min(even, key=lambda x: (abs(Fraction(x) - value), even[x]))
-
-
-def lying(array: Array) -> list[Array]:
-    """The same array as it may lie in memory."""
-    wide = np.zeros((array.shape[0], array.shape[1] + 3, array.shape[2] + 1), array.dtype)
-    wide[:, 2:-1, 1:] = array
-    return [
-        array,
-        np.asfortranarray(array),
-        wide[:, 2:-1, 1:],
-        np.ascontiguousarray(array.transpose(1, 0, 2)).transpose(1, 0, 2),
-    ]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -171,8 +141,8 @@ def test_sums_that_would_leave_an_int64_are_merged_as_digits() -> None:
     (levels,) = part.sums
     assert isinstance(levels, TwoLevels)
     bounded = replace(levels, most=two_levels.LIMIT // 3)
-    assert TwoLevels.merged([bounded] * 2) is not None
-    assert TwoLevels.merged([bounded] * 4) is None
+    assert in_levels([bounded] * 2) is not None
+    assert in_levels([bounded] * 4) is None
     for many in (2, 4):
         merged = PartialResults.merge([replace(part, sums=(bounded,))] * many).values(np.dtype(np.float64)).ravel()
         assert merged.tolist() == [1.9 * 2.0**18 * many] * 3
