@@ -291,8 +291,9 @@ class TextFile:
 
     def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
         """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an
-        integer, and the errors that pyarrow raises for the text. Only a float above the integers that its format holds
-        exactly can be a rounded integer. So the text is looked at again only where a block has such a float."""
+        integer or make a number infinite, and the errors that pyarrow raises for the text. Only a float above the
+        integers that its format holds exactly can be one or the other. So the text is looked at again only where a
+        block has such a float."""
         lines = block()
         if not lines:
             return
@@ -339,17 +340,21 @@ def _line_too_long() -> InvalidInput:
 
 
 def _beyond(column: Any, precision: int) -> NDArray[np.intp]:
-    """The rows of finite floats above the integers that a significand of `precision` bits holds exactly."""
+    """The rows of floats, infinite ones among them, above the integers that a significand of `precision` bits holds
+    exactly."""
     values, bound = column.to_numpy(), 2.0**precision
     if values.size and -bound < values.min() and values.max() < bound:  # false where the maximum is a NaN
         return np.empty(0, np.intp)
-    return np.flatnonzero(np.isfinite(values) & (np.abs(values) >= bound))
+    return np.flatnonzero(np.abs(values) >= bound)
 
 
 def _check(name: str, words: Any, values: NDArray[Any], rows: NDArray[np.intp]) -> None:
-    """Raise InvalidInput if the text of one of `rows` is an integer that a float changed."""
+    """Raise InvalidInput if the text of one of `rows` is an integer that a float changed, or a number that it made
+    infinite: pyarrow reads 1e400 as inf."""
     for row in rows:
         word = words[int(row)].as_py().strip()
+        if np.isinf(values[row]) and any(map(str.isdigit, word)):  # the words for infinity have no digits
+            raise InvalidInput(f"holds {word[:60]} in column {name!r}, which is beyond the range of {values.dtype}")
         if _INTEGER.fullmatch(word) and int(word) != int(values[row]):
             raise InvalidInput(
                 f"holds {word[:60]} in column {name!r}, an integer that {values.dtype} would round; `dtype` may name "

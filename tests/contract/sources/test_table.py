@@ -147,11 +147,11 @@ def test_a_line_without_end_is_refused(data_root: Path, monkeypatch: pytest.Monk
 
 
 def test_nan_is_a_number_and_no_null(data_root: Path) -> None:
-    (data_root / "x.csv").write_text("x\n1.5\nnan\n\nNaN\nNA\n-inf\n")
+    (data_root / "x.csv").write_text("x\n1.5\nnan\n\nNaN\nNA\n-inf\n+Infinity\n")
     source = opened(data_root, "x.csv")
     result = CpuBackend().reduce(source, "count_nonzero")
     assert isinstance(source, SequentialSource)
-    assert (result.count, source.tally.nulls) == (4, 2)
+    assert (result.count, source.tally.nulls) == (5, 2)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,9 @@ def test_nan_is_a_number_and_no_null(data_root: Path) -> None:
         (["0.5", "9007199254740993"], None, "holds 9007199254740993"),
         (["0.5", "9007199254740993"], "float64", "holds 9007199254740993"),
         (["0.5", "16777217"], "float32", "holds 16777217 in column 'x', an integer that float32 would round"),
+        (["0.5", "inf", "1e400"], None, "holds 1e400 in column 'x', which is beyond the range of float64"),
+        (["-" + "9" * 400, "0.5"], "float64", "which is beyond the range of float64"),
+        (["inf", "-3.41e38"], "float32", "holds -3.41e38 in column 'x', which is beyond the range of float32"),
         (["1", "2.5"], "int64", "invalid value '2.5'"),
         (["300"], "uint8", "invalid value '300'"),
         (["-1"], "uint64", "invalid value '-1'"),
