@@ -16,7 +16,7 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, zero_of
+from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, truths_of
@@ -263,16 +263,16 @@ def _cells(column: Any, start: int, wanted: Wanted, beyond: Beyond | None, *, re
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()  # decoding makes a null in the dictionary a null of the column
     stands = meaning_of_column(column.type) is not None
-    if stands and not column.null_count:
-        return Cells(_integers(column, wanted, beyond))
     if not column.null_count:
-        return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
+        return Cells(
+            _integers(column, wanted, beyond) if stands else np.ascontiguousarray(column.to_numpy(zero_copy_only=False))
+        )
     if refuse_nulls:
         row = start + column.is_null().index(True).as_py()
         raise InvalidInput(f"row {row:,} of {wanted.column!r} is null, and null_policy is raise", wanted.field)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if stands:
-        return Cells(_integers(column.fill_null(zero_of(column.type)), wanted, beyond), missing)
+        return Cells(_integers(column, wanted, beyond), missing)
     if not types.is_floating(column.type):
         column = column.fill_null(False if types.is_boolean(column.type) else 0)
     return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)), missing)
