@@ -113,6 +113,24 @@ def test_a_long_value_of_nans_alone_that_are_left_out_is_missing() -> None:
     assert (made.listed(), made.counted()) == ((None, 2.5), (0, 1))
 
 
+@pytest.mark.parametrize("states", [False, True])
+def test_a_long_value_of_too_few_elements_for_its_variance_is_missing(states: bool) -> None:
+    array = np.full((3, 30), np.nan)
+    array[1, :2], array[2, :3] = 2.5, (1.0, 2.0, 3.0)
+    options: dict[str, Any] = {"nan_policy": NanPolicy.OMIT, "ddof": 2, "states": states}
+    made = reduce_spread([Limited(10)], ArraySource(array), (3, 30), AlongAxes((1,)), "var", 10, **options)
+    whole = CpuBackend().reduce_groups(ArraySource(array), (3, 30), AlongAxes((1,)), "var", **options)
+    assert (made.listed(), made.counted()) == (whole.listed(), whole.counted()) == ((None, None, 2.0), (0, 2, 3))
+    for mine, wanted in zip(made.states, whole.states, strict=True):
+        assert [mine[at] for at in range(3)] == [wanted[at] for at in range(3)]
+
+
+@pytest.mark.parametrize("grouping", [Segments(length=4), AlongAxes((1,))], ids=str)
+def test_no_elements_make_no_values(grouping: Grouping) -> None:
+    made = reduce_spread([Limited(10), Limited(10)], ArraySource(np.zeros((0, 4))), (0, 4), grouping, "sum", 10)
+    assert (list(made.listed()), made.shape) == ([], (0,))
+
+
 @pytest.mark.parametrize("grouping", GROUPINGS, ids=str)
 @pytest.mark.parametrize("op", ["sum", "norm1", "mean", "norm2", "var"])
 def test_neither_blocks_nor_pieces_show_in_states(grouping: Grouping, op: str) -> None:
