@@ -136,6 +136,8 @@ def test_only_the_values_of_nulls_are_null_along_axes_and_by_segments(root: Path
     by = run(table(root, "x.csv", ROWS), op="sum", segments=segments)
     assert (by.values, by.counts) == ((1.5, None, None), (1, 1, 3))
     assert run(table(root, "x.csv", ROWS), op="sum", segments=segments, nan_policy="omit").counts == (1, 1, 2)
+    empty = run(table(root, "x.csv", ROWS), op="max", segments={"offsets": [0, 1, 1, 2]})
+    assert (empty.values, empty.counts) == ((1.5, None, None), (1, 0, 0))
 
 
 def test_stored_values_tell_which_of_them_are_null(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
