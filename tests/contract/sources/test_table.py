@@ -48,7 +48,10 @@ def test_a_filtered_column_with_nulls_has_the_sum_of_its_fractions(
     data_root: Path, cpu: CpuBackend, name: str, data: st.DataObject
 ) -> None:
     dtype = data.draw(st.sampled_from(sorted(NUMBERS)))
-    rows = data.draw(st.lists(st.tuples(st.none() | NUMBERS[dtype], st.none() | st.integers(0, 3)), min_size=1))
+    numbers = NUMBERS[dtype]
+    if "sv" in name and dtype.startswith("float"):  # pyarrow writes larger ones as integers that are not their values
+        numbers = numbers.filter(lambda number: abs(number) < 2.0 ** DTYPES[dtype].precision)
+    rows = data.draw(st.lists(st.tuples(st.none() | numbers, st.none() | st.integers(0, 3)), min_size=1))
     column = pa.array([number for number, _ in rows], pa.type_for_alias(dtype))
     key = pa.array([key for _, key in rows], pa.int32())
     FORMATS[name](data_root / name, pa.table({"x": column, "k": key}), data.draw(st.integers(1, 9)))
