@@ -139,7 +139,7 @@ class PartialResults:
 
     def _value(self, op: Op, at: int, ddof: int) -> Any:
         if not self.count or (op.ddof and self.count <= ddof):
-            return 0 if op.finish is Finish.ITSELF else np.nan
+            return 0 if op.finish in (Finish.ITSELF, Finish.ROOT) else np.nan
         states = [sums.state(at, self.count) for sums in self.sums]
         if len(states) == 1:
             return value_of(op, states[0], self.result)
