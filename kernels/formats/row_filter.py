@@ -111,7 +111,10 @@ def expression(condition: Condition, schema: Any) -> Any:
         field = field.cast(kind)
     scalars = [_scalar(name, kind, value) for value in values]
     if isinstance(condition, IsIn):
-        is_member = field.isin(pyarrow.array([scalar.as_py() for scalar in scalars], kind))
+        members = [scalar.as_py() for scalar in scalars]
+        if pyarrow.types.is_floating(kind) and 0.0 in members:
+            members += [0.0, -0.0]  # which are equal, but not to `isin`
+        is_member = field.isin(pyarrow.array(members, kind))
         return compute.if_else(field.is_valid(), is_member, pyarrow.scalar(None, pyarrow.bool_()))
     return _COMPARED[condition.op](field, scalars[0])
 

@@ -91,3 +91,16 @@ def test_a_filter_compares_exactly(data_root: Path) -> None:
     assert kept(op="not", of={"op": "==", "column": "word", "value": "a"}) == [2]
     both = [{"op": "==", "column": "word", "value": "a"}, {"op": "is_null", "column": "day"}]
     assert kept(op="and", of=both) == [3]
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.int8(), pa.decimal128(5, 1)], ids=str)
+def test_the_members_are_what_equals_one_of_the_values(data_root: Path, kind: Any) -> None:
+    numbers = [np.float16(number) for number in (0.0, -0.0, 1.0, np.nan, np.inf, 2.0)]
+    column = numbers if pa.types.is_floating(kind) else [0, 0, 1, None, None, 2]
+    pq.write_table(pa.table({"x": range(6), "k": pa.array([*column], kind)}), data_root / "x.parquet", row_group_size=2)
+    for values, kept in (([0], [0, 1]), ([1, 0], [0, 1, 2]), ([2, 7], [5]), ([1], [2])):
+        equal = [{"op": "==", "column": "k", "value": value} for value in values]
+        assert kept_rows(data_root, filter={"op": "or", "of": equal}) == kept
+        assert kept_rows(data_root, filter={"op": "in", "column": "k", "values": values}) == kept
+    if pa.types.is_floating(kind):
+        assert kept_rows(data_root, filter={"op": "in", "column": "k", "values": [-0.0, 1.0]}) == [0, 1, 2]
