@@ -224,9 +224,8 @@ def child_main(
         except PipeClosed:
             return
         with bound_contextvars(**lease.log_fields):
-            news = _ProgressSender(connection)
-            with pulse.beating(news):
-                answer = _answer(work, lease, news)
+            with pulse.beating():
+                answer = _answer(work, lease, _ProgressSender(connection))
             connection.send(answer)
 
 
@@ -247,24 +246,23 @@ class _Pulse:
     def __init__(self, connection: ChildEnd, every_s: float) -> None:
         self._connection = connection
         self._every_s = every_s
-        self._news: _ProgressSender | None = None
+        self._busy = False
         threading.Thread(target=self._beat, name="pulse", daemon=True).start()
 
     @contextmanager
-    def beating(self, news: "_ProgressSender") -> Iterator[None]:
-        """Send pulses, and what `news` has kept back, within the block, in which a job runs."""
-        self._news = news
+    def beating(self) -> Iterator[None]:
+        """Send pulses within the block, in which a job runs."""
+        self._busy = True
         try:
             yield
         finally:
-            self._news = None
+            self._busy = False
 
     def _beat(self) -> None:
         with suppress(OSError):  # the parent is gone, and the child ends soon
             while True:
                 time.sleep(self._every_s)
-                if (news := self._news) is not None:
-                    news.send_rest()
+                if self._busy:
                     self._connection.send(Pulse())
 
 
@@ -302,30 +300,16 @@ def prepare_kernels(slot: str) -> None:
 
 
 class _ProgressSender:
-    """Sends news to the parent, of progress at most every 100 ms. Progress that was kept back is sent with the next
-    pulse: work that has come to a halt, such as a download, reports nothing after it."""
+    """Sends news to the parent, of progress at most every 100 ms."""
 
     def __init__(self, connection: ChildEnd) -> None:
         self._connection = connection
         self._next = time.monotonic() + _PROGRESS_EVERY_S
-        self._kept: Progress | None = None
-        self._lock = threading.Lock()
 
     def __call__(self, news: News) -> None:
+        now = time.monotonic()
         if not isinstance(news, Progress):
             self._connection.send(news)
-            return
-        now = time.monotonic()
-        with self._lock:  # the pulse must not send older progress after this
-            if now < self._next:
-                self._kept = news
-                return
-            self._next, self._kept = now + _PROGRESS_EVERY_S, None
+        elif now >= self._next:
+            self._next = now + _PROGRESS_EVERY_S
             self._connection.send(news)
-
-    def send_rest(self) -> None:
-        """Send the progress that was kept back last, if it is the latest."""
-        with self._lock:
-            kept, self._kept = self._kept, None
-            if kept is not None:
-                self._connection.send(kept)
