@@ -3,6 +3,7 @@
 import gzip
 import os
 from fractions import Fraction
+from math import copysign, isinf
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,36 @@ def test_text_that_a_dtype_does_not_hold_is_refused(
     with pytest.raises(InvalidInput) as caught:
         values(data_root, "x.csv", column="x", dtype=dtype)
     assert message in str(caught.value)
+
+
+WORDS = st.one_of(
+    st.integers(-(10**25), 10**25).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.builds("{}.{}e{}".format, st.integers(-9, 99), st.integers(0, 10**20), st.integers(-420, 420)),
+    st.sampled_from(["inf", "-Infinity", "nan", "-0", "007", "1E39", "3.5e38", "16777217", "9007199254740993"]),
+)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.lists(WORDS, min_size=1, max_size=4))
+def test_any_number_in_text_is_the_nearest_float_or_refused(data_root: Path, dtype: str, words: list[str]) -> None:
+    """No integer is another one, and no number is infinite unless it is written so."""
+
+    def read(word: str) -> float | None:
+        if not any(map(str.isdigit, word)):
+            return float(word)
+        value = _rounded(Fraction(word), dtype)
+        rounded = word.lstrip("-").isdigit() and value != int(word)
+        return None if isinf(value) or rounded else copysign(value, -1.0 if word.startswith("-") else 1.0)
+
+    wanted = [read(word) for word in words]
+    (data_root / "x.csv").write_text("\n".join(["x,y", "0.5,1", *(f"{word},1" for word in words)]) + "\n")
+    if None in wanted:
+        with pytest.raises(InvalidInput, match=r"would round|beyond the range"):
+            values(data_root, "x.csv", column="x", dtype=dtype)
+    else:
+        assert list(map(repr, values(data_root, "x.csv", column="x", dtype=dtype)[1:])) == list(map(repr, wanted))
 
 
 def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
