@@ -71,7 +71,7 @@ test: $(DEV) ## All tests but those that need a GPU; ends with the slowest
 	$(BIN)python -m pytest -n $(WORKERS) --dist loadfile --durations 20
 
 fuzz: $(DEV) ## The tests that draw examples, with other examples each time; ROUNDS=10 for more, SEED=… for the same again
-	for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
+	@for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
 		echo "make fuzz SEED=$$seed"; \
 		$(BIN)python -m pytest -n $(WORKERS) --dist loadfile -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
 	done

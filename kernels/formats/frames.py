@@ -16,7 +16,7 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access
+from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, sound
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, truths_of
@@ -101,15 +101,17 @@ def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
     file_format = dataset.ParquetFileFormat() if kind is Format.PARQUET else dataset.IpcFileFormat()
     schema = file_format.make_fragment(random_access(file)).physical_schema
     condition = _filtered(rows, schema)
+    needed = set() if rows is None else columns_of(rows)
 
     def batches(columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         fragment = file_format.make_fragment(random_access(file))
         if stop is not None:
             fragment = fragment.subset(row_group_ids=list(range(start, stop)))
-        scanner = fragment.scanner(
-            schema=schema, columns=list(columns), filter=condition, batch_size=PART_ROWS, batch_readahead=4
-        )
-        return iter(scanner.to_batches())
+        scan = partial(fragment.scanner, schema=schema, batch_size=PART_ROWS, batch_readahead=4)
+        if kind is Format.PARQUET:
+            return iter(scan(columns=list(columns), filter=condition).to_batches())
+        read = [name for name in schema.names if name in {*columns, *needed}]
+        return (_kept(batch, condition, columns) for batch in scan(columns=read).to_batches())
 
     fragment = file_format.make_fragment(random_access(file))
     groups = tuple(int(group.num_rows) for group in fragment.row_groups) if kind is Format.PARQUET else ()
@@ -130,9 +132,15 @@ def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         file.seek(0)
         for batch in ipc.open_stream(random_access(file)):
-            yield (batch if condition is None else batch.filter(condition)).select(list(columns))
+            yield _kept(batch, condition, columns)
 
     return Frame(schema, _with_faults(batches), 0)
+
+
+def _kept(batch: Any, condition: Any, columns: Sequence[str]) -> Any:
+    """The columns of a record batch of Arrow, of the rows that fulfil a condition."""
+    whole = sound(batch)
+    return (whole if condition is None else whole.filter(condition)).select(list(columns))
 
 
 def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:

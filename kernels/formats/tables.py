@@ -222,6 +222,17 @@ def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray
     return np.ascontiguousarray(low)
 
 
+def sound(batch: Any) -> Any:
+    """A record batch of Arrow as it was read. Raises the error of pyarrow where its buffers are too short, or where
+    offsets and indices in it lead outside of them: pyarrow hands out what lies in a file, and reads memory there."""
+    types = required("pyarrow", "tables").types
+    batch.validate()
+    for column in batch.columns:
+        if not (types.is_primitive(column.type) or types.is_decimal(column.type)):
+            column.validate(full=True)
+    return batch
+
+
 def random_access(file: BinaryIO) -> Any:
     """`file` as pyarrow reads it. It is opened by its descriptor, because its path could lead to another file by
     now."""
@@ -248,7 +259,7 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     def batches() -> Iterator[Any]:
         reader = _projected(ipc.open_file, random_access(file), reading)
         for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
+            yield sound(reader.get_batch(number))
 
     return reading.source(batches, rows)
 
@@ -299,4 +310,4 @@ def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
 def _arrow_stream(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     ipc = required("pyarrow.ipc", "tables")
     reading = Reading.of(ipc.open_stream(random_access(file)).schema, wanted)
-    return reading.source(lambda: iter(_projected(ipc.open_stream, random_access(file), reading)), 0)
+    return reading.source(lambda: map(sound, _projected(ipc.open_stream, random_access(file), reading)), 0)

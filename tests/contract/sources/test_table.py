@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.support.table_files import FORMATS, TABLE, arrow, opened, refused, values
+from warpfold.contract.folders import Folders
+from warpfold.contract.keyed import open_rows, plan_of
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
@@ -286,6 +289,27 @@ def test_a_damaged_or_truncated_table_is_refused(data_root: Path, name: str) -> 
     for content in (whole[: len(whole) // 2], whole[:20]):
         (data_root / name).write_bytes(content)
         refused(data_root, name)
+
+
+@pytest.mark.parametrize("name", ["x.arrow", "x.arrows"])
+@pytest.mark.parametrize("place", [1, 3])
+def test_strings_that_lie_outside_of_an_arrow_file_are_refused(data_root: Path, name: str, place: int) -> None:
+    """pyarrow would read memory there, which ends the process, or makes keys of it."""
+    words = ["north", "south", "east"]
+    FORMATS[name](data_root / name, pa.table({"w": pa.array(words), "x": [1.0, 2.0, 3.0]}), 500)
+    offsets = np.array([0, 5, 10, 14], np.int32)
+    content, wrong = (data_root / name).read_bytes(), offsets.copy()
+    assert content.count(offsets.tobytes()) == 1
+    wrong[place] = 1 << 30
+    (data_root / name).write_bytes(content.replace(offsets.tobytes(), wrong.tobytes()))
+    assert sum(values(data_root, name, column="x")) == 6.0
+    refused(data_root, name, column="x", filter={"op": "==", "column": "w", "value": "north"})
+    source = {"type": "table", "path": name}
+    for rows in (None, {"op": "!=", "column": "w", "value": "east"}):
+        spec = {"kind": "groupby", "by": ["w"], "aggregations": [{"op": "sum", "column": "x"}]}
+        asked = GroupbySpec.model_validate({**spec, "source": {**source, "filter": rows}})
+        with pytest.raises(InvalidInput, match="cannot be read to its end"):
+            CpuBackend().group_by(open_rows(asked, Folders((data_root,), data_root)), plan_of(asked))
 
 
 def test_a_bomb_of_text_is_decoded_in_bounded_memory(data_root: Path) -> None:

@@ -124,6 +124,21 @@ def test_texts_of_other_types_are_the_same_keys() -> None:
         assert merged([other, left])["sum0"].to_pylist() == [3.0]
 
 
+def test_states_whose_offsets_lie_outside_of_their_bytes_are_refused() -> None:
+    table = grouped(table_of([(1, "a", 1.0, 1), (2, "a", 2.0, 1)]), ops=[("sum", 0)])
+    at = table.column_names.index("sum0_state")
+    states = table["sum0_state"].combine_chunks()
+    for middle in (1 << 40, -(1 << 40)):
+        offsets = np.array([0, middle, states.buffers()[2].size])
+        buffers = [None, pyarrow.py_buffer(offsets), states.buffers()[2]]
+        damaged = pyarrow.Array.from_buffers(pyarrow.large_binary(), 2, buffers)
+        with pytest.raises(
+            InvalidInput, match="holds no states in 'sum0_state': length: the column is damaged"
+        ) as caught:
+            merged([table.set_column(at, "sum0_state", damaged)])
+        assert caught.value.field == "tables.0"
+
+
 Change = Callable[[pyarrow.Table], pyarrow.Table]
 
 
