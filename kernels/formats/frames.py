@@ -14,7 +14,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
+from warpfold.kernels.formats.row_filter import Condition, columns_of, excludes_groups, expression
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, sound
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
@@ -102,13 +102,14 @@ def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
     schema = file_format.make_fragment(random_access(file)).physical_schema
     condition = _filtered(rows, schema)
     needed = set() if rows is None else columns_of(rows)
+    pushed = kind is Format.PARQUET and (rows is None or excludes_groups(rows, schema))
 
     def batches(columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         fragment = file_format.make_fragment(random_access(file))
         if stop is not None:
             fragment = fragment.subset(row_group_ids=list(range(start, stop)))
         scan = partial(fragment.scanner, schema=schema, batch_size=PART_ROWS, batch_readahead=4)
-        if kind is Format.PARQUET:
+        if pushed:
             return iter(scan(columns=list(columns), filter=condition).to_batches())
         read = [name for name in schema.names if name in {*columns, *needed}]
         return (_kept(batch, condition, columns) for batch in scan(columns=read).to_batches())
