@@ -54,8 +54,11 @@ class StateColumn:
             array.validate(full=True)
         except pyarrow.ArrowInvalid as error:
             raise StateError("length", f"the column is damaged: {str(error).splitlines()[0][:200]}") from None
+        if not len(array):  # an array without elements may have no offsets
+            return cls(np.zeros(0, np.uint8), np.zeros(1, np.int64))
         array = array.cast(pyarrow.large_binary())
-        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+        # A file may have more bytes behind the last offset, of any number.
+        offsets = np.frombuffer(array.buffers()[1], np.int64, array.offset + len(array) + 1)[array.offset :]
         data = array.buffers()[2]
         return cls(np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), offsets)
 
