@@ -80,10 +80,10 @@ def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
     if kind in (None, Format.GZIP, Format.ZSTD):
         return _text(file, kind, rows, delimiter)
     with damaged("cannot be read as a table", *errors):
-        if kind in (Format.PARQUET, Format.ARROW_FILE):
-            return _fragment(file, kind, rows)
-        if kind is Format.ARROW_STREAM:
-            return _stream(file, rows)
+        if kind in (Format.PARQUET, Format.ARROW_FILE, Format.ARROW_STREAM):
+            frame = _stream(file, rows) if kind is Format.ARROW_STREAM else _fragment(file, kind, rows)
+            list(frame.schema.names)  # an error here where a name is not UTF-8
+            return frame
     assert kind is not None
     raise InvalidInput(f"is no table but {kind.value}: groups are made of the columns of a table")
 

@@ -312,6 +312,18 @@ def test_strings_that_lie_outside_of_an_arrow_file_are_refused(data_root: Path, 
             CpuBackend().group_by(open_rows(asked, Folders((data_root,), data_root)), plan_of(asked))
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.arrows"])
+def test_a_table_whose_column_has_a_name_of_no_text_is_refused(data_root: Path, name: str) -> None:
+    FORMATS[name](data_root / name, pa.table({"key": [1, 2], "odd name": [1.0, 2.0]}), 500)
+    content = (data_root / name).read_bytes()
+    (data_root / name).write_bytes(content.replace(b"odd name", b"odd\xffname"))
+    refused(data_root, name, column="key")
+    spec = {"kind": "groupby", "by": ["key"], "aggregations": [{"op": "sum", "column": "key", "name": "sum"}]}
+    asked = GroupbySpec.model_validate({**spec, "source": {"type": "table", "path": name}})
+    with pytest.raises(InvalidInput, match="cannot be read as a table"):
+        open_rows(asked, Folders((data_root,), data_root))
+
+
 def test_a_bomb_of_text_is_decoded_in_bounded_memory(data_root: Path) -> None:
     (data_root / "x.csv.gz").write_bytes(gzip.compress(b"x\n" + b"1\n" * (1 << 22), 1))
     source = opened(data_root, "x.csv.gz")
