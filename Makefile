@@ -6,6 +6,8 @@
 # ARCH     what `check` and `compile-cuda` compile for: ci (all for sm_90, a part for each other), all, sm_90, …
 # NAME     folder below docs/reports that `make reports` writes to
 # WORKERS  processes that `make test` spreads the tests over; each has servers of its own
+# ROUNDS   how often `make fuzz` draws other examples
+# SEED     where it begins; the seed that a failure names draws the same examples again
 # BIN      set it to use an environment of your own instead of .venv, e.g. BIN="$$(dirname $$(which python3))/"
 
 PYTHON ?= $(firstword $(foreach p,python3.12 python3.11 python3,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
@@ -16,6 +18,10 @@ NAME   ?= here
 ARCH   ?= ci
 # Twice the cores of a small machine: many tests wait for processes, and the waits of one are the work of another.
 WORKERS ?= 4
+ROUNDS  ?= 1
+ifndef SEED
+SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+endif
 
 ifndef BIN
 BIN := .venv/bin/
@@ -23,7 +29,7 @@ RUN := .venv/.run-$(LOCK)
 DEV := .venv/.dev
 endif
 
-.PHONY: help demo serve test check format lock migrate compile-cuda gpu-test bench reports docs try-images pin-images release-images \
+.PHONY: help demo serve test fuzz check format lock migrate compile-cuda gpu-test bench reports docs try-images pin-images release-images \
 	audit licences clean
 .DEFAULT_GOAL := help
 
@@ -63,6 +69,12 @@ migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
 
 test: $(DEV) ## All tests but those that need a GPU; ends with the slowest
 	$(BIN)python -m pytest -n $(WORKERS) --dist loadfile --durations 20
+
+fuzz: $(DEV) ## The tests that draw examples, with other examples each time; ROUNDS=10 for more, SEED=… for the same again
+	@for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
+		echo "make fuzz SEED=$$seed"; \
+		$(BIN)python -m pytest -n $(WORKERS) --dist loadfile -m hypothesis --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
+	done
 
 check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
 	$(BIN)python -m ruff check .

@@ -176,6 +176,8 @@ def _array_of(data: object, to: DType | None) -> Array:
     if isinstance(data, _INTEGERS + _FLOATS + _RATIOS):
         return _of_list([data], to)
     array = np.asarray(data) if isinstance(data, range) else offered(data)
+    if isinstance(data, range) and array.dtype.kind == "f":  # some of its integers are beyond int64
+        array = list(data)
     if isinstance(array, list):
         return _of_list(array, to)
     array = unmasked(array)

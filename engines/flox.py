@@ -74,7 +74,7 @@ def _in_one_pass(  # noqa: PLR0917
     elements: NDArray[Any], numbers: NDArray[Any], op: str, skipna: bool, size: int, dtype: DType
 ) -> list[int]:
     """The parts of all groups of one row."""
-    if skipna and elements.dtype.kind == "f":
+    if skipna and dtype_of(elements.dtype).is_float:
         numbers = np.where(np.isnan(elements), -1, numbers)
     states = reduce_groups(Cells(elements), numbers.astype(np.int64), size, op, states=True).states[0]
     return packed_states(states, dtype)
@@ -83,7 +83,7 @@ def _in_one_pass(  # noqa: PLR0917
 def _of_columns(elements: NDArray[Any], op: str, skipna: bool, dtype: DType) -> list[int]:
     """The parts of one group, for each row of its elements."""
     counts = [elements.shape[1]] * elements.shape[0]
-    if skipna and elements.dtype.kind == "f":
+    if skipna and dtype_of(elements.dtype).is_float:
         missing = np.isnan(elements)
         counts = (elements.shape[1] - missing.sum(axis=1)).tolist()
         elements = np.where(missing, elements.dtype.type(-0.0), elements)

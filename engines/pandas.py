@@ -198,11 +198,11 @@ def _reduced(x: Data, op: str, skipna: bool, min_count: int = 0, *, ddof: int = 
 
 
 def _shaped(x: Data, of_column: Callable[[Any], Any], of_groups: Callable[[Any, Index, int], Any]) -> Any:
-    """The values of the columns of `x`, with the index that pandas gives them."""
+    """The values of the columns of `x`, with the index that pandas gives them. Columns may have one name."""
     if isinstance(x, pd.Series):
         return of_column(x)
     if isinstance(x, pd.DataFrame):
-        return pd.Series({name: of_column(column) for name, column in x.items()})
+        return _side_by_side([of_column(column) for _, column in x.items()], x.columns)
     if not isinstance(x, pd.api.typing.SeriesGroupBy | pd.api.typing.DataFrameGroupBy):
         raise TypeError(f"give a Series, a DataFrame or groups of these, not a {type(x).__name__}")
     sizes = x.size()
@@ -213,11 +213,21 @@ def _shaped(x: Data, of_column: Callable[[Any], Any], of_groups: Callable[[Any, 
     keys = sizes.drop(columns="size") if isinstance(sizes, pd.DataFrame) else pd.DataFrame(index=sizes.index)
     counts = (sizes["size"] if isinstance(sizes, pd.DataFrame) else sizes).to_numpy()
     numbers = _numbers(x, counts)
-    made = {name: of_groups(column, numbers, counts.size) for name, column in columns.items()}
-    frame = pd.concat([keys, pd.DataFrame(made, index=keys.index, columns=columns.columns)], axis=1)
+    made = {at: of_groups(column, numbers, counts.size) for at, (_, column) in enumerate(columns.items())}
+    values = pd.DataFrame(made, index=keys.index).set_axis(columns.columns, axis=1)
+    frame = pd.concat([keys, values], axis=1)
     if isinstance(x, pd.api.typing.SeriesGroupBy) and not isinstance(sizes, pd.DataFrame):
         return frame[columns.columns[0]].rename(x.obj.name)
     return frame
+
+
+def _side_by_side(values: list[Any], names: "pd.Index[Any]") -> "pd.Series[Any]":
+    """The values of several columns. Where pandas would round an integer to stand beside floats, they are objects."""
+    made = pd.Series(values, index=names)
+    whole = ((at, value) for at, value in enumerate(values) if isinstance(value, np.integer))
+    if made.dtype.kind == "f" and any(int(made.iloc[at]) != value for at, value in whole):
+        return pd.Series(values, index=names, dtype=object)
+    return made
 
 
 def _numbers(groups: Any, counts: NDArray[Any]) -> Index:

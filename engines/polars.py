@@ -163,11 +163,15 @@ def _series(name: str, values: Any, dtype: str, elements: Any) -> pl.Series:
     if dtype != INTEGER:
         return pl.Series(name, values, pl.Float32 if DTYPES[dtype].itemsize < 8 else pl.Float64)
     wide, bounds = (pl.UInt64, np.iinfo(np.uint64)) if _unsigned(elements) else (pl.Int64, np.iinfo(np.int64))
-    values = np.asarray(values)
-    for value in (values.min(initial=0), values.max(initial=0)):
+    if isinstance(values, np.ndarray):
+        least, most = values.min(initial=0), values.max(initial=0)
+    else:  # some may be missing
+        known = [value for value in values if value is not None]
+        least, most = min(known, default=0), max(known, default=0)
+    for value in (least, most):
         if not bounds.min <= value <= bounds.max:
             raise InvalidInput(f"the sum {value} does not fit {wide}")
-    return pl.Series(name, values.astype(bounds.dtype), wide)
+    return pl.Series(name, values.astype(bounds.dtype) if isinstance(values, np.ndarray) else values, wide)
 
 
 def _unsigned(elements: Any) -> bool:

@@ -105,8 +105,9 @@ def cut_array(
         # Values that parts share come as states, which may not be more bytes than the elements.
         fewer = count * itemsize // max(1, 2 * prod(shape[at] for at in kept if at >= axis) * _STATE_BYTES)
         if fewer < number and in_memory and kept:
-            axis, outer = max(kept, key=lambda at: shape[at]), ()
-        elif fewer < number:
+            yield from _of_panels(shape, grouping, kept, reduced, number)
+            return
+        if fewer < number:
             number = max(1, fewer)
             axis = _axis_of(shape, number)
             outer = shape[:axis]
@@ -116,6 +117,23 @@ def cut_array(
             origin = (*front, *(0 for _ in shape[axis + 1 :]))
             lengths = (*((1,) * axis if outer else shape[:axis]), stop - start, *shape[axis + 1 :])
             yield _box(shape, grouping, Box(origin, lengths, shape), kept, reduced)
+
+
+def _of_panels(
+    shape: tuple[int, ...], grouping: AlongAxes, kept: Sequence[int], reduced: Sequence[int], number: int
+) -> Iterator[ArrayPart]:
+    """Panels that have all elements of their values, in the order of the values: an index of the first axes that are
+    kept, and a range of the next one."""
+    lengths = tuple(shape[at] for at in kept)
+    split = _axis_of(lengths, number)
+    for index in np.ndindex(*lengths[:split]):
+        for start, stop in _even(lengths[split], -(-number // prod(lengths[:split]))):
+            origin, ends = [0] * len(shape), list(shape)
+            for at, first in zip(kept[: split + 1], (*index, start), strict=True):
+                origin[at], ends[at] = first, first + 1
+            ends[kept[split]] = stop
+            panel = tuple(end - first for first, end in zip(origin, ends, strict=True))
+            yield _box(shape, grouping, Box(tuple(origin), panel, shape), kept, reduced)
 
 
 def _box(

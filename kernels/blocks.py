@@ -56,6 +56,9 @@ def blocks(
     """The blocks of about `most` values that make up the whole, in the order of the values. With `strips` short columns
     are read strip by strip, which suits a CPU."""
     whole = prod(grouping.result_shape(shape))
+    if not prod(shape):  # no part has elements, whatever it is cut into
+        yield Block(tuple(sources), shape, grouping, whole)
+        return
     columns = None if isinstance(grouping, Segments) else _as_columns(sources, shape, grouping.reduced(len(shape)))
     if columns is not None and strips:
         yield from _of_columns(*columns, most)

@@ -37,7 +37,7 @@ class TimeValue:
 
 def instant(units: int, unit: str, zone: str | None = None) -> str:
     """The instant `units` after 1970-01-01T00:00 (in UTC where there is a zone). Where the zone is not known here, or
-    Python has no such year, the text is that of UTC, with a Z."""
+    Python has no such year, or the clocks were no whole minutes ahead of UTC, the text is that of UTC, with a Z."""
     whole, fraction = _split(units, unit)
     offset, mark = timedelta(), ""
     if zone is not None:
@@ -73,12 +73,14 @@ def _split(units: int, unit: str) -> tuple[int, str]:
 
 
 def _offset(seconds: int, zone: str) -> timedelta | None:
-    """How far the clocks of a zone are ahead of UTC at an instant; None where that is not known here."""
+    """How far the clocks of a zone are ahead of UTC at an instant; None where that is not known here, or is no whole
+    number of minutes, which ISO 8601 cannot write: local mean times before standard times had seconds."""
     try:
         instant_utc = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-        return instant_utc.astimezone(_zone(zone)).utcoffset()
+        offset = instant_utc.astimezone(_zone(zone)).utcoffset()
     except (OverflowError, ValueError, LookupError, OSError):
         return None
+    return offset if offset is not None and offset.seconds % 60 == 0 else None
 
 
 def _zone(name: str) -> tzinfo:

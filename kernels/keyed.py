@@ -170,14 +170,15 @@ class GroupColumn:
     def array(self) -> Any:
         """The values as an array of pyarrow: decimals, and integers that 64 bits do not hold, as decimals of up to 76
         digits or, where these do not hold them, as strings; bfloat16 as float32; instants and durations as their own
-        types."""
+        types, which hold int64."""
         pyarrow = required("pyarrow", "tables")
         if self.words is not None and self.dtype in DTYPES:
             try:
                 return pyarrow.array([None if word is None else Decimal(word) for word in self.words])
             except pyarrow.ArrowInvalid:  # more than 76 digits
                 return pyarrow.array(self.words, pyarrow.string())
-        if self.dtype not in DTYPES and self.values.dtype == object:
+        times = self.words is not None and self.dtype not in DTYPES
+        if self.dtype not in DTYPES and (self.values.dtype == object or (times and self.values.dtype != np.int64)):
             listed = self.listed()
             digits = max((len(str(abs(value))) for value in listed if value is not None), default=1)
             if digits > 76:
@@ -188,7 +189,7 @@ class GroupColumn:
         if self.dtype in DTYPES and DTYPES[self.dtype].is_float:
             values = values.astype(DTYPES[self.dtype].numpy if DTYPES[self.dtype].native else np.float32)
         array = pyarrow.array(values, mask=self.missing if self.missing.any() else None)
-        if self.words is None:
+        if not times:
             return array
         kind = _arrow_type(self.dtype)
         return (array.cast(pyarrow.int32()) if kind == pyarrow.date32() else array).cast(kind)

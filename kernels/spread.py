@@ -61,6 +61,8 @@ def fitting(source: Source, shape: tuple[int, ...], grouping: Grouping, most: in
 def _segments(source: Source, grouping: Segments, count: int, most: int) -> Iterator[Block]:
     bounds = grouping.bounds(count)
     first = 0
+    if bounds.size < 2:  # no segments of no elements
+        yield Block((source,), (count,), grouping, 0)
     while first < bounds.size - 1:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, "right")) - 1)
         start, stop = int(bounds[first]), int(bounds[last])
@@ -126,9 +128,14 @@ def _block(  # noqa: PLR0917
     try:
         value = member.reduce(source, op, nan_policy=nan_policy, progress=progress, ddof=ddof)
         values: tuple[Value | None, ...] = (value.value,)
-    except NoElements:  # all of them are NaN and left out
-        value, values = member.reduce(source, "count_nonzero", progress=progress), (None,)
-        value = replace(value, dtype=op_named(op).result_dtype(source.dtype), op=op, count=0)
+    except InvalidInput as error:
+        none = isinstance(error, NoElements)  # all of them are NaN and left out
+        if not none and error.field != "ddof":  # or too few for a variance are not
+            raise
+        policy = NanPolicy.PROPAGATE if none else nan_policy
+        value, values = member.reduce(source, "count_nonzero", nan_policy=policy, progress=progress), (None,)
+        dtype = op_named(op).result_dtype(source.dtype)
+        value = replace(value, dtype=dtype, op=op, count=0 if none else value.count)
     return GroupedReduction(
         values=values,
         shape=(1,),

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from redis import Redis
 
@@ -37,6 +38,15 @@ from warpfold.worker.stop import Stop
 # Before any file of tests is imported: the same examples every time, and no deadline, as a first example may compile.
 hypothesis_settings.register_profile("warpfold", deadline=None, derandomize=True, database=None)
 hypothesis_settings.load_profile("warpfold")
+# Other examples every time, for `make fuzz`, which loads it by name.
+hypothesis_settings.register_profile(
+    "fuzz",
+    deadline=None,
+    derandomize=False,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def pytest_configure() -> None:

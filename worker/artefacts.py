@@ -179,8 +179,10 @@ class ArtefactWriter:
                 self._widen(texts.dtype)
             self._columns["values"].append(texts)
             return
-        # A float of a narrow dtype is exact as float64, and the conversion back gives the same float.
-        self._columns["values"].append(np.asarray(values))
+        # A float of a narrow dtype is exact as float64, and the conversion back gives the same float. Integers of
+        # uint64 on both sides of 2**63 are no array by themselves: NumPy would round them to float64.
+        floats = DTYPES[self._dtype].is_float
+        self._columns["values"].append(np.asarray(values, None if floats else self._stored))
 
     def _widen(self, dtype: "np.dtype[Any]") -> None:
         """Write the integers again, as decimal text that is wide enough for the new ones."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.exact.encoding import StateError
 from warpfold.kernels.extras import required
 
 
@@ -46,10 +47,18 @@ class StateColumn:
 
     @classmethod
     def of_arrow(cls, array: Any) -> "StateColumn":
-        """The states in an array of pyarrow, of bytes without a null."""
+        """The states in an array of pyarrow, of bytes without a null. Raises StateError where its offsets lie outside
+        of its bytes, as those of a damaged file may: compiled code reads the states."""
         pyarrow = required("pyarrow", "tables")
+        try:
+            array.validate(full=True)
+        except pyarrow.ArrowInvalid as error:
+            raise StateError("length", f"the column is damaged: {str(error).splitlines()[0][:200]}") from None
+        if not len(array):  # an array without elements may have no offsets
+            return cls(np.zeros(0, np.uint8), np.zeros(1, np.int64))
         array = array.cast(pyarrow.large_binary())
-        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+        # A file may have more bytes behind the last offset, of any number.
+        offsets = np.frombuffer(array.buffers()[1], np.int64, array.offset + len(array) + 1)[array.offset :]
         data = array.buffers()[2]
         return cls(np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), offsets)
 

@@ -14,9 +14,9 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
+from warpfold.kernels.formats.row_filter import Condition, columns_of, excludes_groups, expression
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, zero_of
+from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, sound
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.meant import refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, truths_of
@@ -80,10 +80,10 @@ def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
     if kind in (None, Format.GZIP, Format.ZSTD):
         return _text(file, kind, rows, delimiter)
     with damaged("cannot be read as a table", *errors):
-        if kind in (Format.PARQUET, Format.ARROW_FILE):
-            return _fragment(file, kind, rows)
-        if kind is Format.ARROW_STREAM:
-            return _stream(file, rows)
+        if kind in (Format.PARQUET, Format.ARROW_FILE, Format.ARROW_STREAM):
+            frame = _stream(file, rows) if kind is Format.ARROW_STREAM else _fragment(file, kind, rows)
+            list(frame.schema.names)  # an error here where a name is not UTF-8
+            return frame
     assert kind is not None
     raise InvalidInput(f"is no table but {kind.value}: groups are made of the columns of a table")
 
@@ -103,15 +103,18 @@ def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
         file_format = dataset.IpcFileFormat()
     schema = file_format.make_fragment(random_access(file)).physical_schema
     condition = _filtered(rows, schema)
+    needed = set() if rows is None else columns_of(rows)
+    pushed = kind is Format.PARQUET and (rows is None or excludes_groups(rows, schema))
 
     def batches(columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
         fragment = file_format.make_fragment(random_access(file))
         if stop is not None:
             fragment = fragment.subset(row_group_ids=list(range(start, stop)))
-        scanner = fragment.scanner(
-            schema=schema, columns=list(columns), filter=condition, batch_size=PART_ROWS, batch_readahead=4
-        )
-        return iter(scanner.to_batches())
+        scan = partial(fragment.scanner, schema=schema, batch_size=PART_ROWS, batch_readahead=4)
+        if pushed:
+            return iter(scan(columns=list(columns), filter=condition).to_batches())
+        read = [name for name in schema.names if name in {*columns, *needed}]
+        return (_kept(batch, condition, columns) for batch in scan(columns=read).to_batches())
 
     fragment = file_format.make_fragment(random_access(file))
     groups = tuple(int(group.num_rows) for group in fragment.row_groups) if kind is Format.PARQUET else ()
@@ -132,9 +135,15 @@ def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         file.seek(0)
         for batch in ipc.open_stream(random_access(file)):
-            yield (batch if condition is None else batch.filter(condition)).select(list(columns))
+            yield _kept(batch, condition, columns)
 
     return Frame(schema, _with_faults(batches), 0)
+
+
+def _kept(batch: Any, condition: Any, columns: Sequence[str]) -> Any:
+    """The columns of a record batch of Arrow, of the rows that fulfil a condition."""
+    whole = sound(batch)
+    return (whole if condition is None else whole.filter(condition)).select(list(columns))
 
 
 def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:
@@ -265,16 +274,16 @@ def _cells(column: Any, start: int, wanted: Wanted, beyond: Beyond | None, *, re
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()  # decoding makes a null in the dictionary a null of the column
     stands = meaning_of_column(column.type) is not None
-    if stands and not column.null_count:
-        return Cells(_integers(column, wanted, beyond))
     if not column.null_count:
-        return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
+        return Cells(
+            _integers(column, wanted, beyond) if stands else np.ascontiguousarray(column.to_numpy(zero_copy_only=False))
+        )
     if refuse_nulls:
         row = start + column.is_null().index(True).as_py()
         raise InvalidInput(f"row {row:,} of {wanted.column!r} is null, and null_policy is raise", wanted.field)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if stands:
-        return Cells(_integers(column.fill_null(zero_of(column.type)), wanted, beyond), missing)
+        return Cells(_integers(column, wanted, beyond), missing)
     if not types.is_floating(column.type):
         column = column.fill_null(False if types.is_boolean(column.type) else 0)
     return Cells(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)), missing)

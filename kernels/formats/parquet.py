@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
+from warpfold.kernels.formats.row_filter import excludes_groups
 from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.sections import AHEAD_BYTES, in_turn
@@ -35,7 +36,8 @@ def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
     fragment = dataset.ParquetFileFormat().make_fragment(random_access(file))
     schema, metadata = fragment.physical_schema, fragment.metadata
     reading = Reading.of(schema, wanted)
-    chosen = fragment if reading.rows is None else fragment.subset(reading.rows, schema=schema)
+    excluding = wanted.rows is not None and excludes_groups(wanted.rows, schema)
+    chosen = fragment.subset(reading.rows, schema=schema) if excluding else fragment
     return _source(file, metadata, [group.id for group in chosen.row_groups], reading)
 
 

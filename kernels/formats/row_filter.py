@@ -85,6 +85,24 @@ def columns_of(condition: Condition) -> set[str]:
     return {condition.column}
 
 
+def excludes_groups(condition: Condition, schema: Any) -> bool:
+    """Whether rows may be left out group by group where statistics exclude them. Statistics say nothing of NaN, which
+    fulfils the opposite of any comparison: of floats they tell nothing then."""
+    types = required("pyarrow", "tables").types
+    kinds = [schema.field(name).type for name in columns_of(condition) if name in schema.names]
+    inner = (kind.value_type if types.is_dictionary(kind) else kind for kind in kinds)
+    return not (_negates(condition) and any(map(types.is_floating, inner)))
+
+
+def _negates(condition: Condition) -> bool:
+    match condition:
+        case Joined(of=parts):
+            return any(map(_negates, parts))
+        case Compared(op=op):
+            return op == "!="
+    return isinstance(condition, Negated)
+
+
 def expression(condition: Condition, schema: Any) -> Any:
     """The condition as an expression of pyarrow, on rows of `schema`. Raises InvalidInput naming "filter" where a
     column does not exist, or where its type does not hold a value."""
@@ -111,7 +129,10 @@ def expression(condition: Condition, schema: Any) -> Any:
         field = field.cast(kind)
     scalars = [_scalar(name, kind, value) for value in values]
     if isinstance(condition, IsIn):
-        is_member = field.isin(pyarrow.array([scalar.as_py() for scalar in scalars], kind))
+        members = [scalar.as_py() for scalar in scalars]
+        if pyarrow.types.is_floating(kind) and 0.0 in members:
+            members += [0.0, -0.0]  # which are equal, but not to `isin`
+        is_member = field.isin(pyarrow.array(members, kind))
         return compute.if_else(field.is_valid(), is_member, pyarrow.scalar(None, pyarrow.bool_()))
     return _COMPARED[condition.op](field, scalars[0])
 

@@ -6,7 +6,6 @@ it is in memory is read at its place.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -157,7 +156,10 @@ class Reading:
             if self.nulls is NullPolicy.RAISE:
                 raise NullRefused(self.column, start + column.is_null().index(True).as_py())
             tally.add(nulls=column.null_count)
-            column = column.fill_null(zero_of(column.type)) if self.keeps_nulls else column.drop_null()
+            if not self.keeps_nulls:
+                column = column.drop_null()
+            elif self.meaning is None:
+                column = column.fill_null(pyarrow.scalar(0, pyarrow.int64()).cast(column.type))
         if self.meaning is not None:
             return integers_of(self.column, column, tally.beyond)
         elements: NDArray[Any] = column.to_numpy(zero_copy_only=False)
@@ -193,21 +195,13 @@ def meaning_of_column(kind: Any) -> Meaning | None:
     return Durations(inner.unit) if types.is_duration(inner) else None
 
 
-def zero_of(kind: Any) -> Any:
-    """Zero as a scalar of pyarrow's type `kind`."""
-    pyarrow = required("pyarrow", "tables")
-    if pyarrow.types.is_decimal(kind):
-        return pyarrow.scalar(Decimal(0), kind)
-    return pyarrow.scalar(0, pyarrow.int64()).cast(kind)
-
-
 def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray[np.int64]:
-    """The integers that decimals, times or durations without nulls are stored as. Raises InvalidInput where int64 does
-    not hold one, unless `beyond` takes what int64 leaves out."""
+    """The integers that decimals, times or durations are stored as; that of a null is 0. Raises InvalidInput where
+    int64 does not hold one, unless `beyond` takes what int64 leaves out."""
     pyarrow = required("pyarrow", "tables")
     if not pyarrow.types.is_decimal(column.type):
         stored = pyarrow.int32() if pyarrow.types.is_date32(column.type) else pyarrow.int64()
-        return np.asarray(column.view(stored).to_numpy(zero_copy_only=False), np.int64)
+        return np.asarray(column.view(stored).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     width = int(column.type.bit_width) // 8
     if width < 8:
         short = np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * width)
@@ -215,6 +209,8 @@ def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray
     else:
         words = np.frombuffer(column.buffers()[1], np.int64, len(column) * (width // 8), column.offset * width)
         words = words.reshape(-1, width // 8)
+    if column.null_count:  # pyarrow fills nulls of some decimals with another scale
+        words = np.where(column.is_null().to_numpy(zero_copy_only=False)[:, None], 0, words)
     low, *high = words.T
     outside = np.zeros(len(words), np.bool_)
     for word in high:
@@ -224,6 +220,17 @@ def integers_of(name: str, column: Any, beyond: Beyond | None = None) -> NDArray
     if outside.any():
         raise InvalidInput(f"holds a decimal in column {name!r} whose digits make an integer beyond int64", "column")
     return np.ascontiguousarray(low)
+
+
+def sound(batch: Any) -> Any:
+    """A record batch of Arrow as it was read. Raises the error of pyarrow where its buffers are too short, or where
+    offsets and indices in it lead outside of them: pyarrow hands out what lies in a file, and reads memory there."""
+    types = required("pyarrow", "tables").types
+    batch.validate()
+    for column in batch.columns:
+        if not (types.is_primitive(column.type) or types.is_decimal(column.type)):
+            column.validate(full=True)
+    return batch
 
 
 def random_access(file: BinaryIO) -> Any:
@@ -252,7 +259,7 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     def batches() -> Iterator[Any]:
         reader = _projected(ipc.open_file, random_access(file), reading)
         for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
+            yield sound(reader.get_batch(number))
 
     return reading.source(batches, rows)
 
@@ -303,4 +310,4 @@ def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
 def _arrow_stream(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     ipc = required("pyarrow.ipc", "tables")
     reading = Reading.of(ipc.open_stream(random_access(file)).schema, wanted)
-    return reading.source(lambda: iter(_projected(ipc.open_stream, random_access(file), reading)), 0)
+    return reading.source(lambda: map(sound, _projected(ipc.open_stream, random_access(file), reading)), 0)

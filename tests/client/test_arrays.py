@@ -53,6 +53,13 @@ class OnDevice:
 NUMBERS = np.array([1.5, -2.0, 0.0], dtype=np.float32)
 
 
+def test_a_range_that_crosses_the_end_of_int64_keeps_its_elements() -> None:
+    for elements in (range(3), range(2**63 - 2, 2**63 + 2), range(2**63, 2**63 + 2), range(-3, 0)):
+        assert as_numpy(elements).tolist() == list(elements)
+    with pytest.raises(TypeError, match="neither int64 nor uint64 holds"):
+        as_numpy(range(-1, 2**63 + 1, 2**63 + 1))
+
+
 @pytest.mark.parametrize("wrap", [OnlyDLPack, OnlyInterface, OnDevice])
 def test_every_protocol_gives_the_same_elements(wrap: type) -> None:
     array = as_numpy(wrap(NUMBERS))

@@ -87,6 +87,14 @@ def test_nans_are_left_out_or_make_their_value_nan(rows: int) -> None:
                 assert hexes(groups_of(each, BY, func)) == hexes(expected), (op, skipna)
 
 
+@pytest.mark.parametrize("rows", [1, 33])
+def test_nans_of_every_float_dtype_are_left_out(rows: int) -> None:
+    for dtype in (row for row in DTYPES.values() if row.is_float):
+        array = np.tile(np.array([1, np.nan, 2, 3], dtype.numpy), (rows, 1))
+        for each in (array, da.from_array(array, chunks=(rows, 3))):
+            assert groups_of(each, np.array([0, 0, 1, 1]), exact.nansum).astype(float).tolist() == [[1.0, 5.0]] * rows
+
+
 def test_sorted_groups_that_lie_in_one_block_each_are_rounded_there() -> None:
     array = adversarial("any finite", DTYPES["float64"], ROWS * COLUMNS).reshape(ROWS, COLUMNS)
     order = np.argsort(BY, kind="stable")

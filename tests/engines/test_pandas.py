@@ -102,7 +102,8 @@ def test_columns_keep_their_dtypes() -> None:
 
 def test_a_frame_gives_a_value_for_each_column() -> None:
     numbers = SALES[["price", "sold"]]
-    assert numbers.exact.sum().tolist() == [6.5, 2.0**62 + 6]
+    assert numbers.exact.sum().tolist() == [6.5, 2**62 + 6]
+    assert SALES[["price", "year"]].exact.sum().dtype == np.float64
     assert SALES.price.exact.var() == pytest.approx(SALES.price.var())
     assert SALES.price.exact.std(ddof=0) == pytest.approx(SALES.price.std(ddof=0))
     assert SALES.price.exact.norm2() == pytest.approx(np.sqrt(15.25))
@@ -111,6 +112,15 @@ def test_a_frame_gives_a_value_for_each_column() -> None:
         15.25,
         6.5 / 3,
     )
+
+
+def test_columns_of_one_name_have_a_value_each() -> None:
+    frame = pd.DataFrame({"k": [0, 1], "x": [1.5, 2.0], "y": [2**53 + 1, 2]}).set_axis(["k", "x", "x"], axis=1)
+    sums = exact.sum(frame[["x"]])
+    assert (sums.index.tolist(), sums.tolist()) == (["x", "x"], [3.5, 2**53 + 3])
+    made = exact.sum(frame.groupby("k"))
+    assert made.columns.tolist() == ["x", "x"]
+    assert [made.iloc[:, at].tolist() for at in (0, 1)] == [[1.5, 2.0], [2**53 + 1, 2]]
 
 
 def test_states_are_columns_that_merge() -> None:

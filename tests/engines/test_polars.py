@@ -56,6 +56,14 @@ def test_no_rows_have_the_sum_0_and_no_mean() -> None:
     assert empty.group_by("k").agg(X.exact.sum()).is_empty()
 
 
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt8, pl.Boolean, pl.Float32])
+def test_a_sum_of_fewer_elements_than_it_needs_is_null(dtype: Any) -> None:
+    frame = pl.DataFrame({"k": [1, 1, 2, 2], "x": [1, 1, 1, None]}, schema_overrides={"x": dtype}, strict=False)
+    grouped = frame.group_by("k", maintain_order=True).agg(X.exact.sum(min_count=2))
+    assert grouped.rows() == [(1, 2), (2, None)]
+    assert frame.select(X.exact.sum(min_count=4)).item() is None
+
+
 def test_a_lazy_frame_knows_its_dtypes_and_keeps_them() -> None:
     frame = pl.DataFrame({"k": [1, 1, 2], "x": [1, 0, 1]})
     kinds = {pl.Float32: pl.Float32, pl.Int8: pl.Int64, pl.UInt16: pl.UInt64, pl.Boolean: pl.UInt64}

@@ -44,6 +44,13 @@ def test_blocks_have_all_values_in_their_order(axes: tuple[int, ...], most: int)
         assert values_of([source, ArraySource(CUBE)], CUBE.shape, AlongAxes(axes, keepdims=True), most) == squares
 
 
+@pytest.mark.parametrize("shape", [(20, 0), (0, 5, 2000), (3, 0, 4)])
+def test_no_elements_make_one_block_of_all_values(shape: tuple[int, ...]) -> None:
+    grouping = AlongAxes((1,))
+    (block,) = blocks([ArraySource(np.zeros(shape))], shape, grouping, 3)
+    assert (block.shape, block.values) == (shape, prod(grouping.result_shape(shape)))
+
+
 def test_short_columns_are_read_in_strips() -> None:
     matrices = np.arange(2 * 3 * 3001, dtype=np.int64).reshape(2, 3, 3001)
     made = list(blocks([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048))

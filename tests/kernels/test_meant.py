@@ -92,6 +92,16 @@ def test_the_clients_table_has_the_types_of_the_columns(kernels: Kernels, root: 
         assert table.column(0).to_pylist() == ["a", "b", "c"]
 
 
+def test_durations_beyond_64_bits_are_integers_in_a_table(kernels: Kernels, root: Path) -> None:
+    for times in (2, 5):  # int64 does not hold the sum, nor does uint64
+        whole = pa.table({"k": ["a"] * times, "d": pa.array([2**62] * times, pa.duration("s"))})
+        FORMATS["x.parquet"](root / "long.parquet", whole, 4)
+        spec = {"kind": "groupby", "source": {"type": "table", "path": "long.parquet"}, "by": ["k"]}
+        asked = GroupbySpec.model_validate({**spec, "aggregations": [{"op": "sum", "column": "d"}]})
+        table = CpuBackend(8 << 20).group_by(open_rows(asked, Folders((root,), root)), plan_of(asked))
+        assert table.table().column(1).to_pylist() == [Decimal(times * 2**62)]
+
+
 def test_partitions_of_a_cluster_refuse_them(kernels: Kernels, root: Path) -> None:
     grouped(kernels, root, "x.parquet", "t", "max")  # which writes the file
     spec = GroupbySpec.model_validate(

@@ -3,6 +3,7 @@ What is null is known from the rows that the test wrote."""
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,35 @@ def test_columns_of_every_kind_propagate(root: Path, run: Run, kind: str) -> Non
     assert (result.value, result.decimal, result.nulls, result.count) == (None, None, 1, 1)
 
 
+STANDING = [pa.date32(), pa.timestamp("ns", "UTC"), pa.duration("s")]
+STANDING += [pa.decimal32(3, 1), pa.decimal64(18, 2), pa.decimal128(5, -2), pa.decimal256(40, 2)]
+
+
+@pytest.mark.parametrize("kind", STANDING, ids=str)
+def test_a_null_among_integers_that_stand_for_values_changes_no_other(root: Path, run: Run, kind: Any) -> None:
+    def value(integer: int) -> float:
+        return float(Decimal(integer).scaleb(-kind.scale)) if pa.types.is_decimal(kind) else integer
+
+    if pa.types.is_decimal(kind):
+        values = [None if row is None else Decimal(row).scaleb(-kind.scale) for row in (3, None, 5, 7)]
+    else:
+        values = (
+            pa.array([3, None, 5, 7], pa.int32()).cast(pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+        )
+    source = table(root, "x.arrow", values, kind)
+    assert (run(source, op="max").value, run(source, op="max").nulls) == (None, 1)
+    assert run(source, op="max", segments={"length": 2}).values == (None, value(7))
+    del source["column"]
+    spec = {
+        "kind": "groupby",
+        "by": ["k"],
+        "aggregations": [{"op": "max", "column": "x"}, {"op": "mean", "column": "x"}],
+    }
+    for policy, other in (("omit", value(7)), ("propagate", None)):
+        result = run({**source, "null_policy": policy}, **spec)
+        assert [column.values for column in result.columns] == [(value(5), other), (value(4), other)]
+
+
 def test_dot_counts_the_pairs_without_a_null(root: Path, run: Run) -> None:
     source = table(root, "x.parquet", [1.0, None, 3.0, None])
     other = {**table(root, "x.arrow", [None, None, 5.0, 7.0]), "null_policy": "propagate"}
@@ -106,6 +136,8 @@ def test_only_the_values_of_nulls_are_null_along_axes_and_by_segments(root: Path
     by = run(table(root, "x.csv", ROWS), op="sum", segments=segments)
     assert (by.values, by.counts) == ((1.5, None, None), (1, 1, 3))
     assert run(table(root, "x.csv", ROWS), op="sum", segments=segments, nan_policy="omit").counts == (1, 1, 2)
+    empty = run(table(root, "x.csv", ROWS), op="max", segments={"offsets": [0, 1, 1, 2]})
+    assert (empty.values, empty.counts) == ((1.5, None, None), (1, 0, 0))
 
 
 def test_stored_values_tell_which_of_them_are_null(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

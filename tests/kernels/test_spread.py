@@ -94,6 +94,30 @@ def test_any_shape_in_blocks_has_the_sums_of_rationals(data: st.DataObject) -> N
         assert all(distance <= abs(Fraction(float(other)) - exact) for other in around)
 
 
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(["sum", "mean", "var", "max", "argmin", "count_nonzero"]),
+    st.sampled_from([NanPolicy.PROPAGATE, NanPolicy.OMIT]),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_any_value_in_blocks_is_that_of_the_whole_or_missing_as_there(
+    shape: tuple[int, ...], op: str, policy: NanPolicy, devices: int, data: st.DataObject
+) -> None:
+    elements = st.lists(st.sampled_from([np.nan, np.nan, -0.0, 1.5, 1e300]), min_size=prod(shape), max_size=prod(shape))
+    array = np.array(data.draw(elements), np.float64).reshape(shape)
+    axes = st.sets(st.integers(0, len(shape) - 1), min_size=1).map(lambda axes: AlongAxes(tuple(axes)))
+    grouping = data.draw(axes | st.integers(1, 9).map(lambda length: Segments(length=length)))
+    most = data.draw(st.integers(1, array.size + 1))
+    options: dict[str, Any] = {"nan_policy": policy, "ddof": 1 if op == "var" else 0}
+    members: list[Member] = [Limited(most) for _ in range(devices)]
+    made = reduce_spread(members, ArraySource(array), shape, grouping, op, most, **options)
+    whole = CpuBackend(8 << 20).reduce_groups(ArraySource(array), shape, grouping, op, **options)
+    assert list(map(repr, made.listed())) == list(map(repr, whole.listed()))
+    assert (made.shape, list(made.counted())) == (whole.shape, list(whole.counted()))
+
+
 def test_a_value_that_is_longer_than_a_device_goes_through_it_in_pieces() -> None:
     array = hostile(2)
     member = Limited(10)
@@ -111,6 +135,24 @@ def test_a_long_value_of_nans_alone_that_are_left_out_is_missing() -> None:
         [Limited(10)], ArraySource(array), (2, 30), AlongAxes((1,)), "mean", 10, nan_policy=NanPolicy.OMIT
     )
     assert (made.listed(), made.counted()) == ((None, 2.5), (0, 1))
+
+
+@pytest.mark.parametrize("states", [False, True])
+def test_a_long_value_of_too_few_elements_for_its_variance_is_missing(states: bool) -> None:
+    array = np.full((3, 30), np.nan)
+    array[1, :2], array[2, :3] = 2.5, (1.0, 2.0, 3.0)
+    options: dict[str, Any] = {"nan_policy": NanPolicy.OMIT, "ddof": 2, "states": states}
+    made = reduce_spread([Limited(10)], ArraySource(array), (3, 30), AlongAxes((1,)), "var", 10, **options)
+    whole = CpuBackend().reduce_groups(ArraySource(array), (3, 30), AlongAxes((1,)), "var", **options)
+    assert (made.listed(), made.counted()) == (whole.listed(), whole.counted()) == ((None, None, 2.0), (0, 2, 3))
+    for mine, wanted in zip(made.states, whole.states, strict=True):
+        assert [mine[at] for at in range(3)] == [wanted[at] for at in range(3)]
+
+
+@pytest.mark.parametrize("grouping", [Segments(length=4), AlongAxes((1,))], ids=str)
+def test_no_elements_make_no_values(grouping: Grouping) -> None:
+    made = reduce_spread([Limited(10), Limited(10)], ArraySource(np.zeros((0, 4))), (0, 4), grouping, "sum", 10)
+    assert (list(made.listed()), made.shape) == ([], (0,))
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS, ids=str)

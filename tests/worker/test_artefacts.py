@@ -13,11 +13,13 @@ import pytest
 
 from tests.support.artefacts import attempt_in
 from tests.support.leases import lease_on
+from warpfold.app.artefacts.formats import batches, listed
 from warpfold.app.jobs.attempt import StoredResult, Success
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.folders import ArtefactFolder, Folders, incoming_artefact
 from warpfold.contract.jobs import result_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.worker import artefact_files
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
@@ -127,6 +129,20 @@ def test_integers_beyond_64_bits_become_text(attempt: Attempt) -> None:
     assert done.artefact.columns[2].dtype == "integer"
     assert done.artefact.preview[3] == (1, 1, None, 0)
     assert sorted(path.name for path in folder.iterdir()) == ["missing.npy", "values.npy"]
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "int64", "uint8", "bool", "bfloat16", "float32"])
+def test_values_of_every_dtype_are_stored_as_they_are(attempt: Attempt, dtype: str) -> None:
+    row = DTYPES[dtype]
+    low, high = (1.5, -0.0) if row.is_float else row.bounds
+    values = [False, True, None] if dtype == "bool" else [low, high, high // 2 + 1, None]
+    with ArtefactWriter(attempt, (len(values),), dtype, each=1, field="axis") as writer:
+        writer.append(values, [1] * len(values))
+        done = writer.finish()
+    folder = incoming_artefact(attempt.folders.artefacts.path, attempt.lease.job_id, 1)  # type: ignore[union-attr]
+    (batch,) = batches(done.artefact, folder, 10)
+    assert listed(batch.values)[:-1] == values[:-1]
+    assert batch.missing.tolist() == [False] * (len(values) - 1) + [True]
 
 
 def test_a_result_beyond_the_quota_names_the_field_and_leaves_nothing(cpu: Kernels, root: Path) -> None:

@@ -35,7 +35,7 @@ class _Whole:
         self._stored = pyarrow.uint8() if pyarrow.types.is_boolean(kind) else kind
         self._signed = np.dtype(f"int{self._stored.bit_width}")
         self._numbers = IntegerKeys(any_order=any_order)
-        self._keep_nulls = keep_nulls
+        self._keep_nulls, self._any_order = keep_nulls, any_order
         self._null = 0
 
     @property
@@ -49,6 +49,9 @@ class _Whole:
             return self._numbers.number(self._patterns(keys))
         missing = keys.is_null().to_numpy(zero_copy_only=False)
         ids = np.zeros(len(keys), np.int32)
+        if self._keep_nulls and not self._any_order and not self._null:  # the null has its turn, too
+            self._numbers.number(self._patterns(keys.slice(0, int(missing.argmax()))))
+            self._null = self._numbers.reserve()
         ids[~missing] = self._numbers.number(self._patterns(keys.drop_null()))
         if self._keep_nulls:
             self._null = self._null or self._numbers.reserve()

@@ -112,7 +112,10 @@ class _Merging:
             raise InvalidInput(
                 f"holds in {name!r} {column.type} with nulls or without bytes, and no states", table.field
             )
-        return StateColumn.of_arrow(column)
+        try:
+            return StateColumn.of_arrow(column)
+        except StateError as error:
+            raise InvalidInput(f"holds no states in {name!r}: {error}", table.field) from None
 
     def _add_sizes(self, table: StatesTable, batch: Any, ids: Index) -> None:
         if self._shape is not None or table.described.sizes is None:

@@ -95,10 +95,12 @@ class OnlyDLPack:
 
 def nullable(array: NDArray[Any]) -> object:
     """A pandas Series of its own kind of dtype."""
-    name = array.dtype.name
-    return pandas.Series(
-        array, dtype="boolean" if name == "bool" else name.replace("ui", "UI").title().replace("Ui", "UI")
-    )
+    return pandas.Series(array, dtype=nullable_dtype(array.dtype.name))
+
+
+def nullable_dtype(name: str) -> str:
+    """What pandas calls its own kind of a dtype."""
+    return "boolean" if name == "bool" else name.replace("ui", "UI").title().replace("Ui", "UI")
 
 
 def with_arrow(array: NDArray[Any]) -> object:
@@ -174,8 +176,10 @@ def test_a_null_is_left_out_and_counted_or_refused_by_name(columns: Columns, at:
         column[at % len(column)] = None
     types = {name: pyarrow.from_numpy_dtype(array.dtype) for name, array in columns.items()}
     arrow = pyarrow.table({name: pyarrow.array(column, types[name]) for name, column in values.items()})
-    own = pandas.DataFrame({name: arrow[name].to_pandas(types_mapper=pandas.ArrowDtype) for name in values})
-    for frame in (arrow, polars.from_arrow(arrow), own, own.convert_dtypes(dtype_backend="numpy_nullable")):
+    on_arrow = pandas.DataFrame({name: arrow[name].to_pandas(types_mapper=pandas.ArrowDtype) for name in values})
+    kinds = {name: nullable_dtype(array.dtype.name) for name, array in columns.items()}
+    own = pandas.DataFrame({name: pandas.array(column, dtype=kinds[name]) for name, column in values.items()})
+    for frame in (arrow, polars.from_arrow(arrow), on_arrow, own):
         kept = parts_of(frame, nulls="omit")
         assert sum(part.nulls for part in kept) == len(columns)
         assert sum_of(kept) == of_columns(left)

@@ -9,7 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from warpfold.contract.folders import Folders
+from warpfold.contract.keyed import open_rows, plan_of
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.table import TableSource
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sequential import gathered
 
@@ -91,3 +94,31 @@ def test_a_filter_compares_exactly(data_root: Path) -> None:
     assert kept(op="not", of={"op": "==", "column": "word", "value": "a"}) == [2]
     both = [{"op": "==", "column": "word", "value": "a"}, {"op": "is_null", "column": "day"}]
     assert kept(op="and", of=both) == [3]
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.int8(), pa.decimal128(5, 1)], ids=str)
+def test_the_members_are_what_equals_one_of_the_values(data_root: Path, kind: Any) -> None:
+    numbers = [np.float16(number) for number in (0.0, -0.0, 1.0, np.nan, np.inf, 2.0)]
+    column = numbers if pa.types.is_floating(kind) else [0, 0, 1, None, None, 2]
+    pq.write_table(pa.table({"x": range(6), "k": pa.array([*column], kind)}), data_root / "x.parquet", row_group_size=2)
+    for values, kept in (([0], [0, 1]), ([1, 0], [0, 1, 2]), ([2, 7], [5]), ([1], [2])):
+        equal = [{"op": "==", "column": "k", "value": value} for value in values]
+        assert kept_rows(data_root, filter={"op": "or", "of": equal}) == kept
+        assert kept_rows(data_root, filter={"op": "in", "column": "k", "values": values}) == kept
+    if pa.types.is_floating(kind):
+        assert kept_rows(data_root, filter={"op": "in", "column": "k", "values": [-0.0, 1.0]}) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_a_nan_is_kept_by_the_opposite_of_a_comparison_whatever_the_statistics_say(data_root: Path, rows: int) -> None:
+    table = pa.table({"x": [1, 2, 3, 4], "k": [1.5, np.nan, 1.5, None]})
+    pq.write_table(table, data_root / "x.parquet", row_group_size=rows)
+    same, more = ({"op": op, "column": "k", "value": value} for op, value in (("==", 1.5), (">", 0.0)))
+    opposites = [{"op": "!=", "column": "k", "value": 1.5}, {"op": "not", "of": same}, {"op": "not", "of": more}]
+    for condition in (*opposites, {"op": "or", "of": [opposites[0], {"op": "==", "column": "x", "value": 9}]}):
+        assert kept_rows(data_root, filter=condition) == [2]
+        spec = {"kind": "groupby", "by": ["x"], "aggregations": [{"op": "sum", "column": "k"}]}
+        source = {"type": "table", "path": "x.parquet", "filter": condition}
+        asked = GroupbySpec.model_validate({**spec, "source": source})
+        groups = CpuBackend(8 << 20).group_by(open_rows(asked, Folders((data_root,), data_root)), plan_of(asked))
+        assert groups.keys[0].to_pylist() == [2]

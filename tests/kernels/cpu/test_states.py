@@ -1,6 +1,7 @@
 """Columns of exact states, written and merged by compiled code, against the states of `kernels.exact`."""
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,6 +152,16 @@ def test_a_damaged_state_is_refused_with_its_row(bad: bytes, word: str) -> None:
     with pytest.raises(StateError, match="row 1") as caught:
         MergedStates(Terms.VALUES).add(states, np.array([0, 0]), 1)
     assert word in str(caught.value)
+
+
+def test_bytes_behind_the_last_offset_do_not_matter_and_no_states_have_none() -> None:
+    whole = column([ExactState.of(np.array([1.5])), ExactState.of(np.array([2.0]))])
+    offsets = pyarrow.py_buffer(whole.offsets.tobytes() + b"odd")
+    kind, data = pyarrow.large_binary(), pyarrow.py_buffer(whole.data)
+    read = StateColumn.of_arrow(pyarrow.Array.from_buffers(kind, 2, [None, offsets, data]))
+    assert [read[at] for at in range(2)] == [whole[at] for at in range(2)]
+    empty = pyarrow.Array.from_buffers(kind, 0, [None, pyarrow.py_buffer(b""), data])
+    assert len(StateColumn.of_arrow(empty)) == 0
 
 
 def test_a_column_is_reordered_and_joined_as_arrow_has_it() -> None:

@@ -108,6 +108,8 @@ def test_few_long_rows_are_cut_into_panels_where_they_are_in_memory(
     result = both(spreading, alone, 8, op="mean", source=source, axis=0)
     assert result.partitions is not None
     assert result.partitions.partitions == 8
+    np.save(tmp_path / "cube.npy", np.random.default_rng(2).standard_normal((4, 3, 500)))
+    both(spreading, alone, 8, op="mean", source={"type": "path", "path": "cube.npy"}, axis=1)
     made = both(spreading, alone, 8, op="mean", source=CUBE | {"shape": [2, 900]}, axis=0)
     assert made.partitions is not None
     assert made.partitions.partitions == 1

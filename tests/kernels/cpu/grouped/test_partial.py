@@ -94,7 +94,8 @@ def test_sums_in_between_may_pass_the_largest_float() -> None:
 
 def test_a_value_of_no_elements_is_zero_or_nan() -> None:
     nothing = np.zeros((0, 2))
-    assert PartialResults.of(nothing, (0,), "sum").values(np.dtype("float64")).tolist() == [[0.0, 0.0]]
+    for op in ("sum", "norm1", "norm2", "sum_squares"):
+        assert PartialResults.of(nothing, (0,), op).values(np.dtype("float64")).tolist() == [[0.0, 0.0]]
     assert np.isnan(PartialResults.of(nothing, (0,), "mean").values(np.dtype("float64"))).all()
     assert np.isnan(PartialResults.of(np.ones((1, 2)), (0,), "var").values(np.dtype("float64"), ddof=1)).all()
 

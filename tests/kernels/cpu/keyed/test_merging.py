@@ -36,11 +36,13 @@ def table_of(rows: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
     return pyarrow.Table.from_arrays(arrays, names=["k", "word", "x", "i"])
 
 
-def grouped(table: pyarrow.Table, *, ops: Sequence[tuple[str, int]] = OPS, **options: Any) -> pyarrow.Table:
+def grouped(
+    table: pyarrow.Table, *, ops: Sequence[tuple[str, int]] = OPS, by: Sequence[str] = ("k", "word"), **options: Any
+) -> pyarrow.Table:
     aggregations = tuple(Aggregation(op_named(op), column, f"{op}{column}") for op, column in ops)
     source = keyed_frame(
         frame_of(table),
-        [Wanted("k", "k", "by.0"), Wanted("word", "word", "by.1")],
+        [Wanted(key, key, f"by.{at}") for at, key in enumerate(by)],
         [Wanted("x", "x", "x"), Wanted("i", "i", "i")],
         refuse_nulls=False,
     )
@@ -54,20 +56,29 @@ def merged(tables: Sequence[pyarrow.Table], **plan: Any) -> pyarrow.Table:
 
 rows = st.lists(
     st.tuples(
-        st.integers(0, 2), st.sampled_from(["a", "b", None]), st.sampled_from(EDGES), st.integers(-(1 << 62), 1 << 62)
+        st.sampled_from([0, 1, 2, None]),
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from(EDGES),
+        st.integers(-(1 << 62), 1 << 62),
     ),
     max_size=25,
 )
 
 
 @settings(max_examples=25, deadline=None)
-@given(rows, st.lists(st.integers(0, 25), max_size=3), st.booleans(), st.sampled_from(list(NanPolicy)[:2]))
+@given(
+    rows,
+    st.lists(st.integers(0, 25), max_size=3),
+    st.booleans(),
+    st.sampled_from(list(NanPolicy)[:2]),
+    st.sampled_from([("k",), ("word",), ("k", "word")]),
+)
 def test_shards_merge_to_the_table_of_the_whole_bit_by_bit(
-    rows: list[tuple[Any, ...]], cuts: list[int], sort: bool, policy: NanPolicy
+    rows: list[tuple[Any, ...]], cuts: list[int], sort: bool, policy: NanPolicy, by: tuple[str, ...]
 ) -> None:
     edges = [0, *sorted(cuts), 25]
     shards = [rows[start:stop] for start, stop in pairwise(edges)]
-    options: dict[str, Any] = {"sort": sort, "nan_policy": policy, "keep_nulls": True}
+    options: dict[str, Any] = {"sort": sort, "nan_policy": policy, "keep_nulls": True, "by": by}
     whole = grouped(table_of(rows), **options)
     result = merged([grouped(table_of(shard), **options) for shard in shards], sort=sort)
     assert result.schema.equals(whole.schema, check_metadata=True)
@@ -90,6 +101,14 @@ def test_groups_that_only_one_table_has_are_kept_in_either_order() -> None:
     assert merged([left, right])["rows"].to_pylist() == [1, 1]
 
 
+@pytest.mark.parametrize("keys", [[None, 3, 1], [3, None, 1], [3, 1, None], [1, 3]])
+def test_without_sorting_groups_come_in_the_order_of_the_tables_and_so_does_a_null(keys: list[int | None]) -> None:
+    rows = [(key, None, 1.5, 1) for key in keys]
+    table = grouped(table_of(rows), ops=[("sum", 0)], by=["k"], sort=False, keep_nulls=True)
+    assert merged([table, table], sort=False)["k"].to_pylist() == keys
+    assert merged([table.slice(1), table], sort=False)["k"].to_pylist() == [*keys[1:], keys[0]]
+
+
 def test_min_count_counts_the_elements_of_all_tables() -> None:
     table = grouped(table_of([(1, "a", 1.0, 2)]), ops=[("sum", 0)])
     assert merged([table, table], min_count=2)["sum0"].to_pylist() == [2.0]
@@ -103,6 +122,21 @@ def test_texts_of_other_types_are_the_same_keys() -> None:
         other = right.set_column(at, pyarrow.field("word", kind), right["word"].cast(kind))
         assert merged([left, other])["sum0"].to_pylist() == [3.0]
         assert merged([other, left])["sum0"].to_pylist() == [3.0]
+
+
+def test_states_whose_offsets_lie_outside_of_their_bytes_are_refused() -> None:
+    table = grouped(table_of([(1, "a", 1.0, 1), (2, "a", 2.0, 1)]), ops=[("sum", 0)])
+    at = table.column_names.index("sum0_state")
+    states = table["sum0_state"].combine_chunks()
+    for middle in (1 << 40, -(1 << 40)):
+        offsets = np.array([0, middle, states.buffers()[2].size])
+        buffers = [None, pyarrow.py_buffer(offsets), states.buffers()[2]]
+        damaged = pyarrow.Array.from_buffers(pyarrow.large_binary(), 2, buffers)
+        with pytest.raises(
+            InvalidInput, match="holds no states in 'sum0_state': length: the column is damaged"
+        ) as caught:
+            merged([table.set_column(at, "sum0_state", damaged)])
+        assert caught.value.field == "tables.0"
 
 
 Change = Callable[[pyarrow.Table], pyarrow.Table]
