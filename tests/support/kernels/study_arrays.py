@@ -25,7 +25,8 @@ def finite(dtype: DType, patterns: list[int]) -> NDArray[Any]:
     """The finite elements with these patterns, or a 1 where there are none."""
     width = 8 * dtype.itemsize
     elements = np.array([pattern % (1 << width) for pattern in patterns], dtype=f"uint{width}").view(dtype.numpy)
-    kept = elements[np.isfinite(elements.astype(np.float64))]
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        kept = elements[np.isfinite(elements.astype(np.float64))]
     return kept if kept.size else np.ones(1, dtype=dtype.numpy)
 
 
