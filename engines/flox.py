@@ -162,7 +162,7 @@ def _values_of(
 ) -> NDArray[Any]:
     """The values of an array in memory."""
     rows = _rows_of(array)
-    skips = skipna and array.dtype.kind == "f" and bool(np.isnan(array).any())
+    skips = skipna and dtype_of(array.dtype).is_float and bool(np.isnan(array).any())
     if type(array) is np.ndarray and rows.shape[0] > _FEW and not skips:
         return _of_whole_groups(numbers, rows, op, ddof, asked["size"]).reshape(*array.shape[:-1], asked["size"])
     parts = (_parts_of(numbers, array, sums, skipna, **asked) for sums in _sums(op))

@@ -170,8 +170,9 @@ def test_a_look_that_takes_too_long_or_too_much_memory_ends_alone(http: httpx.Cl
     looked(http, {"type": "path", "path": "a.npy"})
     before = inspector()
     assert before is not None
-    field, message = fault(asked(http, {"type": "files", "glob": "**/*"}, timeout_s=1e-4))
-    assert (field, "took longer than 0.0001 s" in message) == ("timeout_s", True)
+    # Where the system gives the inspector no turn for so long, it may find that a look has ended by itself.
+    faults = [fault(asked(http, {"type": "files", "glob": "**/*"}, timeout_s=1e-4)) for _ in range(8)]
+    assert any(field == "timeout_s" and "took longer than 0.0001 s" in message for field, message in faults), faults
     with (root / "wide.csv").open("wb") as file:  # a first line that has no end
         file.truncate(3 << 30)
     answer = asked(http, {"type": "table", "path": "wide.csv"}, timeout_s=60)
