@@ -258,6 +258,7 @@ class _Pulse:
             yield
         finally:
             self._news = None
+            news.end()
 
     def _beat(self) -> None:
         with suppress(OSError):  # the parent is gone, and the child ends soon
@@ -329,3 +330,8 @@ class _ProgressSender:
             kept, self._kept = self._kept, None
             if kept is not None:
                 self._connection.send(kept)
+
+    def end(self) -> None:
+        """Forget what was kept back. Progress behind the answer to a job would be taken for that of the next job."""
+        with self._lock:
+            self._kept = None

@@ -8,7 +8,8 @@ from socket import socket
 
 import pytest
 
-from warpfold.worker.child import ChildEnd, ParentEnd, PipeClosed, pipe
+from warpfold.worker.child import ChildEnd, ParentEnd, PipeClosed, _ProgressSender, pipe
+from warpfold.worker.messages import Progress
 
 LARGE = "x" * 20_000_000
 
@@ -88,3 +89,17 @@ def test_a_child_hears_that_its_parent_is_gone(ends: tuple[ParentEnd, socket]) -
     ours.close()
     with pytest.raises(PipeClosed):
         ChildEnd(theirs).receive()
+
+
+def test_progress_that_was_kept_back_is_sent_once_and_never_behind_the_end(ends: tuple[ParentEnd, socket]) -> None:
+    ours, theirs = ends
+    news = _ProgressSender(ChildEnd(theirs))
+    for step in (1, 2):  # within the first tenth of a second, for which all progress is kept back
+        news(Progress(step, 9, "steps"))
+    news.send_rest()
+    news.send_rest()
+    assert until_received(ours) == Progress(2, 9, "steps")
+    news(Progress(3, 9, "steps"))
+    news.end()
+    news.send_rest()
+    assert ours.receive() is None

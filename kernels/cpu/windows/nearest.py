@@ -41,7 +41,7 @@ def power(exponent: Any) -> Any:
 
 @jit
 def two_sum(a: Any, b: Any) -> Any:
-    """a + b as the nearest float64 and what that leaves (Knuth)."""
+    """a + b as the nearest float64, and what that leaves (Knuth 1969): together they are a + b exactly."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

@@ -27,7 +27,7 @@ from warpfold.kernels.cpu.windows.levels import (
     counted,
     infinity_of,
 )
-from warpfold.kernels.cpu.windows.nearest import rounded_levels, rounded_limbs
+from warpfold.kernels.cpu.windows.nearest import rounded_levels, rounded_limbs, two_sum
 from warpfold.kernels.jit import jit
 
 
@@ -47,14 +47,6 @@ _TIE = np.int64(1 << 28)
 
 
 @jit
-def _two_sum(a: Any, b: Any) -> Any:
-    """a + b = the first + the second, exactly (Knuth 1969), and the first is a + b rounded."""
-    s = a + b
-    z = s - a
-    return s, (a - (s - z)) + (b - z)
-
-
-@jit
 def _certified(s: Any, rest: Any, size: Any, count: Any) -> Any:
     """The sum of `count` ≤ SHORT numbers, rounded once, and whether it is certain; `s` is their sum as it came, `rest`
     the sum of the errors of the additions, and `size` that of their magnitudes.
@@ -63,7 +55,7 @@ def _certified(s: Any, rest: Any, size: Any, count: Any) -> Any:
     `lost` is about four times that, and 2**−50 · |rho|. Where rho ± lost, added to r, give r again, so does all that
     lies between.
     """
-    r, rho = _two_sum(s, rest)
+    r, rho = two_sum(s, rest)
     lost = size * count * 2.0**-51 + abs(rho) * 2.0**-50
     sure = 2.0**-900 < abs(r) < 2.0**1000 and r + (rho + lost) == r and r + (rho - lost) == r
     return r, rho, sure
@@ -74,7 +66,7 @@ def _short64(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
     """The sum of elements `start` … `stop` − 1 of float64 (int64), a short row, and whether it is certain."""
     s, rest, size = np.int64(flat[_U(start)] & keep).view(np.float64), 0.0, 0.0
     for i in range(start + 1, stop):
-        s, error = _two_sum(s, np.int64(flat[_U(i)] & keep).view(np.float64))
+        s, error = two_sum(s, np.int64(flat[_U(i)] & keep).view(np.float64))
         rest += error
         size += abs(error)
     r, _, sure = _certified(s, rest, size, stop - start)
@@ -87,7 +79,7 @@ def _short32(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
     nothing was lost before."""
     s, rest, size = np.float64(np.int32(flat[_U(start)] & keep).view(np.float32)), 0.0, 0.0
     for i in range(start + 1, stop):
-        s, error = _two_sum(s, np.float64(np.int32(flat[_U(i)] & keep).view(np.float32)))
+        s, error = two_sum(s, np.float64(np.int32(flat[_U(i)] & keep).view(np.float32)))
         rest += error
         size += abs(error)
     r, rho, sure = _certified(s, rest, size, stop - start)
