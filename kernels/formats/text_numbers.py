@@ -136,14 +136,22 @@ def _digit(text: Any, at: Any) -> Any:
 
 
 @jit
+def _more_digits(text: Any, at: Any, digits: Any) -> Any:
+    """Where the digits end that begin at `at`, and the number that they make behind `digits`, as far as 64 bits hold
+    it."""
+    while _digit(text, at) < 10:
+        digits = digits * _TEN + _digit(text, at)
+        at += 1
+    return at, digits
+
+
+@jit
 def integer(text: Any, at: Any) -> Any:
     """Where the reading of a word ended that begins at `at`, whether an integer was read, and the integer."""
     negative = byte(text + at) == 45
     at += np.int64(negative)
-    first, digits = at, np.uint64(0)
-    while _digit(text, at) < 10:
-        digits = digits * _TEN + _digit(text, at)
-        at += 1
+    first = at
+    at, digits = _more_digits(text, at, np.uint64(0))
     value = np.int64(digits)
     plain = 0 < at - first <= MOST_INTEGER_DIGITS and not (negative and digits == 0)
     return at, plain, -value if negative else value
@@ -155,18 +163,14 @@ def decimal(text: Any, at: Any) -> Any:
     nearest float64."""
     negative = byte(text + at) == 45
     at += np.int64(negative)
-    first, digits = at, np.uint64(0)
-    while _digit(text, at) < 10:
-        digits = digits * _TEN + _digit(text, at)
-        at += 1
+    first = at
+    at, digits = _more_digits(text, at, np.uint64(0))
     count, power = at - first, 0
     plain = count > 0
     if byte(text + at) == 46:
         at += 1
         point = at
-        while _digit(text, at) < 10:
-            digits = digits * _TEN + _digit(text, at)
-            at += 1
+        at, digits = _more_digits(text, at, digits)
         power = point - at
         count -= power
         plain = plain and power < 0
