@@ -278,16 +278,20 @@ def test_the_time_of_a_copy_is_that_of_its_own_reduction(backend: CudaBackend) -
             raise Stop
 
     long, short = (ArraySource(np.ones(count, np.float32)) for count in (400 * PIECE // 4, 3))
-    alone = min(stages_of(backend, short).copy_s or math.inf for _ in range(5))
     whole = stages_of(backend, long).copy_s
     assert whole is not None
-    assert whole > 5 * alone, "6,400 parts take longer than one"
-    best = math.inf
-    for _ in range(5):
+
+    def is_short() -> bool:
+        """A GPU that other processes use, too, may stop within a copy: so one look of many is to be short."""
+        return (stages_of(backend, short).copy_s or math.inf) < whole / 5
+
+    assert any(is_short() for _ in range(50)), "6,400 parts take longer than one"
+    for _ in range(50):
         with pytest.raises(Stop):
             backend.reduce(long, "sum", progress=stop)
-        best = min(best, stages_of(backend, short).copy_s or math.inf)
-    assert best < whole / 5
+        if is_short():
+            return
+    pytest.fail("a reduction counts the copies of the one before")
 
 
 def test_a_slow_file_bounds_a_reduction_by_reading(backend: CudaBackend) -> None:
