@@ -24,7 +24,7 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio
-from warpfold.kernels.formats import text
+from warpfold.kernels.formats import text_blocks
 from warpfold.kernels.sequential import SequentialSource, in_order
 
 RARELY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -133,22 +133,22 @@ def test_blocks_of_text_end_where_lines_end(data_root: Path, monkeypatch: pytest
             (data_root / "x.csv").write_bytes(f"x{end}{end.join(lines)}{end}{nulls}".encode())
             (data_root / "xy.csv").write_bytes((f"y,x{end}" + "".join(f"1,{x}{end}" for x in lines)).encode())
             for size in (1, 7, 64, 1 << 21):
-                monkeypatch.setattr(text, "_BLOCK_BYTES", size)
+                monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", size)
                 assert values(data_root, "x.csv") == numbers
                 assert values(data_root, "xy.csv", column="x") == numbers
 
 
 def test_an_error_in_text_names_the_row_of_the_file(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_FIRST_BYTES", 64)
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 40)
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", 40)
     rows = "".join(f"{number},{number}.5\n" for number in range(100))
     (data_root / "x.csv").write_text(f"y,x\n{rows}7,8,9\n{rows}")
     assert "Row #102: Expected 2 columns, got 3" in refused(data_root, "x.csv", column="x")
 
 
 def test_a_line_without_end_is_refused(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(text, "_FIRST_BYTES", 1 << 12)
+    monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 1 << 12)
     (data_root / "x.csv").write_text("x\n1.5\n" + "0" * (1 << 14))
     assert "a line has more than 4,096 bytes" in refused(data_root, "x.csv")
 
@@ -218,7 +218,7 @@ def test_any_number_in_text_is_the_nearest_float_or_refused(data_root: Path, dty
 
 
 def test_a_later_block_never_changes_a_dtype(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_FIRST_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 64)
     (data_root / "x.csv").write_text("x\n" + "7\n" * 100 + "0.5\n")
     assert "the first block told the dtype" in refused(data_root, "x.csv")
     (data_root / "x.csv").write_text("x,y\n" + "7,1\n" * 100 + "0\n")

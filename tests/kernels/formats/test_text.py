@@ -10,7 +10,7 @@ import pytest
 
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats import text
+from warpfold.kernels.formats import text, text_blocks
 from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.ops import NanPolicy, NullPolicy
@@ -22,7 +22,7 @@ BLOCK = 64
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_BLOCK_BYTES", BLOCK)
+    monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", BLOCK)
 
 
 @contextmanager
@@ -36,31 +36,11 @@ def column(path: Path, content: str, *, refuse_nulls: bool = False) -> Iterator[
         yield source
 
 
-def test_any_thread_may_read_any_block(tmp_path: Path) -> None:
-    numbers = [number / 4 for number in range(500)]
-    with column(tmp_path / "x.csv", "y,x\n" + "".join(f"7,{number}\n" for number in numbers)) as source:
-        assert source.sections is not None
-        sections = list(source.sections())
-        assert len(sections) > 10
-        backwards = [np.concatenate([np.empty(0), *section.make()]) for section in reversed(sections)]
-        assert np.concatenate(backwards[::-1]).tolist() == numbers
-
-
-def test_threads_parse_as_many_blocks_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    for threads in (1, 2, 12, 16):
-        for size in (1, 1 << 20, 136_000_000, 137_000_001, 572_000_000, 10**12):
-            block = text._even_blocks(size, threads)
-            count = -(-size // block)
-            assert block <= text._BLOCK_BYTES
-            assert count % threads == 0 or block == text._LEAST_BLOCK_BYTES, (threads, size)
-
-
 @pytest.mark.parametrize(("further_down", "dtype"), [("2.5", "float64"), ("7", "int64")])
 def test_a_number_further_down_in_the_first_block_makes_no_integer_of_a_float_and_floats_of_integers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, further_down: str, dtype: str
 ) -> None:
-    monkeypatch.setattr(text, "_SAMPLE_BYTES", 32)
+    monkeypatch.setattr(text_blocks, "_SAMPLE_BYTES", 32)
     with column(tmp_path / "x.csv", "\n".join(["x", *["12"] * 30, further_down])) as source:
         assert source.dtype.name == dtype
     with column(tmp_path / "y.csv", "\n".join(["x", *["1.5"] * 30, further_down])) as source:
@@ -69,7 +49,7 @@ def test_a_number_further_down_in_the_first_block_makes_no_integer_of_a_float_an
 
 
 def test_a_word_behind_numbers_is_named_with_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_SAMPLE_BYTES", 32)
+    monkeypatch.setattr(text_blocks, "_SAMPLE_BYTES", 32)
     with (
         column(tmp_path / "x.csv", "\n".join(["x", *["1.5"] * 30, "north", "2.5"])) as source,
         pytest.raises(InvalidInput, match=r"Row #32: .*'north'"),
@@ -128,8 +108,8 @@ def test_what_is_refused_is_named_by_its_index_in_the_column(tmp_path: Path) -> 
 
 
 def test_of_several_wrong_rows_the_first_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_FIRST_BYTES", 128)
-    monkeypatch.setattr(text, "_HEAD_BYTES", 128)
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 128)
+    monkeypatch.setattr(text_blocks, "_HEAD_BYTES", 128)
     lines = [f"{number},1" for number in range(200)]
     with (
         column(tmp_path / "x.csv", "\n".join(["x,y", *lines, "1,2,3", *lines, "4", ""])) as source,
@@ -147,7 +127,7 @@ def test_a_file_that_is_cut_after_it_was_opened_is_an_error(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("near", [1, 5, 1 << 12])
 def test_lines_longer_than_a_block_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int) -> None:
-    monkeypatch.setattr(text, "_NEAR_BYTES", near)
+    monkeypatch.setattr(text_blocks, "_NEAR_BYTES", near)
     lengths = [1, 3 * BLOCK, 2, BLOCK, BLOCK - 1, 10 * BLOCK, 1]
     lines = [f"{'z' * length},{number}" for number, length in enumerate(lengths)]
     for end in ("\n", "\r\n", "\r"):
@@ -167,8 +147,8 @@ def test_parts_of_the_first_block_tell_one_dtype_together(tmp_path: Path, monkey
 def test_several_columns_come_in_order_and_name_the_first_wrong_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "_FIRST_BYTES", 128)
-    monkeypatch.setattr(text, "_HEAD_BYTES", 128)
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 128)
+    monkeypatch.setattr(text_blocks, "_HEAD_BYTES", 128)
     lines = [f"{number},{number / 2},a" for number in range(500)]
     (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, ""]))
     with (tmp_path / "x.csv").open("rb") as file:
