@@ -20,6 +20,9 @@ _PLAIN = ("double", "int64", "string")
 _ROWS_A_DOUBT = 16
 """A block in which one word of fewer rows is doubtful is left to pyarrow, which is then as fast."""
 
+_INEXACT = int(np.float64(2.0**53).view(np.int64))
+"""The bits of the float64 below which all integers are exact."""
+
 Words = Callable[[bytes, Any], Any]
 """Reads words, one a line, as an array of a type of pyarrow; None where a word is not of the type."""
 
@@ -31,7 +34,7 @@ class TextLayout:
     names: Sequence[str]
     delimiter: str
 
-    def plain_columns(self, types: Mapping[str, Any]) -> dict[int, str] | None:
+    def places(self, types: Mapping[str, Any]) -> dict[int, str] | None:
         """The columns that `types` names by their place, in ascending order; None where one is not of a plain type or
         its name stands twice, or where numbers may hold the delimiter."""
         if len(self.delimiter.encode()) != 1 or self.delimiter in '0123456789+-.eE"\r\n':
@@ -41,37 +44,80 @@ class TextLayout:
         return dict(sorted((self.names.index(name), name) for name in types))
 
 
-def plain_table(lines: memoryview, layout: TextLayout, types: Mapping[str, Any], words: Words, *, headed: bool) -> Any:
-    """The columns of `types` in a block of whole lines, as a table of pyarrow; None where pyarrow must read the block.
-    A block that is `headed` begins with the names of the columns."""
-    pyarrow = required("pyarrow", "tables")
-    columns = layout.plain_columns(types)
-    if not columns:
+@dataclass(frozen=True, slots=True)
+class PlainColumns:
+    """The words of the columns of `types` (names and types of pyarrow) in a block, as `text_lines.scan` gives them,
+    shape (columns, rows), the columns in the order of `names`; and the doubtful ones."""
+
+    text: NDArray[np.uint8]
+    types: Mapping[str, Any]
+    names: Sequence[str]
+    bits: NDArray[np.int64]
+    doubts: NDArray[np.int64]
+    is_beyond: bool
+    """Whether a float is beyond the integers that float64 holds exactly."""
+
+    def numbers(self) -> NDArray[Any] | None:
+        """The numbers of a single column, shape (rows,), float64 or int64; None where a word is doubtful, or a float is
+        beyond the integers that float64 holds exactly.
+
+        Pyarrow is not asked: every call that gives the interpreter's lock away waits for the lock again, which costs
+        threads that parse small blocks more than the parsing does."""
+        (name,), (bits,) = self.names, self.bits
+        kind = str(self.types[name])
+        if len(self.doubts) or self.is_beyond or kind == "string":
+            return None
+        numbers: NDArray[Any] = bits.view(np.float64) if kind == "double" else bits
+        return numbers
+
+    def table(self, words: Words) -> Any:
+        """All columns as a table of pyarrow; None where pyarrow must read the block."""
+        pyarrow, arrays = required("pyarrow", "tables"), dict[str, Any]()
+        for place, name in enumerate(self.names):
+            kind, doubts, read = self.types[name], self.doubts[self.doubts[:, 0] == place], None
+            if len(doubts):
+                doubtful = [self.text[begin:end].tobytes() for begin, end in doubts[:, 2:].tolist()]
+                read = words(b"\n".join(doubtful) + b"\n", kind)
+                if read is None:
+                    return None
+            bits, rows = self.bits[place], doubts[:, 1]
+            try:
+                arrays[name] = (
+                    _words(self.text, bits, rows, read)
+                    if str(kind) == "string"
+                    else _numbers(bits.view(np.float64) if str(kind) == "double" else bits, rows, read)
+                )
+            except pyarrow.ArrowInvalid:  # a word is not UTF-8
+                return None
+        return pyarrow.table({name: arrays[name] for name in self.types})
+
+
+def plain_columns(
+    lines: memoryview, layout: TextLayout, types: Mapping[str, Any], *, headed: bool
+) -> PlainColumns | None:
+    """The columns of `types` in a block of whole lines; None where pyarrow must read the block. A block that is
+    `headed` begins with the names of the columns."""
+    from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+
+    columns = layout.places(types)
+    start = _behind_first_line(lines) if headed else 0
+    if not columns or start is None:
         return None
     text = np.frombuffer(lines if lines[-1] == 10 else bytes(lines) + b"\n", np.uint8)
-    start = _behind_first_line(lines) if headed else 0
-    if start is None:
+    address = text.ctypes.data
+    most = compiled.most_lines(address, text.size)
+    bits = np.empty((len(columns), most), np.int64)
+    doubts = np.empty((most // _ROWS_A_DOUBT + 16, compiled.DOUBT), np.int64)
+    kinds = [(compiled.FLOAT, compiled.INTEGER, compiled.WORD)[_PLAIN.index(str(types[n]))] for n in columns.values()]
+    delimiter, ends = ord(layout.delimiter), np.zeros(256, np.bool_)
+    ends[[delimiter, *b'\r\n"']] = True
+    places, wanted = np.array(list(columns), np.int64), np.array(kinds)
+    rows, doubtful, largest = compiled.scan(
+        address, text.size, start, delimiter, ends, len(layout.names), places, wanted, bits, doubts
+    )
+    if rows == compiled.NOT_PLAIN:
         return None
-    scanned = _scanned(text, start, layout, [str(types[name]) for name in columns.values()], list(columns))
-    if scanned is None:
-        return None
-    arrays = dict[str, Any]()
-    for place, name in enumerate(columns.values()):
-        doubts, read = scanned.doubts[scanned.doubts[:, 0] == place], None
-        if len(doubts):
-            read = words(b"\n".join(lines[begin:end] for begin, end in doubts[:, 2:].tolist()) + b"\n", types[name])
-            if read is None:
-                return None
-        bits, rows = scanned.bits[place], doubts[:, 1]
-        try:
-            arrays[name] = (
-                _words(text, bits, rows, read)
-                if str(types[name]) == "string"
-                else _numbers(bits.view(np.float64) if str(types[name]) == "double" else bits, rows, read)
-            )
-        except pyarrow.ArrowInvalid:  # a word is not UTF-8
-            return None
-    return pyarrow.table({name: arrays[name] for name in types})
+    return PlainColumns(text, types, list(columns.values()), bits[:, :rows], doubts[:doubtful], largest >= _INEXACT)
 
 
 def _numbers(numbers: NDArray[Any], rows: NDArray[np.int64], read: Any) -> Any:
@@ -104,33 +150,6 @@ def _words(text: NDArray[np.uint8], places: NDArray[np.int64], rows: NDArray[np.
     return required("pyarrow.compute", "tables").replace_with_mask(array, doubtful, read)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scanned:
-    """The words of a block as `text_lines.scan` gives them, shape (columns, rows), and the doubtful ones."""
-
-    bits: NDArray[np.int64]
-    doubts: NDArray[np.int64]
-
-
-def _scanned(
-    text: NDArray[np.uint8], start: int, layout: TextLayout, types: Sequence[str], wanted: Sequence[int]
-) -> _Scanned | None:
-    """The words of the `wanted` columns, of these types; None where the block is not plain."""
-    from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
-
-    most = int(np.count_nonzero(text == 10))
-    bits = np.empty((len(wanted), most), np.int64)
-    doubts = np.empty((most // _ROWS_A_DOUBT + 16, compiled.DOUBT), np.int64)
-    kinds = np.array([(compiled.FLOAT, compiled.INTEGER, compiled.WORD)[_PLAIN.index(name)] for name in types])
-    delimiter, ends = ord(layout.delimiter), np.zeros(256, np.bool_)
-    ends[[delimiter, *b'\r\n"']] = True
-    places = np.array(wanted, np.int64)
-    rows, doubtful = compiled.scan(
-        text.ctypes.data, text.size, start, delimiter, ends, len(layout.names), places, kinds, bits, doubts
-    )
-    return None if rows == compiled.NOT_PLAIN else _Scanned(bits[:, :rows], doubts[:doubtful])
-
-
 def _behind_first_line(lines: memoryview) -> int | None:
     """Where the second line begins; None where pyarrow may see another first line."""
     head = bytes(lines[: 1 << 16])
@@ -141,8 +160,10 @@ def _behind_first_line(lines: memoryview) -> int | None:
 
 def compile_now() -> None:
     """Compile what reads plain text, or load it where it was compiled before."""
-    scanned = _scanned(np.frombuffer(b"1\n", np.uint8), 0, TextLayout(("x",), ","), ["double"], [0])
-    assert scanned is not None, "a number is plain"
-    from warpfold.kernels.formats import text_lines as compiled
-
-    compiled.copy_words(0, scanned.bits[0], np.zeros(2, np.int32), np.empty(0, np.uint8))
+    pyarrow = required("pyarrow", "tables")
+    lines, layout = memoryview(b"1\n"), TextLayout(("x",), ",")
+    for kind in (pyarrow.float64(), pyarrow.string()):
+        columns = plain_columns(lines, layout, {"x": kind}, headed=False)
+        assert columns is not None, "a number is plain"
+        if columns.numbers() is None:
+            columns.table(lambda *_: None)

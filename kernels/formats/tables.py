@@ -104,6 +104,11 @@ class Reading:
         return cls(name, dtype, read, rows, wanted.nulls, meaning)
 
     @property
+    def as_they_are(self) -> bool:
+        """Whether the elements are the numbers of the column, of all rows."""
+        return self.rows is None and self.meaning is None and not self.truths
+
+    @property
     def keeps_nulls(self) -> bool:
         """Whether nulls keep their places, so that a part has as many elements as rows."""
         return self.nulls is NullPolicy.PROPAGATE

@@ -24,7 +24,7 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.formats.plain_text import TextLayout, plain_table
+from warpfold.kernels.formats.plain_text import PlainColumns, TextLayout, plain_columns
 from warpfold.kernels.formats.row_filter import columns_of
 from warpfold.kernels.formats.signature import Format
 from warpfold.kernels.formats.tables import ColumnWanted, Reading
@@ -77,11 +77,17 @@ def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, rea
                 yield Section(partial(read, number, block), nbytes)
 
     def read(number: int, block: Block) -> Iterator[NDArray[Any]]:
-        return reading.elements(batches(number, block), 0, tally)
+        lines = block()
+        plain = text.plain(number, lines, types)
+        numbers = plain.numbers() if plain is not None and reading.as_they_are else None
+        if numbers is None:
+            yield from reading.elements(batches(number, lines, plain), 0, tally)
+        else:
+            yield numbers
 
-    def batches(number: int, block: Block) -> Iterator[Any]:
+    def batches(number: int, lines: memoryview, plain: PlainColumns | None) -> Iterator[Any]:
         try:
-            yield from text.exact(number, block, types)
+            yield from text.exact(number, lines, types, plain)
         except pyarrow.ArrowInvalid as error:
             why = str(error).splitlines()[0][:300]
             of_dtype = hint if "conversion error" in why else ""
@@ -205,20 +211,24 @@ class TextFile:
                     later.cancel()
 
     def _listed(self, number: int, block: Block, types: dict[str, Any]) -> list[Any]:
-        return list(self.exact(number, block, types))
-
-    def exact(self, number: int, block: Block, types: dict[str, Any]) -> Iterator[Any]:
-        """Record batches of the columns in the block with this number. Raises InvalidInput where a float would round an
-        integer or is too small for a number, and the errors that pyarrow raises for the text. Only a float above the
-        integers that its format holds exactly, infinity among them, can be such a number. So the text is looked at
-        again only where a block has such a float."""
         lines = block()
+        return list(self.exact(number, lines, types, self.plain(number, lines, types)))
+
+    def plain(self, number: int, lines: memoryview, types: dict[str, Any]) -> PlainColumns | None:
+        """The columns in the block with this number, where its text is plain."""
+        return plain_columns(lines, self._layout, types, headed=number == 0) if lines else None
+
+    def exact(self, number: int, lines: memoryview, types: dict[str, Any], plain: PlainColumns | None) -> Iterator[Any]:
+        """Record batches of the columns in the block with this number; `plain` has its words where it is plain. Raises
+        InvalidInput where a float would round an integer or is too small for a number, and the errors that pyarrow
+        raises for the text. Only a float above the integers that its format holds exactly, infinity among them, can be
+        such a number. So the text is looked at again only where a block has such a float."""
         if not lines:
             return
         if number and not self._lines_are_rows and lines[0] in b"\r\n" and not bytes(lines).strip(b"\r\n"):
             return  # pyarrow takes a block of nothing but empty lines for an empty file
         pyarrow = required("pyarrow", "tables")
-        table = plain_table(lines, self._layout, types, self._words, headed=number == 0)
+        table = None if plain is None else plain.table(self._words)
         if table is None:
             table = self._parsed(number, lines, types)
         floats = {name: _PRECISION[str(kind)] for name, kind in types.items() if str(kind) in _PRECISION}

@@ -97,14 +97,26 @@ class TextLines:
 
     def _block(self, file: FileBytes, at: int) -> memoryview:
         """The lines that begin at the byte `at` or behind it, within the length of a block."""
-        start = self._line_from(file, at)
-        stop = self._line_from(file, at + self.block_bytes)
+        begin, last = max(0, at - 1), at + self.block_bytes
+        # One call reads the block and what surrounds its ends: each call gives the interpreter's lock away.
+        memory = self._read(file, begin, min(last + _NEAR_BYTES, self._size))
+        start = memory.find(b"\n", 0, _NEAR_BYTES) + 1 if at else 0
+        end = self._size - begin
+        if last < self._size:
+            end = memory.find(b"\n", last - 1 - begin, min(last + _NEAR_BYTES, self._size) - begin) + 1
+        if (at and not start) or not end:
+            begin = self._line_from(file, at)
+            start, end = 0, self._line_from(file, last) - begin
+            memory = self._read(file, begin, begin + end)
+        return memoryview(memory)[start:end]
+
+    def _read(self, file: FileBytes, start: int, stop: int) -> bytearray:
+        """Memory of this thread that begins with the bytes start … stop − 1 of the file."""
         memory: bytearray | None = getattr(self._own, "memory", None)
         if memory is None or len(memory) < stop - start:  # the system clears new memory first, which takes time
-            memory = self._own.memory = bytearray(max(stop - start, self.block_bytes + _NEAR_BYTES))
-        lines = memoryview(memory)[: stop - start]
-        file.read_into(start, np.frombuffer(lines, np.uint8))
-        return lines
+            memory = self._own.memory = bytearray(max(stop - start, self.block_bytes + _NEAR_BYTES + 1))
+        file.read_into(start, np.frombuffer(memory, np.uint8, stop - start))
+        return memory
 
     def _line_from(self, file: FileBytes, at: int) -> int:
         """Where the first line begins at the byte `at` or behind it. A line ends with a line feed, or, if no line

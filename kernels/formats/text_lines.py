@@ -27,6 +27,7 @@ NULL_STARTS, LONGEST_NULL = b"Nn#", 4
 """A word that may be a null is doubtful: it is empty, or has one of these first bytes and no more than so many."""
 
 _N, _SMALL_N, _SHARP = NULL_STARTS
+_MAGNITUDE = np.int64((1 << 63) - 1)
 _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
@@ -105,6 +106,29 @@ def _word(text: Any, size: Any, at: Any, ends: Any, delimiters: Any) -> Any:
     return end, end > at and not may_be_null, (at << 32) | end
 
 
+@intrinsic
+def _set_bits(context: Any, word: Any) -> Any:
+    """How many bits of a word are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return _types.uint64(_types.uint64), generate
+
+
+@jit
+def most_lines(text: Any, size: Any) -> Any:
+    """At least as many as there are line feeds among the bytes at the address `text`: of eight bytes at a time, one
+    behind a line feed may be taken for another one."""
+    lines, whole = np.uint64(0), size & ~7
+    for at in range(0, whole, 8):
+        other = _eight(text + at) ^ (_ONES * np.uint64(10))
+        lines += _set_bits((other - _ONES) & ~other & _TOPS)
+    for at in range(whole, size):
+        lines += np.uint64(byte(text + at) == 10)
+    return np.int64(lines)
+
+
 @jit
 def copy_words(text: Any, places: Any, offsets: Any, words: Any) -> None:
     """Copy the words at `places`, as `scan` gives them, to `words` (uint8), word i from offsets[i] to
@@ -120,15 +144,16 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
     text: Any, size: Any, start: Any, delimiter: Any, ends: Any, width: Any, wanted: Any, kinds: Any, bits: Any,
     doubts: Any,
 ) -> Any:  # fmt: skip
-    """Read the rows of a text from its byte `start` on; returns how many rows there are and how many of their words are
-    doubtful, or NOT_PLAIN and 0. The text lies at the address `text`, has `size` bytes, and ends with a line feed.
+    """Read the rows of a text from its byte `start` on; returns how many rows there are, how many of their words are
+    doubtful, and the bits of the largest magnitude of a FLOAT; or NOT_PLAIN, 0 and 0. The text lies at the address
+    `text`, has `size` bytes, and ends with a line feed.
 
     A row has `width` words. Those of the columns `wanted` (ascending) go to `bits` (int64, shape (wanted, rows)), as
     `kinds` (FLOAT, INTEGER or WORD) says; the place of a word is where it begins times 2**32, and where it ends. `ends`
     (shape (256,)) is true for the bytes that end a word: the delimiter, both ends of a line, and the quote. `doubts`
     (shape (any, DOUBT)) takes the words that are not plain; a text with more of them than it has room for is not plain.
     """
-    at, row, doubtful = start, 0, 0
+    at, row, doubtful, largest = start, 0, 0, 0
     last, several = width - 1, width > 1
     delimiters = _ONES * np.uint64(delimiter)
     while at < size:
@@ -143,12 +168,16 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
                 if kinds[place] == WORD:
                     at, plain, bits[place, row] = _word(text, size, at, ends, delimiters)
                 else:
-                    at, plain, bits[place, row] = integer(text, at) if kinds[place] == INTEGER else decimal(text, at)
+                    if kinds[place] == INTEGER:
+                        at, plain, bits[place, row] = integer(text, at)
+                    else:
+                        at, plain, bits[place, row] = decimal(text, at)
+                        largest = max(largest, bits[place, row] & _MAGNITUDE)
                     if not (plain and ends[byte(text + at)]):
                         plain, at = False, _end_of_word(text, size, at, ends, delimiters)
                 if not plain:
                     if doubtful == doubts.shape[0]:
-                        return NOT_PLAIN, 0
+                        return NOT_PLAIN, 0, 0
                     doubt = doubts[doubtful]
                     doubt[0], doubt[1], doubt[2], doubt[3] = place, row, begin, at
                     doubtful += 1
@@ -158,12 +187,12 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
             else:
                 at = _end_of_word(text, size, at, ends, delimiters)
             if at == NOT_PLAIN:
-                return NOT_PLAIN, 0
+                return NOT_PLAIN, 0, 0
             if byte(text + at) == 13 and byte(text + at + 1) == 10:
                 at += 1
             # A quote within a word, or another number of words, needs another parser.
             if byte(text + at) != (10 if column == last else delimiter):
-                return NOT_PLAIN, 0
+                return NOT_PLAIN, 0, 0
             at += 1
         row += 1
-    return row, doubtful
+    return row, doubtful, largest

@@ -6,7 +6,7 @@ import pytest
 
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.formats.plain_text import TextLayout, plain_table
+from warpfold.kernels.formats.plain_text import TextLayout, plain_columns
 from warpfold.kernels.source import ArraySource
 
 
@@ -26,6 +26,7 @@ def test_afterwards_there_is_nothing_left_to_compile() -> None:
 
     [scanned] = text_lines.scan.signatures
     lines = memoryview(bytearray(b"x\n1.5\n2.5\n"))  # which is writable, and other texts are not
-    words = pyarrow.array([], pyarrow.float64())
-    plain_table(lines, TextLayout(("x",), ","), {"x": pyarrow.float64()}, lambda *_: words, headed=True)
+    columns = plain_columns(lines, TextLayout(("x",), ","), {"x": pyarrow.float64()}, headed=True)
+    assert columns is not None
+    assert columns.numbers() is not None
     assert [scanned] == text_lines.scan.signatures

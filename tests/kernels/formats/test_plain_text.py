@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpfold.kernels.formats import text
-from warpfold.kernels.formats.plain_text import TextLayout, plain_table
+from warpfold.kernels.formats.plain_text import TextLayout, plain_columns
 
 TYPES = {"f": pa.float64(), "i": pa.int64()}
 ALL = TYPES | {"t": pa.string()}
@@ -39,7 +38,8 @@ def by_arrow(lines: bytes, types: dict[str, Any]) -> Any:
 
 
 def plain(lines: bytes, types: dict[str, Any], names: tuple[str, ...] = ("t", "f", "i")) -> Any:
-    return plain_table(memoryview(lines), TextLayout(names, ","), types, words_of, headed=True)
+    columns = plain_columns(memoryview(lines), TextLayout(names, ","), types, headed=True)
+    return None if columns is None else columns.table(words_of)
 
 
 floats = st.one_of(
@@ -122,18 +122,42 @@ def test_other_types_and_columns_are_left_to_pyarrow() -> None:
         assert plain(lines, types) is None
     assert plain(lines, TYPES, ("f", "f", "i")) is None
     for delimiter in (".", "5", "-", "é"):
-        assert (
-            plain_table(memoryview(lines), TextLayout(("t", "f", "i"), delimiter), TYPES, words_of, headed=True) is None
-        )
+        assert plain_columns(memoryview(lines), TextLayout(("t", "f", "i"), delimiter), TYPES, headed=True) is None
 
 
-def test_the_value_of_a_header_is_no_value() -> None:
-    made = plain_table(
-        memoryview(b"1,2,3\n4,5,6\n"), TextLayout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=True
-    )
-    assert made.column("2").to_pylist() == [5]
-    made = plain_table(
-        memoryview(b"1,2,3\n4,5,6"), TextLayout(("1", "2", "3"), ","), {"2": pa.int64()}, words_of, headed=False
-    )
-    assert made.column("2").to_pylist() == [2, 5]
-    assert np.array_equal(made.column("2").to_numpy(), [2, 5])
+@pytest.mark.parametrize(("headed", "values"), [(True, [5]), (False, [2, 5])])
+def test_the_value_of_a_header_is_no_value(headed: bool, values: list[int]) -> None:
+    layout, types = TextLayout(("1", "2", "3"), ","), {"2": pa.int64()}
+    for lines in (b"1,2,3\n4,5,6\n", b"1,2,3\n4,5,6"):
+        columns = plain_columns(memoryview(lines), layout, types, headed=headed)
+        assert columns is not None
+        assert columns.table(words_of).column("2").to_pylist() == values
+        numbers = columns.numbers()
+        assert numbers is not None
+        assert numbers.tolist() == values
+
+
+@settings(max_examples=60)
+@given(st.lists(floats, max_size=20), st.booleans())
+def test_numbers_are_those_of_the_table_or_left_to_it(words: list[str], as_integers: bool) -> None:
+    kind = pa.int64() if as_integers else pa.float64()
+    if as_integers:
+        words = [word for word in words if word.lstrip("-").isdigit() and abs(int(word)) < 1 << 63]
+    lines = "".join(f"{word},a\n" for word in words).encode() + b"1,a\n"
+    columns = plain_columns(memoryview(lines), TextLayout(("x", "t"), ","), {"x": kind}, headed=False)
+    assert columns is not None or len(words) > 16
+    numbers = None if columns is None else columns.numbers()
+    if columns is not None and numbers is not None:
+        assert columns.table(words_of).column("x").to_numpy().tobytes() == numbers.tobytes()
+        assert numbers.dtype == kind.to_pandas_dtype()
+
+
+@pytest.mark.parametrize("word", ["9007199254740992", "-9007199254740993", "1e300", "nan", "inf", "", "NA"])
+def test_what_the_table_must_check_is_no_number(word: str) -> None:
+    lines, types = memoryview(f"x,t\n1.5,a\n{word},a\n".encode()), {"x": pa.float64()}
+    columns = plain_columns(lines, TextLayout(("x", "t"), ","), types, headed=True)
+    assert columns is not None
+    assert columns.numbers() is None
+    columns = plain_columns(memoryview(b"x,t\n9007199254740991,a\n"), TextLayout(("x", "t"), ","), types, headed=True)
+    assert columns is not None
+    assert columns.numbers() is not None

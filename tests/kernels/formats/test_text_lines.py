@@ -4,8 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from warpfold.kernels.formats.text_lines import DOUBT, FLOAT, NOT_PLAIN, WORD, copy_words, scan
+from warpfold.kernels.formats.text_lines import DOUBT, FLOAT, NOT_PLAIN, WORD, copy_words, most_lines, scan
 
 ENDS = np.zeros(256, np.bool_)
 ENDS[[*b',\r\n"']] = True
@@ -15,7 +17,7 @@ def of_rows(text: bytes, width: int, wanted: list[int], room: int = 8) -> tuple[
     bits, doubts = np.zeros((len(wanted), 64), np.int64), np.zeros((room, DOUBT), np.int64)
     kinds = np.full(len(wanted), FLOAT)
     array = np.frombuffer(text, np.uint8)
-    rows, doubtful = scan(
+    rows, doubtful, _ = scan(
         array.ctypes.data, array.size, 0, ord(","), ENDS, width, np.array(wanted), kinds, bits, doubts
     )
     return rows, bits.view(np.float64)[:, : max(rows, 0)].tolist(), doubtful
@@ -36,12 +38,29 @@ def test_a_text_with_many_doubts_is_not_plain() -> None:
     assert of_rows(b"x\ny\nz\n", 1, [0], room=2)[0] == NOT_PLAIN
 
 
+@given(st.binary(max_size=100), st.integers(0, 20))
+def test_the_room_for_lines_is_enough_and_not_much_more(text: bytes, fed: int) -> None:
+    text += b"\n" * fed
+    array = np.frombuffer(text + b"x", np.uint8)
+    lines = text.count(b"\n")
+    assert lines <= most_lines(array.ctypes.data, len(text)) <= lines + text.count(b"\x0b")
+
+
+def test_the_largest_magnitude_of_the_floats_of_a_text_is_told() -> None:
+    array, bits = np.frombuffer(b"1.5,9\n-7e3,99999\n2,3\n", np.uint8), np.zeros((1, 8), np.int64)
+    doubts = np.zeros((8, DOUBT), np.int64)
+    *_, largest = scan(
+        array.ctypes.data, array.size, 0, ord(","), ENDS, 2, np.array([0]), np.array([FLOAT]), bits, doubts
+    )
+    assert np.int64(largest).view(np.float64) == 7e3
+
+
 def words_of(lines: bytes) -> tuple[list[bytes], list[bytes]]:
     """The words of the first column as they are copied, and the doubtful words."""
     text = np.frombuffer(lines, np.uint8)
     bits, doubts = np.zeros((1, 64), np.int64), np.zeros((8, DOUBT), np.int64)
     address = text.ctypes.data
-    rows, doubtful = scan(address, text.size, 0, ord(","), ENDS, 2, np.array([0]), np.array([WORD]), bits, doubts)
+    rows, doubtful, _ = scan(address, text.size, 0, ord(","), ENDS, 2, np.array([0]), np.array([WORD]), bits, doubts)
     places = bits[0, :rows]
     offsets = np.concatenate([[0], np.cumsum((places & 0xFFFFFFFF) - (places >> 32))]).astype(np.int32)
     words = np.empty(offsets[-1], np.uint8)
