@@ -81,15 +81,10 @@ __device__ void sum_square_columns(const T* data, const ColumnsOf& of, uint32 on
     SquareSums<T, VALUED> sums[S];
 #pragma unroll 1
     for (; at < end; at += FLIGHT * of.period) {
-        Vector<T> read[FLIGHT];
-#pragma unroll
-        for (int k = 0; k < FLIGHT; ++k)
-            read[k] = at + k * of.period < end ? Slots<T, VECTORS>::load(data + (at + k * of.period) * S) : zeros<T>(true);
+        const ColumnTile<T, VECTORS, FLIGHT> read(data, at, of.period, end);
 #pragma unroll
         for (int s = 0; s < S; ++s) {
-            Column<T, FLIGHT> slot;
-#pragma unroll
-            for (int k = 0; k < FLIGHT; ++k) slot.elements[k] = read[k][s];
+            Column<T, FLIGHT> slot = read.slot(s);
             sums[s].add(slot, bits);
         }
     }

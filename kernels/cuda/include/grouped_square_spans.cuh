@@ -65,18 +65,7 @@ __device__ SquareParts<T> squares_of_span(const T* data, uint64 begin, uint64 en
     SquareSums<T, VALUED> sums;
 #pragma unroll 1
     for (uint64 at = begin + uint64(Together<LANES>::lane()) * WIDTH; at < end; at += uint64(Of::SIZE) * LANES) {
-        Of tile;
-        if constexpr (VECTORS) {
-#pragma unroll
-            for (int k = 0; k < FLIGHT; ++k)
-                tile.vectors[k] =
-                    at + k * LANES * WIDTH < end ? Vector<T>::load(data + at + k * LANES * WIDTH) : zeros<T>(true);
-        } else {
-            Bits<T> bits[Of::SIZE];
-#pragma unroll
-            for (int k = 0; k < Of::SIZE; ++k) bits[k] = at + k * LANES < end ? bits_of(data[at + k * LANES]) : SIGN<T>;
-            memcpy(tile.vectors, bits, sizeof(bits));
-        }
+        Of tile = tile_of_span<T, LANES, VECTORS, FLIGHT>(data, at, end);
         sums.add(tile, counted.terms);
     }
     __syncwarp();

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.gpu.launch_shape import WARP
 from warpfold.kernels.cuda.grouped.shapes import SHAPES as GROUPED
 from warpfold.kernels.cuda.grouped.shapes import GroupedShapes
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -62,7 +63,7 @@ class PartShape:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyStreamShape:
+class SortedShape:
     """Blocks of `threads` threads with `reads` times four rows each; `blocks` of them find room on a multiprocessor."""
 
     reads: int
@@ -74,34 +75,35 @@ class KeyStreamShape:
         """Rows of a block."""
         return 4 * self.reads * self.threads
 
-    def shared(self, key: int, planes: int) -> int:
-        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
-        warps = self.threads // 32
-        words = planes * (self.tile + self.threads + warps + 1) + 1
-        small = 4 * (warps + self.tile // 32 + 1) + 2 * self.tile
-        return 8 * words + key * self.tile + -(-small // 8) * 8
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return self.threads // WARP
+
+    def heads(self, key: int) -> int:
+        """Bytes of shared memory for the heads of a tile, for keys of so many bytes (`HeadsOfTile` in
+        include/keyed_tile.cuh)."""
+        small = 4 * (self.warps + self.tile // 32 + 2) + 2 * self.tile
+        return 8 + key * self.tile + -(-small // 8) * 8
 
 
 @dataclass(frozen=True, slots=True)
-class SerialShape:
-    """Blocks of `threads` threads that add up 4 · `reads` rows each, one after another; `blocks` of them find room on a
-    multiprocessor."""
+class KeyStreamShape(SortedShape):
+    """How differences of prefix sums are groups."""
 
-    reads: int
-    threads: int
-    blocks: int
+    def shared(self, key: int, planes: int) -> int:
+        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
+        return self.heads(key) + 8 * planes * (self.tile + self.threads + self.warps + 1)
 
-    @property
-    def tile(self) -> int:
-        """Rows of a block."""
-        return 4 * self.reads * self.threads
+
+@dataclass(frozen=True, slots=True)
+class SerialShape(SortedShape):
+    """How threads add up rows one after another."""
 
     def shared(self, key: int) -> int:
         """Bytes of shared memory of a block, for keys of so many bytes (`SerialTile` in
         include/keyed_stream_serial.cuh)."""
-        warps = self.threads // 32
-        small = 4 * (warps + self.tile // 32 + 2) + 2 * self.tile
-        return (key + 4) * self.tile + 8 * (warps + 2) + -(-small // 8) * 8
+        return self.heads(key) + 4 * self.tile + 8 * (self.warps + 1)
 
 
 MOST_BUCKETS = 256
