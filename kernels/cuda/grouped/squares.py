@@ -40,23 +40,33 @@ _THREADS = 128
 
 @dataclass(frozen=True, slots=True)
 class SquareSpans:
-    """Spans of `lanes` lanes, `spans` of them one after another, by `flight` reads of 16 bytes or as many elements."""
+    """Spans of `lanes` lanes, `spans` of them one after another and that `rounds` times, by `flight` reads of 16 bytes
+    or as many elements."""
 
     lanes: int
     spans: int
     vectors: bool
     flight: int = 4
+    rounds: int = 1
 
 
 _VECTORS = {
     "float32": (
-        (4, SquareSpans(1, 1, vectors=True)),
-        (8, SquareSpans(2, 2, vectors=True)),
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (2, SquareSpans(2, 2, vectors=True, flight=1, rounds=2)),
+        (4, SquareSpans(4, 4, vectors=True, flight=1)),
+        (8, SquareSpans(4, 4, vectors=True, flight=2)),
+        (16, SquareSpans(4, 4, vectors=True)),
+        (32, SquareSpans(8, 4, vectors=True)),
         (160, SquareSpans(4, 4, vectors=True)),
     ),
     "float64": (
-        (4, SquareSpans(1, 1, vectors=True)),
-        (16, SquareSpans(2, 2, vectors=True, flight=8)),
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (2, SquareSpans(2, 2, vectors=True, flight=1)),
+        (4, SquareSpans(4, 4, vectors=True, flight=1)),
+        (8, SquareSpans(4, 4, vectors=True, flight=2)),
+        (16, SquareSpans(4, 4, vectors=True)),
+        (32, SquareSpans(8, 4, vectors=True)),
         (80, SquareSpans(4, 4, vectors=True)),
         (160, SquareSpans(8, 4, vectors=True, flight=8)),
     ),
@@ -67,8 +77,10 @@ _MANY, _FEW = SquareSpans(16, 2, vectors=True, flight=8), SquareSpans(32, 1, vec
 """Longer rows, where there are enough for all warps, and where there are not."""
 
 _ELEMENTS = (
-    (12, SquareSpans(1, 1, vectors=False)),
-    (96, SquareSpans(4, 4, vectors=False)),
+    (6, SquareSpans(1, 1, vectors=False, flight=1, rounds=2)),
+    (48, SquareSpans(4, 4, vectors=False, flight=1)),
+    (200, SquareSpans(8, 8, vectors=False, flight=2)),
+    (1000, SquareSpans(32, 1, vectors=False, flight=2)),
     (1 << 62, SquareSpans(32, 1, vectors=False)),
 )
 """Up to so many elements a span on average, at any address."""
@@ -88,7 +100,7 @@ _WIDE = 8192
 
 def spans_kernel(dtype: DType, kind: SumKind, shape: SquareSpans) -> str:
     """The kernel of spans, as a C++ name expression."""
-    flags = f"{shape.lanes}, {shape.spans}, {str(shape.vectors).lower()}, {shape.flight}, {_THREADS}"
+    flags = f"{shape.lanes}, {shape.spans}, {str(shape.vectors).lower()}, {shape.flight}, {shape.rounds}, {_THREADS}"
     return f"square_spans<{element(dtype)}, {_valued(kind)}, {flags}>"
 
 
@@ -227,7 +239,7 @@ class GroupedSquares:
         self.kernel = f"{'rows' if rows else 'segments'}_squares_{shape.lanes}_lanes"
         offsets = np.uint64(0) if isinstance(layout, RowsLayout) else layout.offsets
         longest = _LONG if rows else min(_LONG, max(1 << 14, total >> 12))  # longer ones would end after all others
-        per_block = _THREADS // shape.lanes * shape.spans
+        per_block = _THREADS // shape.lanes * shape.spans * shape.rounds
         self._run(
             spans_kernel(self._dtype, self._spread.kind, shape), -(-count // per_block), _THREADS,
             (self._array, offsets, np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(longest),

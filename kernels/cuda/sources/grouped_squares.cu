@@ -3,12 +3,13 @@
 // sure are marked, and added up as whole arrays are.
 #include "grouped_square_columns.cuh"
 
-template <class T, bool VALUED, int LANES, int SPANS, bool VECTORS, int FLIGHT, int THREADS>
+template <class T, bool VALUED, int LANES, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS, int THREADS>
 __global__ void __launch_bounds__(THREADS) square_spans(const T* data, const int64* offsets, uint64 count, uint64 total,
                                                         uint64 length, uint64 longest, T* values, uint32* marked, uint64 finish,
                                                         uint64 ddof, uint32 omit_nan) {
-    sum_square_spans<T, VALUED, LANES, SPANS, VECTORS, FLIGHT>(data, ::Spans{offsets, count, total, length, length, longest, 1},
-                                                               SpreadResults<T>{values, marked, finish, ddof, omit_nan != 0});
+    const ::Spans spans{offsets, count, total, length, length, longest, 1};
+    const SpreadResults<T> results{values, marked, finish, ddof, omit_nan != 0};
+    SquareSpans<T, VALUED, LANES, SPANS, VECTORS, FLIGHT, ROUNDS>{data, spans, results}.run();
 }
 
 template <class T, bool VALUED, bool VECTORS, int FLIGHT, int THREADS>

@@ -22,10 +22,11 @@ SpreadResults<T> results_of(void* const* a, int from) {
     return {at<T*>(a, from), at<uint32*>(a, from + 1), at<uint64>(a, from + 2), at<uint64>(a, from + 3), at<uint32>(a, from + 4) != 0};
 }
 
-template <class T, bool VALUED, int L, int SPANS, bool VECTORS, int FLIGHT>
+template <class T, bool VALUED, int L, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS>
 bool run_spans(uint64 grid, void* const* a) {
     const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
-    blocks(grid, [&] { sum_square_spans<T, VALUED, L, SPANS, VECTORS, FLIGHT>(at<T*>(a, 0), of, results_of<T>(a, 6)); });
+    const SpreadResults<T> results = results_of<T>(a, 6);
+    blocks(grid, [&] { SquareSpans<T, VALUED, L, SPANS, VECTORS, FLIGHT, ROUNDS>{at<T*>(a, 0), of, results}.run(); });
     return true;
 }
 
@@ -58,13 +59,15 @@ bool run_close(uint64 grid, void* const* a) {
     return true;
 }
 
-#define SPANS_OF(T, V, L, S, VECTORS, F) \
-    if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", " #F ">")) \
-        return run_spans<T, V, L, S, VECTORS, F>(grid, args)
+#define SPANS_OF(T, V, L, S, VECTORS, F, R) \
+    if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", " #F ", " #R ">")) \
+        return run_spans<T, V, L, S, VECTORS, F, R>(grid, args)
 #define ALL(T, V) \
-    SPANS_OF(T, V, 1, 1, true, 4); SPANS_OF(T, V, 2, 2, true, 4); SPANS_OF(T, V, 2, 2, true, 8); SPANS_OF(T, V, 4, 4, true, 4); \
-    SPANS_OF(T, V, 8, 4, true, 8); SPANS_OF(T, V, 16, 2, true, 8); SPANS_OF(T, V, 32, 1, true, 4); \
-    SPANS_OF(T, V, 1, 1, false, 4); SPANS_OF(T, V, 4, 4, false, 4); SPANS_OF(T, V, 32, 1, false, 4); \
+    SPANS_OF(T, V, 1, 1, true, 1, 4); SPANS_OF(T, V, 2, 2, true, 1, 2); SPANS_OF(T, V, 2, 2, true, 1, 1); SPANS_OF(T, V, 4, 4, true, 1, 1); \
+    SPANS_OF(T, V, 4, 4, true, 2, 1); SPANS_OF(T, V, 4, 4, true, 4, 1); SPANS_OF(T, V, 8, 4, true, 4, 1); \
+    SPANS_OF(T, V, 8, 4, true, 8, 1); SPANS_OF(T, V, 16, 2, true, 8, 1); SPANS_OF(T, V, 32, 1, true, 4, 1); \
+    SPANS_OF(T, V, 1, 1, false, 1, 2); SPANS_OF(T, V, 4, 4, false, 1, 1); SPANS_OF(T, V, 8, 8, false, 2, 1); \
+    SPANS_OF(T, V, 32, 1, false, 2, 1); SPANS_OF(T, V, 32, 1, false, 4, 1); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", true, 2>")) return run_columns<T, V, true, 2>(grid, args); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", false, 2>")) return run_columns<T, V, false, 2>(grid, args); \
     if (!strcmp(name, "square_parts<" #T ", " #V ", 4>")) return run_parts<T, V>(grid, args); \
