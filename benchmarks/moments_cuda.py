@@ -102,18 +102,17 @@ def measured(gpu: Gpu, dtype: str, count: int, torch: Any) -> Iterator[MomentsRo
                 partial(torch.linalg.vector_norm, x, dim=axis),
                 partial(torch.var, x, dim=axis, correction=0),
             )
-            made = times([*loops, *calls], torch)
-            read, ours = min(made[: len(loops)]), made[len(loops) :]
+            *read, total, squares, spread, norm, var = times([*loops, *calls], torch)
             ends = (x[0], x[-1]) if axis == 1 else (x[:, 0], x[:, -1])
             yield MomentsRow(
-                dtype, count // length, length, "rows" if axis == 1 else "columns", read, *ours,
-                right(exact.std(x, axis=axis), ends),
+                dtype, count // length, length, "rows" if axis == 1 else "columns", min(read), total, squares, spread,
+                norm, var, right(exact.std(x, axis=axis), ends),
             )  # fmt: skip
     for mean in MEANS:
         yield _segments(gpu, elements, mean, loops, torch)
 
 
-def _segments(gpu: Gpu, elements: Any, mean: int, loops: list[Callable[[], object]], torch: Any) -> MomentsRow:
+def _segments(gpu: Gpu, elements: Any, mean: int, loops: Sequence[Callable[[], object]], torch: Any) -> MomentsRow:
     """The row of segments of `mean` elements on average."""
     import cupy
 
@@ -125,14 +124,14 @@ def _segments(gpu: Gpu, elements: Any, mean: int, loops: list[Callable[[], objec
         x, layout = cupy.from_dlpack(elements)[: int(edges[-1])], OffsetsLayout.of(edges)
         ops = [FINISHED_OPS[op] for op in ("sum_squares", "std")]
         of_ops = [FinishedValues(gpu, x, layout, dtype, op.kind, Rounding(op.finish)) for op in ops]
-        made = [GroupedSums(gpu, x, layout, dtype), *of_ops]
-        calls = [partial(_on, gpu, sums.start, torch) for sums in made]
-        ms = times([*loops, *calls], torch)
+        starts = (GroupedSums(gpu, x, layout, dtype).start, *(made.start for made in of_ops))
+        calls = [partial(_on, gpu, start, torch) for start in starts]
+        *read, total, squares, deviation_ms = times([*loops, *calls], torch)
         gpu.stream.synchronize()
         spread = torch.from_dlpack(of_ops[1].values)
     ends = (elements[edges[0] : edges[1]], elements[edges[-2] : edges[-1]])
     return MomentsRow(
-        dtype.name, layout.count, mean, "segments", min(ms[: len(loops)]), *ms[len(loops) :], None, None,
+        dtype.name, layout.count, mean, "segments", min(read), total, squares, deviation_ms, None, None,
         right(spread, ends),
     )  # fmt: skip
 

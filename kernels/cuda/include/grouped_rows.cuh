@@ -144,8 +144,10 @@ __device__ Tile<T, FLIGHT> tile_of_span(const T* data, uint64 at, uint64 end) {
     if constexpr (VECTORS) {
         constexpr int WIDTH = Vector<T>::size;
 #pragma unroll
-        for (int k = 0; k < FLIGHT; ++k)
-            tile.vectors[k] = at + k * LANES * WIDTH < end ? Vector<T>::load(data + at + k * LANES * WIDTH) : zeros<T>(true);
+        for (int k = 0; k < FLIGHT; ++k) {
+            const T* const from = data + at + k * LANES * WIDTH;
+            tile.vectors[k] = at + k * LANES * WIDTH >= end ? zeros<T>(true) : LANES == 1 ? Vector<T>::load_kept(from) : Vector<T>::load(from);
+        }
     } else {
         Bits<T> bits[Tile<T, FLIGHT>::SIZE];
 #pragma unroll

@@ -39,6 +39,12 @@ bool run_columns(uint64 grid, void* const* a) {
     return true;
 }
 
+template <class T>
+bool run_pairs(uint64 grid, void* const* a) {
+    blocks(grid, [&] { half_distances(at<T*>(a, 0), at<uint64>(a, 1), results_of<T>(a, 2)); });
+    return true;
+}
+
 template <class T, bool VALUED>
 bool run_parts(uint64 grid, void* const* a) {
     const uint64 count = at<uint64>(a, 1), length = at<uint64>(a, 2), part = at<uint64>(a, 3);
@@ -54,8 +60,8 @@ bool run_parts(uint64 grid, void* const* a) {
 template <class T, bool VALUED, int L>
 bool run_close(uint64 grid, void* const* a) {
     const PartsInMemory<T, VALUED> parts{at<double*>(a, 0), at<uint32*>(a, 1), at<uint64>(a, 2)};
-    const Counted counted{int(at<uint32>(a, 5)), int(at<uint32>(a, 6))};
-    blocks(grid, [&] { close_square_columns<T, VALUED, L>(parts, at<uint64>(a, 3), at<uint64>(a, 4), counted, results_of<T>(a, 7)); });
+    const Counted counted{int(at<uint32>(a, 5)), int(at<uint32>(a, 6)), int(at<uint32>(a, 7))};
+    blocks(grid, [&] { close_square_columns<T, VALUED, L>(parts, at<uint64>(a, 3), at<uint64>(a, 4), counted, results_of<T>(a, 8)); });
     return true;
 }
 
@@ -63,10 +69,11 @@ bool run_close(uint64 grid, void* const* a) {
     if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", " #F ", " #R ">")) \
         return run_spans<T, V, L, S, VECTORS, F, R>(grid, args)
 #define ALL(T, V) \
-    SPANS_OF(T, V, 1, 1, true, 1, 4); SPANS_OF(T, V, 2, 2, true, 1, 2); SPANS_OF(T, V, 2, 2, true, 1, 1); SPANS_OF(T, V, 4, 4, true, 1, 1); \
-    SPANS_OF(T, V, 4, 4, true, 2, 1); SPANS_OF(T, V, 4, 4, true, 4, 1); SPANS_OF(T, V, 8, 4, true, 4, 1); \
-    SPANS_OF(T, V, 8, 4, true, 8, 1); SPANS_OF(T, V, 16, 2, true, 8, 1); SPANS_OF(T, V, 32, 1, true, 4, 1); \
-    SPANS_OF(T, V, 1, 1, false, 1, 2); SPANS_OF(T, V, 4, 4, false, 1, 1); SPANS_OF(T, V, 8, 8, false, 2, 1); \
+    SPANS_OF(T, V, 1, 1, true, 1, 4); SPANS_OF(T, V, 1, 1, true, 2, 2); SPANS_OF(T, V, 1, 1, true, 4, 1); \
+    SPANS_OF(T, V, 2, 2, true, 4, 1); SPANS_OF(T, V, 2, 2, true, 8, 1); SPANS_OF(T, V, 4, 4, true, 4, 1); \
+    SPANS_OF(T, V, 8, 4, true, 4, 1); SPANS_OF(T, V, 8, 4, true, 8, 1); SPANS_OF(T, V, 16, 2, true, 8, 1); \
+    SPANS_OF(T, V, 32, 1, true, 4, 1); SPANS_OF(T, V, 1, 1, false, 1, 2); SPANS_OF(T, V, 1, 1, false, 2, 1); \
+    SPANS_OF(T, V, 4, 4, false, 1, 1); SPANS_OF(T, V, 4, 4, false, 2, 1); SPANS_OF(T, V, 8, 8, false, 2, 1); \
     SPANS_OF(T, V, 32, 1, false, 2, 1); SPANS_OF(T, V, 32, 1, false, 4, 1); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", true, 2>")) return run_columns<T, V, true, 2>(grid, args); \
     if (!strcmp(name, "square_columns<" #T ", " #V ", false, 2>")) return run_columns<T, V, false, 2>(grid, args); \
@@ -75,6 +82,8 @@ bool run_close(uint64 grid, void* const* a) {
     if (!strcmp(name, "close_columns<" #T ", " #V ", 32>")) return run_close<T, V, 32>(grid, args)
 
 extern "C" bool squares_by_name(const char* name, uint64 grid, void* const* args) {
+    if (!strcmp(name, "square_pairs<float32>")) return run_pairs<float32>(grid, args);
+    if (!strcmp(name, "square_pairs<float64>")) return run_pairs<float64>(grid, args);
     ALL(float32, false); ALL(float32, true);
     ALL(float64, false); ALL(float64, true);
     return false;
