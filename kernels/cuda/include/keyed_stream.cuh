@@ -110,9 +110,10 @@ struct TilePart {
 };
 
 template <class K, int PLANES, int READS, int THREADS>
-struct StreamTile : HeadsOfTile<K, READS, THREADS> {
-    using Heads = HeadsOfTile<K, READS, THREADS>;
+struct StreamTile : HeadsOfTile<READS, THREADS> {
+    using Heads = HeadsOfTile<READS, THREADS>;
     using Heads::EACH, Heads::SIZE, Heads::WARPS;
+    K keys[SIZE];                   // of each head
     uint64 prefixes[PLANES][SIZE];  // of the thread's elements before each head
     uint64 bases[PLANES][THREADS];  // of the threads before
     uint64 of_warps[PLANES][WARPS], whole[PLANES];
@@ -142,7 +143,8 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
     tile.clear();
     RowsOfThread<K, V, READS> own;
-    own.read(keys, values, start, first, valid, turned);
+    own.read(keys, values, start, first, valid);
+    own.find_heads(keys, start, first, valid, turned);
     if (own.unsorted) out.notes[STREAM_UNSORTED] = 1;
     uint32 all;
     const uint32 rank = tile.ranked(__popc(own.heads), all);

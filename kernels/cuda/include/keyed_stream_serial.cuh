@@ -33,12 +33,11 @@ struct SerialWindow {
     }
 };
 
-template <class K, int READS, int THREADS>
-struct SerialTile : HeadsOfTile<K, READS, THREADS> {
-    using Heads = HeadsOfTile<K, READS, THREADS>;
-    using Heads::SIZE, Heads::WARPS, Heads::heads;
-    float32 values[SIZE];  // of the group that ends at each head
-    uint64 tails[WARPS];   // of the rows from the last head of a warp on, or of all its rows
+template <int READS, int THREADS>
+struct SerialTile : HeadsOfTile<READS, THREADS> {
+    using Heads = HeadsOfTile<READS, THREADS>;
+    using Heads::WARPS, Heads::heads;
+    uint64 tails[WARPS];  // of the rows from the last head of a warp on, or of all its rows
     uint64 lead;
 
     // What the warps before a warp have of the group that is open at its beginning.
@@ -52,20 +51,16 @@ struct SerialTile : HeadsOfTile<K, READS, THREADS> {
     }
 };
 
-// As add_stream.
+// The groups of a tile, whose threads have its rows. Keys of heads and values of groups are put together in `head_keys` and `head_values`.
 template <class K, int READS, int THREADS>
-__device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
-                                  const SortedGroups<K, float32>& out, char* memory) {
-    using Tile = SerialTile<K, READS, THREADS>;
+__device__ void add_serial_tile(SerialTile<READS, THREADS>& tile, K* head_keys, float32* head_values, const RowsOfThread<K, float32, READS>& own,
+                                uint64 number, const float32* values, uint64 count, int unit, const SortedGroups<K, float32>& out) {
+    using Tile = SerialTile<READS, THREADS>;
     using Part = TilePart<1>;
     constexpr int EACH = Tile::EACH, SIZE = Tile::SIZE, WARPS = Tile::WARPS;
-    Tile& tile = *reinterpret_cast<Tile*>(memory);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint64 number = blockIdx.x, start = number * SIZE;
+    const uint64 start = number * SIZE;
     const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
-    tile.clear();
-    RowsOfThread<K, float32, READS> own;
-    own.read(keys, values, start, first, valid, turned);
     if (own.unsorted) out.notes[STREAM_UNSORTED] = 1;
     const uint32 heads = own.heads, mine = __popc(heads);
     uint32 all;
@@ -74,7 +69,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
 #pragma unroll
     for (int n = 0; n < EACH; ++n) {
         if (heads >> n & 1) {
-            tile.keys[place] = own.key[n];
+            head_keys[place] = own.key[n];
             tile.places[place] = uint16(first + n);
             ++place;
         }
@@ -90,7 +85,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     for (int n = 0; n < EACH; ++n) {
         if (n == first_head) lead = sum;
         if (heads >> n & 1) {
-            tile.values[place++] = float32(sum);
+            head_values[place++] = float32(sum);
             sum = -0.0;
         }
         held = held && window.surely_holds(own.x[n]);
@@ -131,7 +126,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
                 set_bits(value, all_negative_zeros(values, start + tile.places[rank - 1], start + first + first_head) ? SIGN<float32> : 0);
             else
                 Planes<float32, 1>(unit).template round<false>(whole, 0, value);
-            tile.values[rank] = value;
+            head_values[rank] = value;
         }
     }
     if (warp == 0) {
@@ -148,14 +143,14 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     uint32* const counts_out = out.counts + earlier;
 #pragma unroll 2
     for (uint32 head = threadIdx.x; head < all; head += THREADS) {
-        keys_out[head] = tile.keys[head];
+        keys_out[head] = head_keys[head];
         if (head + 1 == all) continue;
         const uint32 from = tile.places[head], size = tile.places[head + 1] - from;
         counts_out[head] = size;
         if (any_bad && tile.is_bad(head))
             out.list(earlier + head, start + from, size);
         else
-            values_out[head] = tile.values[head + 1];
+            values_out[head] = head_values[head + 1];
     }
     if (threadIdx.x) return;
     const Part part{out.parts + number * Part::WORDS};
@@ -179,4 +174,20 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     part.counts() = uint64(size) << 32 | to;
     part.before() = earlier;
     if (start + valid == count) out.notes[STREAM_GROUPS] = uint32(earlier + all);
+}
+
+// As add_stream.
+template <class K, int READS, int THREADS>
+__device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
+                                  const SortedGroups<K, float32>& out, char* memory) {
+    using Tile = SerialTile<READS, THREADS>;
+    Tile& tile = *reinterpret_cast<Tile*>(memory);
+    K* const head_keys = reinterpret_cast<K*>(memory + sizeof(Tile));
+    const uint64 start = blockIdx.x * uint64(Tile::SIZE);
+    const uint32 valid = count - start < Tile::SIZE ? uint32(count - start) : Tile::SIZE, first = threadIdx.x * Tile::EACH;
+    tile.clear();
+    RowsOfThread<K, float32, READS> own;
+    own.read(keys, values, start, first, valid);
+    own.find_heads(keys, start, first, valid, turned);
+    add_serial_tile(tile, head_keys, reinterpret_cast<float32*>(head_keys + Tile::SIZE), own, blockIdx.x, values, count, unit, out);
 }

@@ -23,11 +23,11 @@ struct RowsOfThread {
     uint32 heads;  // a bit a row
     bool unsorted;
 
-    // The rows from `first` on of a tile that starts at `start` and has `valid` rows. Keys and elements lie at multiples of 16 bytes, and
-    // `turned` is the highest bit of a signed key. All lanes of a warp call this.
-    __device__ void read(const K* keys, const V* values, uint64 start, uint32 first, uint32 valid, K turned) {
-        const int here = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH, lane = threadIdx.x % 32;
-        if (here == EACH) {
+    static __device__ int here(uint32 first, uint32 valid) { return first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH; }
+
+    // The rows from `first` on of a tile that starts at `start` and has `valid` rows. Keys and elements lie at multiples of 16 bytes.
+    __device__ void read(const K* keys, const V* values, uint64 start, uint32 first, uint32 valid) {
+        if (here(first, valid) == EACH) {
 #pragma unroll
             for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
 #pragma unroll
@@ -35,18 +35,22 @@ struct RowsOfThread {
         } else {
 #pragma unroll
             for (int n = 0; n < EACH; ++n) {
-                key[n] = n < here ? keys[start + first + n] : n ? key[n ? n - 1 : 0] : K(0);
-                x[n] = n < here ? values[start + first + n] : V(0);
+                key[n] = n < here(first, valid) ? keys[start + first + n] : n ? key[n ? n - 1 : 0] : K(0);
+                x[n] = n < here(first, valid) ? values[start + first + n] : V(0);
             }
         }
+    }
+    // Finds the heads of the same rows; `turned` is the highest bit of a signed key. All lanes of a warp call this.
+    __device__ void find_heads(const K* keys, uint64 start, uint32 first, uint32 valid, K turned) {
+        const int lane = threadIdx.x % 32;
         K prior = 0;
-        if (lane == 0 && here && start + first) prior = keys[start + first - 1] ^ turned;
+        if (lane == 0 && first < valid && start + first) prior = keys[start + first - 1] ^ turned;
         const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
         if (lane) prior = theirs ^ turned;
         if (start + first == 0) prior = key[0] ^ turned;
         heads = start + first == 0;
         unsorted = false;
-        if (!here) return;
+        if (first >= valid) return;
 #pragma unroll
         for (int n = 0; n < EACH; ++n) {
             const K mine = key[n] ^ turned, last = n ? K(key[n ? n - 1 : 0] ^ turned) : prior;
@@ -59,11 +63,10 @@ struct RowsOfThread {
 };
 
 // What all threads of a block know of its tile.
-template <class K, int READS, int THREADS>
+template <int READS, int THREADS>
 struct HeadsOfTile {
     static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
     uint64 before;  // how many groups begin before the tile
-    K keys[SIZE];   // of each head
     uint32 heads[WARPS];
     uint32 bad[SIZE / 32], any_bad, lead_bad;  // where elements are that the units do not hold; before the first head they are the lead's
     uint16 places[SIZE];  // of each head

@@ -111,7 +111,7 @@ def test_values_that_are_hard_to_finish_are_right_and_seldom_marked(squares: Squ
         for op in OPS:
             values, marked = squares(array, RowsLayout(rows, length, array.size), op, ddof=int(op == "var"))
             check(values, marked, list(array.reshape(rows, length)), op, int(op == "var"))
-            assert length == 2 or not marked.any()
+            assert length == 2 or kind == "next to ties" or not marked.any()
 
 
 @pytest.mark.parametrize("data", [*DATA, *HARD])
