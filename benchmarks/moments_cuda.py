@@ -10,20 +10,26 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from warpfold.engines import gpu as exact
+from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
-from warpfold.kernels.cuda.bench.reader import reading
+from warpfold.kernels.cuda.bench.reader import read_unit, reading
+from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped import GroupedSums, OffsetsLayout
+from warpfold.kernels.cuda.grouped.shapes import SHAPES, families, unit_of
+from warpfold.kernels.cuda.grouped.squares import squares_units
 from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ExactState, deviation
@@ -56,6 +62,17 @@ class MomentsRow:
         shown = "".join("               –" if ms is None else f"{ms:9.3f} ({self.read_ms / ms:4.2f})" for ms in times)
         wrong = "" if self.right else " WRONG"
         return f"{self.dtype:8} {self.rows:>10} × {self.columns:<8}{self.layout:9}{self.read_ms:7.3f} {shown}{wrong}"
+
+
+def compile_ahead(arch: str, dtypes: Sequence[str]) -> None:
+    """Compile what may be launched, on all processors."""
+    units = [read_unit()]
+    for name in dtypes:
+        units += [unit_of(kernel) for kind in families(DTYPES[name], SHAPES[name]) for kernel in kind]
+    for unit in squares_units():
+        units += [Unit(unit.source, (kernel,)) for kernel in unit.kernels if any(name in kernel for name in dtypes)]
+    with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn")) as pool:
+        list(pool.map(compile_unit, units, [arch] * len(units)))
 
 
 def times(contenders: list[Callable[[], object]], torch: Any) -> list[float]:
@@ -154,6 +171,7 @@ def main() -> None:
     import torch
 
     gpu = Gpu(0)
+    compile_ahead(gpu.arch, chosen.dtypes)
     heads = ("sum", "squares", "std", "torch norm", "torch var")
     print(f"{'dtype':8} {'shape':27} {'read':>7} {''.join(f'{head:>16}' for head in heads)}")
     rows: list[MomentsRow] = []

@@ -57,6 +57,7 @@ template <class T, bool VECTORS, int FLIGHT>
 struct ColumnTile {
     Vector<T> vectors[FLIGHT];
 
+    ColumnTile() = default;
     __device__ ColumnTile(const T* data, uint64 at, uint64 period, uint64 end) {
         using Of = Slots<T, VECTORS>;
 #pragma unroll
@@ -199,7 +200,10 @@ __device__ void sum_short_columns(const T* data, uint64 vectors, uint32 height, 
     constexpr int S = Vector<T>::size;
     const uint64 place = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
     const bool inside = place < vectors;
-    const ColumnTile<T, true, FLIGHT> read(data, place, vectors, inside ? height * vectors : 0);
+    ColumnTile<T, true, FLIGHT> read;
+#pragma unroll
+    for (int k = 0; k < FLIGHT; ++k)
+        read.vectors[k] = inside && k < height ? Vector<T>::load(data + (place + k * vectors) * S) : zeros<T>(true);
     Vector<Out> values;
     static_assert(sizeof(T) == sizeof(Out));
 #pragma unroll
