@@ -22,11 +22,11 @@ OPS = ("sum_squares", "norm2", "var", "std")
 
 def layouts() -> list[Layout]:
     """Rows and columns of many lengths, and segments, of SIZE elements or fewer."""
-    lengths = (1, 2, 3, 4, 12, 16, 31, 32, 60, 100, 160, 256, 333, 500, 1000, 4096, 8192, 60_000)
+    lengths = (1, 2, 3, 4, 5, 8, 12, 16, 24, 31, 32, 60, 64, 100, 128, 160, 256, 333, 500, 1000, 4096, 8192, 60_000)
     made: list[Layout] = [RowsLayout(SIZE // length, length, SIZE // length * length) for length in lengths]
-    widths = (2, 3, 7, 16, 100, 128, 255, 1000, 8192)
+    widths = (2, 3, 7, 16, 100, 128, 255, 1000, 8192, SIZE // 2)
     made += [ColumnsLayout(width, SIZE // width) for width in widths]
-    for mean in (3, 40, 300):
+    for mean in (2, 3, 9, 40, 150, 300):
         drawn = np.random.default_rng(mean).geometric(1 / mean, SIZE // mean * 2) - 1
         edges = np.concatenate([[0], np.cumsum(drawn)])
         made.append(OffsetsLayout.of(edges[edges <= SIZE].astype(np.int64)))

@@ -40,22 +40,31 @@ _THREADS = 128
 
 @dataclass(frozen=True, slots=True)
 class SquareSpans:
-    """Spans of `lanes` lanes, `spans` of them one after another, by `flight` reads of 16 bytes or as many elements."""
+    """Spans of `lanes` lanes, `spans` of them one after another and that `rounds` times, by `flight` reads of 16 bytes
+    or as many elements."""
 
     lanes: int
     spans: int
     vectors: bool
     flight: int = 4
+    rounds: int = 1
 
 
 _VECTORS = {
     "float32": (
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (2, SquareSpans(1, 1, vectors=True, flight=2, rounds=2)),
         (4, SquareSpans(1, 1, vectors=True)),
         (8, SquareSpans(2, 2, vectors=True)),
+        (16, SquareSpans(4, 4, vectors=True)),
+        (32, SquareSpans(8, 4, vectors=True)),
         (160, SquareSpans(4, 4, vectors=True)),
     ),
     "float64": (
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (2, SquareSpans(1, 1, vectors=True, flight=2, rounds=2)),
         (4, SquareSpans(1, 1, vectors=True)),
+        (8, SquareSpans(2, 2, vectors=True)),
         (16, SquareSpans(2, 2, vectors=True, flight=8)),
         (80, SquareSpans(4, 4, vectors=True)),
         (160, SquareSpans(8, 4, vectors=True, flight=8)),
@@ -66,17 +75,31 @@ _VECTORS = {
 _MANY, _FEW = SquareSpans(16, 2, vectors=True, flight=8), SquareSpans(32, 1, vectors=True)
 """Longer rows, where there are enough for all warps, and where there are not."""
 
-_ELEMENTS = (
-    (12, SquareSpans(1, 1, vectors=False)),
-    (96, SquareSpans(4, 4, vectors=False)),
-    (1 << 62, SquareSpans(32, 1, vectors=False)),
-)
+_ELEMENTS = {
+    "float32": (
+        (8, SquareSpans(1, 1, vectors=False, flight=1, rounds=2)),
+        (48, SquareSpans(4, 4, vectors=False, flight=1)),
+        (200, SquareSpans(8, 8, vectors=False, flight=2)),
+        (1000, SquareSpans(32, 1, vectors=False, flight=2)),
+        (1 << 62, SquareSpans(32, 1, vectors=False)),
+    ),
+    "float64": (
+        (8, SquareSpans(1, 1, vectors=False, flight=2)),
+        (48, SquareSpans(4, 4, vectors=False, flight=2)),
+        (200, SquareSpans(8, 8, vectors=False, flight=2)),
+        (1000, SquareSpans(32, 1, vectors=False, flight=2)),
+        (1 << 62, SquareSpans(32, 1, vectors=False)),
+    ),
+}
 """Up to so many elements a span on average, at any address."""
 
 COLUMNS = ColumnsShape(8, 256, blocks=264)
 _LANES_OF_COLUMNS = (1, 32)
 _BYTES_OF_PARTS = 64
 """Shared memory of a thread, for what it has of a column (`SquareParts` of include/grouped_squares.cuh)."""
+
+_SUMS_IN_BLOCK = 8
+"""Sums of two through which the parts of a thread go in its block."""
 
 _PARTS_FLIGHT, _LEAST, _ENOUGH = 4, 1 << 12, 32
 """Reads in flight of a warp that has a part of a row, how many elements a part has at least, and how many parts of all
@@ -88,7 +111,7 @@ _WIDE = 8192
 
 def spans_kernel(dtype: DType, kind: SumKind, shape: SquareSpans) -> str:
     """The kernel of spans, as a C++ name expression."""
-    flags = f"{shape.lanes}, {shape.spans}, {str(shape.vectors).lower()}, {shape.flight}, {_THREADS}"
+    flags = f"{shape.lanes}, {shape.spans}, {str(shape.vectors).lower()}, {shape.flight}, {shape.rounds}, {_THREADS}"
     return f"square_spans<{element(dtype)}, {_valued(kind)}, {flags}>"
 
 
@@ -103,6 +126,11 @@ def parts_kernel(dtype: DType, kind: SumKind) -> str:
     return f"square_parts<{element(dtype)}, {_valued(kind)}, {_PARTS_FLIGHT}, {_THREADS}>"
 
 
+def pairs_kernel(dtype: DType) -> str:
+    """The kernel of deviations of columns of two rows."""
+    return f"square_pairs<{element(dtype)}, {_THREADS}>"
+
+
 def close_kernel(dtype: DType, kind: SumKind, lanes: int) -> str:
     """The kernel that puts the parts of a column together by so many lanes."""
     return f"close_columns<{element(dtype)}, {_valued(kind)}, {lanes}, {_THREADS}>"
@@ -115,11 +143,12 @@ def _valued(kind: SumKind) -> str:
 def squares_units() -> Iterator[Unit]:
     """All units, for the compile matrix."""
     for dtype in (DTYPES[name] for name in FLOATS):
-        shapes = [shape for _, shape in (*_VECTORS[dtype.name], *_ELEMENTS)] + [_MANY, _FEW]
+        shapes = [shape for _, shape in (*_VECTORS[dtype.name], *_ELEMENTS[dtype.name])] + [_MANY, _FEW]
         for kind in KINDS:
             yield Unit(SOURCE, tuple(spans_kernel(dtype, kind, shape) for shape in shapes))
             columns = [columns_kernel(dtype, kind, COLUMNS, vectors=vectors) for vectors in (False, True)]
             columns.append(parts_kernel(dtype, kind))
+            columns += [pairs_kernel(dtype)] if kind is SumKind.MOMENTS else []
             yield Unit(SOURCE, (*columns, *(close_kernel(dtype, kind, lanes) for lanes in _LANES_OF_COLUMNS)))
 
 
@@ -212,10 +241,11 @@ class GroupedSquares:
     ) -> None:
         """Put the parts of `width` values together: up to 2**`threads` threads had fewer than 2**`bits` terms each."""
         lanes = 1 if width >= _WIDE else 32
+        sums = (-(-size // (width * lanes)) + _SUMS_IN_BLOCK + 5).bit_length()
         self._run(
             close_kernel(self._dtype, self._spread.kind, lanes), -(-width * lanes // _THREADS), _THREADS,
             (*stored, np.uint64(size), np.uint64(width), np.uint64(height), np.uint32(bits), np.uint32(threads),
-             *self._results()),
+             np.uint32(sums), *self._results()),
         )  # fmt: skip
 
     def _start_spans(self, layout: RowsLayout | OffsetsLayout) -> None:
@@ -227,7 +257,7 @@ class GroupedSquares:
         self.kernel = f"{'rows' if rows else 'segments'}_squares_{shape.lanes}_lanes"
         offsets = np.uint64(0) if isinstance(layout, RowsLayout) else layout.offsets
         longest = _LONG if rows else min(_LONG, max(1 << 14, total >> 12))  # longer ones would end after all others
-        per_block = _THREADS // shape.lanes * shape.spans
+        per_block = _THREADS // shape.lanes * shape.spans * shape.rounds
         self._run(
             spans_kernel(self._dtype, self._spread.kind, shape), -(-count // per_block), _THREADS,
             (self._array, offsets, np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(longest),
@@ -236,13 +266,18 @@ class GroupedSquares:
 
     def _spans(self, mean: float, count: int, *, vectors: bool) -> SquareSpans:
         if not vectors:
-            return next(shape for most, shape in _ELEMENTS if mean <= most)
+            return next(shape for most, shape in _ELEMENTS[self._dtype.name] if mean <= most)
         reads = mean / lanes_of(self._dtype)
         held = next((shape for most, shape in _VECTORS[self._dtype.name] if reads <= most), None)
         return held or (_MANY if count >= 128 * self._gpu.multiprocessors else _FEW)
 
     def _start_columns(self, layout: ColumnsLayout) -> None:
         width, height, kind, shape = layout.width, layout.height, self._spread.kind, self._columns
+        if height == 2 and self._spread.finish is Finishing.DEVIATION and not self._spread.ddof:
+            self.kernel = "columns_squares_of_pairs"
+            sizes = (self._array, np.uint64(width))
+            self._run(pairs_kernel(self._dtype), -(-width // _THREADS), _THREADS, (*sizes, *self._results()))
+            return
         shapes = replace(SHAPES[self._dtype.name], columns=shape, narrow=shape)
         launch = ColumnsLaunch.of(self._array, self._dtype, width, height, shapes, first=True)
         slots = lanes_of(self._dtype) if launch.vectors else 1

@@ -89,18 +89,22 @@ struct Digits {
     }
 
     // Adds the sums of all threads to the total, in whose units 2^LOW is 2^position; all threads must take part. A warp adds
-    // up some of the digits, in two halves, so that no carry is needed first: 32 bits and 31 bits of at most 2^10 digits.
+    // up some of the digits, in two halves, so that no carry is needed first: 32 bits and 31 bits of at most 2^10 digits. With
+    // SPARSE it first looks whether all threads have 0 there.
+    template <bool SPARSE = false>
     __device__ void fold(const Total& total, int position) const {
         __syncthreads();
         const int lane = threadIdx.x % 32;
         for (int k = threadIdx.x / 32; k < SIZE; k += THREADS / 32) {
-            int64 low = 0, high = 0;
+            int64 low = 0, high = 0, any = 0;
 #pragma unroll
             for (int thread = lane; thread < THREADS; thread += 32) {
                 const int64 digit = memory[k * THREADS + thread];
                 low += uint32(digit);
                 high += digit >> 32;
+                any |= digit;
             }
+            if (SPARSE && __all_sync(~0u, any == 0)) continue;
 #pragma unroll
             for (int distance = 16; distance > 0; distance /= 2) {
                 low += __shfl_down_sync(~0u, low, distance);

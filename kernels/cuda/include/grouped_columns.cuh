@@ -52,6 +52,26 @@ __device__ Extent<T> extent_of(const Column<T, FLIGHT>& column) {
     return found;
 }
 
+// What a thread reads at a time: FLIGHT vectors, a period of so many apart, from number `at` on. Behind the end there are −0.
+template <class T, bool VECTORS, int FLIGHT>
+struct ColumnTile {
+    Vector<T> vectors[FLIGHT];
+
+    ColumnTile() = default;
+    __device__ ColumnTile(const T* data, uint64 at, uint64 period, uint64 end) {
+        using Of = Slots<T, VECTORS>;
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) vectors[k] = at + k * period < end ? Of::load(data + (at + k * period) * Of::COUNT) : zeros<T>(true);
+    }
+    // `number` must be known at compile time after unrolling.
+    __device__ Column<T, FLIGHT> slot(int number) const {
+        Column<T, FLIGHT> column;
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) column.elements[k] = vectors[k][number];
+        return column;
+    }
+};
+
 constexpr int NO_EXPONENT = -1 << 20;
 
 // With TOGETHER, `memory` holds an int for each column, and behind these (LEVELS + 1) doubles for each slot of a period.
@@ -80,17 +100,14 @@ __device__ void sum_columns(const T* data, const ColumnsOf& of, const Results<Ou
     bool begun = !TOGETHER;
 #pragma unroll 1
     do {
-        Vector<T> read[FLIGHT];
-#pragma unroll
-        for (int k = 0; k < FLIGHT; ++k)
-            read[k] = at + k * of.period < end ? Slots<T, VECTORS>::load(data + (at + k * of.period) * S) : zeros<T>(true);
+        const ColumnTile<T, VECTORS, FLIGHT> read(data, at, of.period, end);
         if (TOGETHER && !begun) {
 #pragma unroll
             for (int s = 0; s < S; ++s) {
                 int highest = NO_EXPONENT;
 #pragma unroll
                 for (int k = 0; k < FLIGHT; ++k) {
-                    const uint32 key = key_of(widen(read[k][s]));
+                    const uint32 key = key_of(widen(read.vectors[k][s]));
                     const int exponent = key == 0 || key >= uint32(KEY_LIMIT<T>) << KEY_SHIFT<T> ? NO_EXPONENT : exponent_of<T>(key);
                     highest = highest > exponent ? highest : exponent;
                 }
@@ -104,9 +121,7 @@ __device__ void sum_columns(const T* data, const ColumnsOf& of, const Results<Ou
         if (at < end) {
 #pragma unroll
             for (int s = 0; s < S; ++s) {
-                Column<T, FLIGHT> slot;
-#pragma unroll
-                for (int k = 0; k < FLIGHT; ++k) slot.elements[k] = read[k][s];
+                Column<T, FLIGHT> slot = read.slot(s);
                 Extent<T> extent = extent_of(slot);
                 if (!extent.all_finite()) {
                     sums[s].extra += set_aside(slot);
@@ -185,17 +200,15 @@ __device__ void sum_short_columns(const T* data, uint64 vectors, uint32 height, 
     constexpr int S = Vector<T>::size;
     const uint64 place = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
     const bool inside = place < vectors;
-    Vector<T> read[FLIGHT];
+    ColumnTile<T, true, FLIGHT> read;
 #pragma unroll
     for (int k = 0; k < FLIGHT; ++k)
-        read[k] = inside && k < height ? Vector<T>::load(data + (place + k * vectors) * S) : zeros<T>(true);
+        read.vectors[k] = inside && k < height ? Vector<T>::load(data + (place + k * vectors) * S) : zeros<T>(true);
     Vector<Out> values;
     static_assert(sizeof(T) == sizeof(Out));
 #pragma unroll
     for (int s = 0; s < S; ++s) {
-        Column<T, FLIGHT> column;
-#pragma unroll
-        for (int k = 0; k < FLIGHT; ++k) column.elements[k] = read[k][s];
+        Column<T, FLIGHT> column = read.slot(s);
         const Out value = row_value<T, Out, 1>(column, height, inside, results);
         memcpy(values.words + s * int(sizeof(Out) / 4), &value, sizeof(Out));
     }

@@ -135,8 +135,29 @@ struct Spans {
 
 constexpr int SPAN_BITS = 17;  // of a span's length
 
-// Each group of LANES lanes takes a span. With VECTORS, spans begin and end at multiples of 16 bytes, and a lane reads 16 bytes at a
-// time. Otherwise a lane reads single elements, as many as a tile has.
+// What a lane reads of a span that LANES lanes have together, from its own place `at` on; behind the end there are −0. With VECTORS,
+// spans begin and end at multiples of 16 bytes, and a lane reads 16 bytes at a time. Otherwise it reads single elements, as many as a
+// tile has.
+template <class T, int LANES, bool VECTORS, int FLIGHT>
+__device__ Tile<T, FLIGHT> tile_of_span(const T* data, uint64 at, uint64 end) {
+    Tile<T, FLIGHT> tile;
+    if constexpr (VECTORS) {
+        constexpr int WIDTH = Vector<T>::size;
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k) {
+            const T* const from = data + at + k * LANES * WIDTH;
+            tile.vectors[k] = at + k * LANES * WIDTH >= end ? zeros<T>(true) : LANES == 1 ? Vector<T>::load_kept(from) : Vector<T>::load(from);
+        }
+    } else {
+        Bits<T> bits[Tile<T, FLIGHT>::SIZE];
+#pragma unroll
+        for (int k = 0; k < tile.SIZE; ++k) bits[k] = at + k * LANES < end ? bits_of(data[at + k * LANES]) : SIGN<T>;
+        memcpy(tile.vectors, bits, sizeof(bits));
+    }
+    return tile;
+}
+
+// Each group of LANES lanes takes a span.
 template <class T, int LANES, bool VECTORS, int FLIGHT>
 __device__ void add_span(GroupSum<T, SPAN_BITS>& sum, const T* data, uint64 begin, uint64 end) {
     using Lanes = Together<LANES>;
@@ -145,18 +166,7 @@ __device__ void add_span(GroupSum<T, SPAN_BITS>& sum, const T* data, uint64 begi
 #pragma unroll 1
     for (uint64 from = begin; !__all_sync(~0u, from >= end);
          from += uint64(Tile<T, FLIGHT>::SIZE) * LANES, at += uint64(Tile<T, FLIGHT>::SIZE) * LANES) {
-        Tile<T, FLIGHT> tile;
-        if constexpr (VECTORS) {
-#pragma unroll
-            for (int k = 0; k < FLIGHT; ++k)
-                tile.vectors[k] =
-                    at + k * LANES * WIDTH < end ? Vector<T>::load(data + at + k * LANES * WIDTH) : zeros<T>(true);
-        } else {
-            Bits<T> bits[Tile<T, FLIGHT>::SIZE];
-#pragma unroll
-            for (int k = 0; k < tile.SIZE; ++k) bits[k] = at + k * LANES < end ? bits_of(data[at + k * LANES]) : SIGN<T>;
-            memcpy(tile.vectors, bits, sizeof(bits));
-        }
+        Tile<T, FLIGHT> tile = tile_of_span<T, LANES, VECTORS, FLIGHT>(data, at, end);
         Extent<T> extent = extent_of(tile);
         if (!extent.all_finite()) {
             sum.extra += set_aside(tile);

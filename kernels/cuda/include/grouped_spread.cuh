@@ -5,24 +5,25 @@
 // that the last is not sure is not rounded: such values are marked (grouped_window.cuh).
 //
 // Bounds: 2^L threads with fewer than 2^N terms below 2^t each leave lower doubles of at most 2^(t+2N−52) each. Adding up the threads
-// one after another leaves at most 2^L times the last place of the sum, 2^(t+N+2L−53). So all lower sums are at most 2^(t+N+L+M−51),
-// with M the larger of N and L. They are exact if that is no more than 2^53 of the last place of any term. Otherwise each addition of a
-// thread is off by 2^−53 of what a thread leaves, and each of the two of a thread that is added to the others by 2^−53 of all: together
-// 2^(t+3N+L−105) and 2^(t+N+2L+M−103).
+// leaves at most 2^L times the last place of the sum, 2^(t+N+2L−53). So all lower sums are together at most 2^(t+N+L+M−51), with M the
+// larger of N and L. They are exact if that is no more than 2^53 of the last place of any term. Otherwise each addition of a thread is
+// off by 2^−53 of what the thread leaves: together by 2^(t+3N+L−105). What a thread leaves goes through fewer than 2^D sums of two up to
+// the last one, so that all these sums are together at most 2^D times all lower ones. Each has two additions, which are off by 2^−53 of
+// it: together by 2^(t+N+L+M+D−103).
 #pragma once
 #include "exact_finish.cuh"
 #include "grouped_squares.cuh"
 
-// How many terms there may be: fewer than 2^terms a thread, in 2^threads threads.
+// How many terms there may be: fewer than 2^terms a thread, in 2^threads threads, each of which goes through fewer than 2^sums sums of two.
 struct Counted {
-    int terms, threads;
+    int terms, threads, sums;
 
     __device__ int bound() const { return terms + threads + (terms > threads ? terms : threads) - 51; }
     // `last` is the exponent of the last place of any term.
     __device__ bool exact(int term, int last) const { return term + bound() <= 53 + last; }
     __device__ double slip(int term) const {
         const int more = terms > threads ? terms : threads;
-        const int larger = 2 * terms - 2 > threads + more ? 2 * terms - 2 : threads + more;
+        const int larger = 2 * terms - 2 > sums + more ? 2 * terms - 2 : sums + more;
         const int exponent = term + terms + threads + larger - 102;
         return exponent < -1022 ? 0x1p-1022 : __longlong_as_double(int64(exponent + 1023) << 52);
     }

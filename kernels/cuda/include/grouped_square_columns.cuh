@@ -81,15 +81,10 @@ __device__ void sum_square_columns(const T* data, const ColumnsOf& of, uint32 on
     SquareSums<T, VALUED> sums[S];
 #pragma unroll 1
     for (; at < end; at += FLIGHT * of.period) {
-        Vector<T> read[FLIGHT];
-#pragma unroll
-        for (int k = 0; k < FLIGHT; ++k)
-            read[k] = at + k * of.period < end ? Slots<T, VECTORS>::load(data + (at + k * of.period) * S) : zeros<T>(true);
+        const ColumnTile<T, VECTORS, FLIGHT> read(data, at, of.period, end);
 #pragma unroll
         for (int s = 0; s < S; ++s) {
-            Column<T, FLIGHT> slot;
-#pragma unroll
-            for (int k = 0; k < FLIGHT; ++k) slot.elements[k] = read[k][s];
+            Column<T, FLIGHT> slot = read.slot(s);
             sums[s].add(slot, bits);
         }
     }
@@ -101,13 +96,29 @@ __device__ void sum_square_columns(const T* data, const ColumnsOf& of, uint32 on
     }
 }
 
+// The deviations of columns of two rows.
+template <class T>
+__device__ void half_distances(const T* data, uint64 width, const SpreadResults<T>& results) {
+    const uint64 column = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (column >= width) return;
+    const T a = data[column], b = data[column + width];
+    T out;
+    if (!half_distance(out, a, b)) {
+        const bool nan = a != a || b != b, finite = a - a == 0 && b - b == 0;
+        const bool marks = finite || (nan && results.omit_nan);
+        if (marks) atomicAdd(results.marked, 1u);
+        out = marks ? mark<T>() : nan_of<T>();
+    }
+    results.values[column] = out;
+}
+
 // Rows whose elements begin and end at multiples of 16 bytes, each in parts of a warp: what it has of a part is that of a column.
 template <class T, bool VALUED, int FLIGHT>
 __device__ void sum_square_parts(const T* data, const Spans& spans, int bits, const PartsInMemory<T, VALUED>& parts) {
     const uint64 span = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) / 32, rows = spans.count / spans.parts;
     uint64 begin = 0, end = 0;
     if (span < spans.count) spans.bounds(span, begin, end);
-    const SquareParts<T> sum = squares_of_span<T, VALUED, 32, true, FLIGHT>(data, begin, end, {bits, 5});
+    const SquareParts<T> sum = squares_of_span<T, VALUED, 32, true, FLIGHT>(data, begin, end, {bits, 5, 3});
     if (threadIdx.x % 32 == 0 && span < spans.count) parts.put(span % spans.parts * rows + span / spans.parts, sum);
 }
 

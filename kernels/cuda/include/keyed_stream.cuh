@@ -1,9 +1,8 @@
 // Sorted keys of many groups: a block takes a tile of neighbouring rows, and the groups that begin in it come out side by side.
 //
-// The first row of a group is a head. Every element is one or two whole numbers of fixed units, read off the bits of sums with
-// anchors (docs/exactness.md), and each thread puts the sum of its numbers before each head into shared memory. A group that ends
-// in its tile is the difference of two such prefix sums, and is rounded there. Which groups come before a tile is known from the
-// tiles before it, each of which says how many heads it has as soon as it knows (D. Merrill and M. Garland, Single-pass Parallel
+// Every element is one or two whole numbers of fixed units, read off the bits of sums with anchors (docs/exactness.md), and each thread
+// puts the sum of its numbers before each head into shared memory (keyed_tile.cuh). A group that ends in its tile is the difference of
+// two such prefix sums, and is rounded there. Which groups come before a tile is known from the tiles before it, each of which says how many heads it has as soon as it knows (D. Merrill and M. Garland, Single-pass Parallel
 // Prefix Scan with Decoupled Look-back, NVIDIA 2016). Groups that lie in several tiles are put together by later launches.
 //
 // A group with an element that the units do not hold, such as an infinity, is listed and read again.
@@ -11,6 +10,7 @@
 #include "grouped_wide.cuh"
 #include "keyed_finish.cuh"
 #include "keyed_progress.cuh"
+#include "keyed_tile.cuh"
 
 // Elements as whole numbers of 2^unit and, where PLANES is 2, of 2^(unit + 50) before: those below 2^(unit + 50 · PLANES) that are
 // multiples of 2^unit.
@@ -110,29 +110,18 @@ struct TilePart {
 };
 
 template <class K, int PLANES, int READS, int THREADS>
-struct StreamTile {
-    static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
+struct StreamTile : HeadsOfTile<READS, THREADS> {
+    using Heads = HeadsOfTile<READS, THREADS>;
+    using Heads::EACH, Heads::SIZE, Heads::WARPS;
+    K keys[SIZE];                   // of each head
     uint64 prefixes[PLANES][SIZE];  // of the thread's elements before each head
     uint64 bases[PLANES][THREADS];  // of the threads before
-    uint64 of_warps[PLANES][WARPS], whole[PLANES], before;
-    K keys[SIZE];
-    uint32 heads[WARPS], bad[SIZE / 32], lead_bad;
-    uint16 places[SIZE];
+    uint64 of_warps[PLANES][WARPS], whole[PLANES];
 
     __device__ uint64 prefix(int plane, uint32 head, uint32 place) const {
         return prefixes[plane][head] + bases[plane][place / EACH];
     }
 };
-
-// Neighbouring elements that may stay in the multiprocessor's cache, because the next read has the other half of their lines.
-template <class T>
-__device__ void read_four(const T* at, T* out) {
-#pragma unroll
-    for (int k = 0; k < int(sizeof(T)) / 4; ++k) {
-        const uint4 v = __ldg(reinterpret_cast<const uint4*>(at) + k);
-        memcpy(out + 16 / sizeof(T) * k, &v, 16);
-    }
-}
 
 template <class V>
 __device__ bool all_negative_zeros(const V* values, uint64 begin, uint64 end) {
@@ -141,7 +130,7 @@ __device__ bool all_negative_zeros(const V* values, uint64 begin, uint64 end) {
     return at == end;
 }
 
-// `turned` is the highest bit of a signed key. Keys and elements lie at multiples of 16 bytes.
+// `turned` is the highest bit of a signed key.
 template <class K, class V, int PLANES, int READS, int THREADS, bool MEAN>
 __device__ void add_stream(const K* keys, const V* values, uint64 count, K turned, int unit, const SortedGroups<K, V>& out, char* memory) {
     using Tile = StreamTile<K, PLANES, READS, THREADS>;
@@ -152,60 +141,13 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint64 number = blockIdx.x, start = number * SIZE;
     const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
-    const int there = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
-
-    K key[EACH], prior = 0;
-    V x[EACH];
-    if (there == EACH) {
-#pragma unroll
-        for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
-#pragma unroll
-        for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
-    } else {
-#pragma unroll
-        for (int n = 0; n < EACH; ++n) {
-            key[n] = n < there ? keys[start + first + n] : K(0);
-            x[n] = n < there ? values[start + first + n] : V(0);
-        }
-    }
-    if (lane == 0 && there && start + first) prior = keys[start + first - 1] ^ turned;
-    for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
-    if (threadIdx.x == 0) tile.lead_bad = 0;
-#pragma unroll
-    for (int n = 0; n < EACH; ++n) key[n] ^= turned;
-    const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
-    if (lane) prior = theirs;
-    if (start + first == 0) prior = key[0];
-    uint32 heads = start + first == 0;
-    bool unsorted = false;
-#pragma unroll
-    for (int n = 0; n < EACH; ++n) {
-        const K last = n ? key[n - 1] : prior;
-        if (n < there && key[n] != last) {
-            heads |= 1u << n;
-            unsorted |= key[n] < last;
-        }
-    }
-    if (unsorted) out.notes[STREAM_UNSORTED] = 1;
-
-    // Which number each head has in the tile.
-    const uint32 mine = __popc(heads);
-    uint32 rank = mine;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-        const uint32 other = __shfl_up_sync(~0u, rank, distance);
-        if (lane >= distance) rank += other;
-    }
-    if (lane == 31) tile.heads[warp] = rank;
-    __syncthreads();
-    rank -= mine;
-    uint32 all = 0;
-#pragma unroll
-    for (int w = 0; w < Tile::WARPS; ++w) {
-        const uint32 some = tile.heads[w];
-        if (w < warp) rank += some;
-        all += some;
-    }
+    tile.clear();
+    RowsOfThread<K, V, READS> own;
+    own.read(keys, values, start, first, valid);
+    own.find_heads(keys, start, first, valid, turned);
+    if (own.unsorted) out.notes[STREAM_UNSORTED] = 1;
+    uint32 all;
+    const uint32 rank = tile.ranked(__popc(own.heads), all);
     if (warp == 0) out.progress.count(number, all);
 
     // The sums before each head.
@@ -214,15 +156,15 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     bool held = true;
 #pragma unroll
     for (int n = 0; n < EACH; ++n) {
-        if (heads >> n & 1) {
+        if (own.heads >> n & 1) {
 #pragma unroll
             for (int p = 0; p < PLANES; ++p) tile.prefixes[p][place] = sums[p];
-            tile.keys[place] = key[n] ^ turned;
+            tile.keys[place] = own.key[n];
             tile.places[place] = uint16(first + n);
             ++place;
         }
         uint64 bits[PLANES];
-        held = planes.split(x[n], bits) && held;
+        held = planes.split(own.x[n], bits) && held;
 #pragma unroll
         for (int p = 0; p < PLANES; ++p) sums[p] += bits[p];
     }
@@ -230,12 +172,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
 #pragma unroll
         for (int n = 0; n < EACH; ++n) {
             uint64 bits[PLANES];
-            if (planes.split(x[n], bits)) continue;
-            const uint32 group = rank + __popc(heads & ((2u << n) - 1));
-            if (group)
-                atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
-            else
-                tile.lead_bad = 1;
+            if (!planes.split(own.x[n], bits)) tile.note_bad(rank + __popc(own.heads_to(n)));
         }
     }
     uint64 before[PLANES];
@@ -266,6 +203,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
     const uint32 earlier = uint32(tile.before);
     if (earlier > out.room) return;  // nothing of all this is used
     const Part part{out.parts + number * Part::WORDS};
+    const bool any_bad = tile.any_bad;
     for (uint32 head = threadIdx.x; head < all; head += THREADS) {
         const uint32 from = tile.places[head];
         const bool open = head + 1 == all;
@@ -280,7 +218,7 @@ __device__ void add_stream(const K* keys, const V* values, uint64 count, K turne
         }
         const uint32 group = earlier + head;
         const uint64 begin = start + from;
-        const bool bad = tile.bad[head / 32] >> head % 32 & 1;
+        const bool bad = any_bad && tile.is_bad(head);
         out.keys[group] = tile.keys[head];
         if (open) {
 #pragma unroll

@@ -33,15 +33,12 @@ struct SerialWindow {
     }
 };
 
-template <class K, int READS, int THREADS>
-struct SerialTile {
-    static constexpr int EACH = 4 * READS, SIZE = THREADS * EACH, WARPS = THREADS / 32;
-    K keys[SIZE];
-    float32 values[SIZE];  // of the group that ends at each head
-    uint64 tails[WARPS];   // of the rows from the last head of a warp on, or of all its rows
-    uint64 lead, before;
-    uint32 heads[WARPS], bad[SIZE / 32], lead_bad, any_bad;
-    uint16 places[SIZE];
+template <int READS, int THREADS>
+struct SerialTile : HeadsOfTile<READS, THREADS> {
+    using Heads = HeadsOfTile<READS, THREADS>;
+    using Heads::WARPS, Heads::heads;
+    uint64 tails[WARPS];  // of the rows from the last head of a warp on, or of all its rows
+    uint64 lead;
 
     // What the warps before a warp have of the group that is open at its beginning.
     __device__ uint64 open_before(int warp) const {
@@ -54,74 +51,25 @@ struct SerialTile {
     }
 };
 
-// As add_stream.
+// The groups of a tile, whose threads have its rows. Keys of heads and values of groups are put together in `head_keys` and `head_values`.
 template <class K, int READS, int THREADS>
-__device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
-                                  const SortedGroups<K, float32>& out, char* memory) {
-    using Tile = SerialTile<K, READS, THREADS>;
+__device__ void add_serial_tile(SerialTile<READS, THREADS>& tile, K* head_keys, float32* head_values, const RowsOfThread<K, float32, READS>& own,
+                                uint64 number, const float32* values, uint64 count, int unit, const SortedGroups<K, float32>& out) {
+    using Tile = SerialTile<READS, THREADS>;
     using Part = TilePart<1>;
     constexpr int EACH = Tile::EACH, SIZE = Tile::SIZE, WARPS = Tile::WARPS;
-    static_assert(EACH <= 16);
-    Tile& tile = *reinterpret_cast<Tile*>(memory);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint64 number = blockIdx.x, start = number * SIZE;
+    const uint64 start = number * SIZE;
     const uint32 valid = count - start < SIZE ? uint32(count - start) : SIZE, first = threadIdx.x * EACH;
-    const int here = first >= valid ? 0 : valid - first < EACH ? int(valid - first) : EACH;
-    K key[EACH], prior = 0;
-    float32 x[EACH];
-    if (here == EACH) {
-#pragma unroll
-        for (int r = 0; r < READS; ++r) read_four(keys + start + first + 4 * r, key + 4 * r);
-#pragma unroll
-        for (int r = 0; r < READS; ++r) read_four(values + start + first + 4 * r, x + 4 * r);
-    } else {
-#pragma unroll
-        for (int n = 0; n < EACH; ++n) {  // rows that are not there are in the last group
-            key[n] = n < here ? keys[start + first + n] : n ? key[n ? n - 1 : 0] : K(0);
-            x[n] = n < here ? values[start + first + n] : 0;
-        }
-    }
-    if (lane == 0 && here && start + first) prior = keys[start + first - 1] ^ turned;
-    for (uint32 at = threadIdx.x; at < SIZE / 32; at += THREADS) tile.bad[at] = 0;
-    if (threadIdx.x == 0) tile.lead_bad = tile.any_bad = 0;
-    const K theirs = __shfl_up_sync(~0u, key[EACH - 1], 1);
-    if (lane) prior = theirs ^ turned;
-    if (start + first == 0) prior = key[0] ^ turned;
-    uint32 heads = start + first == 0;
-    bool unsorted = false;
-    if (here) {
-#pragma unroll
-        for (int n = 0; n < EACH; ++n) {
-            const K mine = key[n] ^ turned, last = n ? K(key[n ? n - 1 : 0] ^ turned) : prior;
-            heads |= uint32(mine != last) << n;
-            unsorted |= mine < last;
-        }
-    }
-    if (unsorted) out.notes[STREAM_UNSORTED] = 1;
-
-    // Which number each head has in the tile.
-    const uint32 mine = __popc(heads);
-    uint32 rank = mine;
-#pragma unroll
-    for (int distance = 1; distance < 32; distance *= 2) {
-        const uint32 other = __shfl_up_sync(~0u, rank, distance);
-        if (lane >= distance) rank += other;
-    }
-    if (lane == 31) tile.heads[warp] = rank;
-    __syncthreads();
-    rank -= mine;
-    uint32 all = 0;
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w) {
-        const uint32 some = tile.heads[w];
-        if (w < warp) rank += some;
-        all += some;
-    }
+    if (own.unsorted) out.notes[STREAM_UNSORTED] = 1;
+    const uint32 heads = own.heads, mine = __popc(heads);
+    uint32 all;
+    const uint32 rank = tile.ranked(mine, all);
     uint32 place = rank;
 #pragma unroll
     for (int n = 0; n < EACH; ++n) {
         if (heads >> n & 1) {
-            tile.keys[place] = key[n];
+            head_keys[place] = own.key[n];
             tile.places[place] = uint16(first + n);
             ++place;
         }
@@ -137,22 +85,16 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     for (int n = 0; n < EACH; ++n) {
         if (n == first_head) lead = sum;
         if (heads >> n & 1) {
-            tile.values[place++] = float32(sum);
+            head_values[place++] = float32(sum);
             sum = -0.0;
         }
-        held = held && window.surely_holds(x[n]);
-        sum += double(x[n]);
+        held = held && window.surely_holds(own.x[n]);
+        sum += double(own.x[n]);
     }
     if (!held) {
 #pragma unroll
         for (int n = 0; n < EACH; ++n) {
-            if (window.holds(x[n])) continue;
-            const uint32 group = rank + __popc(heads & ((2u << n) - 1));
-            tile.any_bad = 1;
-            if (group)
-                atomicOr(tile.bad + (group - 1) / 32, 1u << (group - 1) % 32);
-            else
-                tile.lead_bad = 1;
+            if (!window.holds(own.x[n])) tile.note_bad(rank + __popc(own.heads_to(n)));
         }
     }
     const double scale = power_of_two(-unit);
@@ -184,7 +126,7 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
                 set_bits(value, all_negative_zeros(values, start + tile.places[rank - 1], start + first + first_head) ? SIGN<float32> : 0);
             else
                 Planes<float32, 1>(unit).template round<false>(whole, 0, value);
-            tile.values[rank] = value;
+            head_values[rank] = value;
         }
     }
     if (warp == 0) {
@@ -201,14 +143,14 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     uint32* const counts_out = out.counts + earlier;
 #pragma unroll 2
     for (uint32 head = threadIdx.x; head < all; head += THREADS) {
-        keys_out[head] = tile.keys[head];
+        keys_out[head] = head_keys[head];
         if (head + 1 == all) continue;
-        const uint32 from = tile.places[head], rows = tile.places[head + 1] - from;
-        counts_out[head] = rows;
-        if (any_bad && tile.bad[head / 32] >> head % 32 & 1)
-            out.list(earlier + head, start + from, rows);
+        const uint32 from = tile.places[head], size = tile.places[head + 1] - from;
+        counts_out[head] = size;
+        if (any_bad && tile.is_bad(head))
+            out.list(earlier + head, start + from, size);
         else
-            values_out[head] = tile.values[head + 1];
+            values_out[head] = head_values[head + 1];
     }
     if (threadIdx.x) return;
     const Part part{out.parts + number * Part::WORDS};
@@ -218,18 +160,34 @@ __device__ void add_serial_stream(const K* keys, const float32* values, uint64 c
     uint64 flags = 0;
     if (tile.lead_bad) flags |= Part::LEAD_BAD;
     if (to && (leading || !all_negative_zeros(values, start, start + to))) flags |= Part::LEAD_OTHER;
-    uint32 rows = 0;
+    uint32 size = 0;
     if (all) {
         const uint32 from = tile.places[all - 1];
-        rows = valid - from;
+        size = valid - from;
         flags |= Part::HEADS;
-        if (tile.bad[(all - 1) / 32] >> (all - 1) % 32 & 1) flags |= Part::BAD;
+        if (tile.is_bad(all - 1)) flags |= Part::BAD;
         if (last || !all_negative_zeros(values, start + from, start + valid)) flags |= Part::OTHER;
         part.last(0) = last;
     }
     part.lead(0) = leading;
     part.flags() = flags;
-    part.counts() = uint64(rows) << 32 | to;
+    part.counts() = uint64(size) << 32 | to;
     part.before() = earlier;
     if (start + valid == count) out.notes[STREAM_GROUPS] = uint32(earlier + all);
+}
+
+// As add_stream.
+template <class K, int READS, int THREADS>
+__device__ void add_serial_stream(const K* keys, const float32* values, uint64 count, K turned, int unit,
+                                  const SortedGroups<K, float32>& out, char* memory) {
+    using Tile = SerialTile<READS, THREADS>;
+    Tile& tile = *reinterpret_cast<Tile*>(memory);
+    K* const head_keys = reinterpret_cast<K*>(memory + sizeof(Tile));
+    const uint64 start = blockIdx.x * uint64(Tile::SIZE);
+    const uint32 valid = count - start < Tile::SIZE ? uint32(count - start) : Tile::SIZE, first = threadIdx.x * Tile::EACH;
+    tile.clear();
+    RowsOfThread<K, float32, READS> own;
+    own.read(keys, values, start, first, valid);
+    own.find_heads(keys, start, first, valid, turned);
+    add_serial_tile(tile, head_keys, reinterpret_cast<float32*>(head_keys + Tile::SIZE), own, blockIdx.x, values, count, unit, out);
 }

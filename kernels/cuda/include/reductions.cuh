@@ -126,29 +126,22 @@ struct Prod {
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
 };
 
-template <class T>
-struct Min {
+template <class T, bool LARGEST>
+struct Extreme {
     using Element = T;
-    using Accumulator = Smallest<Wide<T>>;
+    using Accumulator = typename Either<LARGEST, Largest<Wide<T>>, Smallest<Wide<T>>>::Type;
     static constexpr bool by_vector = true;
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
     static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64, bool omit_nan) {
-        const Wide<T> x = extreme_of<T, false>(v, omit_nan);
+        const Wide<T> x = extreme_of<T, LARGEST>(v, omit_nan);
         if (!(omit_nan && is_nan(x))) a.add(x);
     }
 };
 
 template <class T>
-struct Max {
-    using Element = T;
-    using Accumulator = Largest<Wide<T>>;
-    static constexpr bool by_vector = true;
-    static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(x); }
-    static __device__ void add_vector(Accumulator& a, const Vector<T>& v, uint64, bool omit_nan) {
-        const Wide<T> x = extreme_of<T, true>(v, omit_nan);
-        if (!(omit_nan && is_nan(x))) a.add(x);
-    }
-};
+struct Min : Extreme<T, false> {};
+template <class T>
+struct Max : Extreme<T, true> {};
 
 template <class T>
 struct NormInf {

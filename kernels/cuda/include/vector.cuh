@@ -14,6 +14,12 @@ struct Vector {
         return {{v.x, v.y, v.z, v.w}};
     }
 
+    // The same for what neighbouring threads or the next instructions read the rest of: it stays in the multiprocessor's own cache.
+    static __device__ Vector load_kept(const void* at) {
+        const uint4 v = __ldg(static_cast<const uint4*>(at));
+        return {{v.x, v.y, v.z, v.w}};
+    }
+
     // `lane` must be known at compile time after unrolling, or the words go to local memory.
     __device__ T operator[](int lane) const {
         T element;

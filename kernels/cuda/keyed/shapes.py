@@ -1,10 +1,11 @@
 """How the kernels of `../sources/keyed.cu` are launched: plain values, kept apart from what they tune."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.gpu.launch_shape import WARP
 from warpfold.kernels.cuda.grouped.shapes import SHAPES as GROUPED
 from warpfold.kernels.cuda.grouped.shapes import GroupedShapes
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -62,7 +63,7 @@ class PartShape:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyStreamShape:
+class SortedShape:
     """Blocks of `threads` threads with `reads` times four rows each; `blocks` of them find room on a multiprocessor."""
 
     reads: int
@@ -74,34 +75,54 @@ class KeyStreamShape:
         """Rows of a block."""
         return 4 * self.reads * self.threads
 
-    def shared(self, key: int, planes: int) -> int:
-        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
-        warps = self.threads // 32
-        words = planes * (self.tile + self.threads + warps + 1) + 1
-        small = 4 * (warps + self.tile // 32 + 1) + 2 * self.tile
-        return 8 * words + key * self.tile + -(-small // 8) * 8
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return self.threads // WARP
+
+    @property
+    def heads(self) -> int:
+        """Bytes of shared memory for the heads of a tile (`HeadsOfTile` in include/keyed_tile.cuh)."""
+        small = 4 * (self.warps + self.tile // 32 + 2) + 2 * self.tile
+        return 8 + -(-small // 8) * 8
 
 
 @dataclass(frozen=True, slots=True)
-class SerialShape:
-    """Blocks of `threads` threads that add up 4 · `reads` rows each, one after another; `blocks` of them find room on a
-    multiprocessor."""
+class KeyStreamShape(SortedShape):
+    """How differences of prefix sums are groups."""
 
-    reads: int
-    threads: int
-    blocks: int
+    def shared(self, key: int, planes: int) -> int:
+        """Bytes of shared memory of a block, for keys of so many bytes (`StreamTile` in include/keyed_stream.cuh)."""
+        return self.heads + key * self.tile + 8 * planes * (self.tile + self.threads + self.warps + 1)
 
-    @property
-    def tile(self) -> int:
-        """Rows of a block."""
-        return 4 * self.reads * self.threads
+
+@dataclass(frozen=True, slots=True)
+class SerialShape(SortedShape):
+    """How threads add up rows one after another (include/keyed_stream_serial.cuh)."""
+
+    kernel = "serial_sums"
+    stays = False
+    """Whether a block takes one tile after another, so that as many blocks run as find room."""
 
     def shared(self, key: int) -> int:
-        """Bytes of shared memory of a block, for keys of so many bytes (`SerialTile` in
-        include/keyed_stream_serial.cuh)."""
-        warps = self.threads // 32
-        small = 4 * (warps + self.tile // 32 + 2) + 2 * self.tile
-        return (key + 4) * self.tile + 8 * (warps + 2) + -(-small // 8) * 8
+        """Bytes of shared memory of a block, for keys of so many bytes."""
+        return self._tile + (key + 4) * self.tile
+
+    @property
+    def _tile(self) -> int:
+        return self.heads + 8 * (self.warps + 1)  # SerialTile
+
+
+@dataclass(frozen=True, slots=True)
+class KeptShape(SerialShape):
+    """The same by blocks that stay (include/keyed_stream_kept.cuh)."""
+
+    kernel = "kept_sums"
+    stays = True
+
+    def shared(self, key: int) -> int:
+        """Bytes of shared memory of a block, for keys of so many bytes."""
+        return self._tile + 2 * (key + 4) * self.tile
 
 
 MOST_BUCKETS = 256
@@ -170,6 +191,9 @@ class KeyedShapes:
 
 SHAPES = KeyedShapes()
 
+KEPT = (KeptShape(2, 512, 2), KeptShape(4, 256, 3))
+"""Blocks that stay, beside which `SHAPES.serial` is measured."""
+
 
 VALUES = ("float32", "float64", "int32", "int64", "uint64")
 """The dtype that holds elements: int32 for narrow integers and truth values, int64 for uint32."""
@@ -233,7 +257,7 @@ def stream_kernels(key: DType, dtype: DType, planes: int, shapes: KeyedShapes, *
     sums = f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>"
     if serial is not None:
         of_serial = f"{serial.reads}, {serial.threads}, {serial.blocks}"
-        sums = f"serial_sums<{keys}, {dtype.name}, {of_serial}>"
+        sums = f"{serial.kernel}<{keys}, {dtype.name}, {of_serial}>"
     return (
         sums,
         f"stream_joins<{planes}>",
@@ -323,6 +347,12 @@ def families() -> Iterator[list[str]]:
                     stream_kernels(key, dtype, planes, SHAPES, mean=mean) for planes in planes_of(dtype) for key in keys
                 ]
                 yield list(dict.fromkeys(name for names in streams for name in names if "joins" not in name))
+            if name == "float32":
+                kept = [(keys[0], KEPT[0]), (keys[1], KEPT[0]), (keys[0], KEPT[1])]
+                yield [
+                    stream_kernels(key, dtype, 1, replace(SHAPES, serial=shape, wide_serial=shape), mean=False)[0]
+                    for key, shape in kept
+                ]
         for key in keys:
             yield [few_kernel(key, dtype, levels, SHAPES.few[levels - 1]) for levels in kinds]
             yield [runs_kernel(key, dtype, levels, SHAPES.runs_of(key, levels)) for levels in kinds]

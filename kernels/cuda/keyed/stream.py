@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed.adding import KeyedAdder
 from warpfold.kernels.cuda.keyed.sample import KeyedSample
-from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, stream_kernels, unit_of
+from warpfold.kernels.cuda.keyed.shapes import MOST_READ_AGAIN, WORDS, SerialShape, stream_kernels, unit_of
 from warpfold.kernels.dtypes import Kind
 
 _UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
@@ -17,6 +17,9 @@ _UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
 
 _TOGETHER = 32
 """Tiles of which one looks far back (include/keyed_progress.cuh)."""
+
+_RESERVED = 1024
+"""Bytes of shared memory that the GPU takes for each block."""
 
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
 
@@ -56,53 +59,64 @@ class SortedStream:
         shape = rows.shapes.stream_of(rows.key, self.planes, mean=mean)
         return shape.shared(rows.key.itemsize, self.planes)
 
+    def _serial(self, *, mean: bool) -> SerialShape | None:
+        """How threads add up row after row; None where they do not, or where a block finds no room."""
+        rows, room = self.rows, self.gpu.shared_per_block
+        shape = rows.shapes.serial_of(rows.key, rows.dtype, self.planes, mean=mean)
+        if shape is None:
+            return None
+        shared = shape.shared(rows.key.itemsize)
+        taken = shape.blocks * (shared + _RESERVED) - _RESERVED if shape.stays else shared
+        return shape if taken <= room else None
+
     def groups(self, *, mean: bool) -> StreamedGroups | bool:
         """The sums or means of all groups. Otherwise whether the keys are sorted: False if they are not, and True if
         too many groups, or too long ones, have elements that the units do not hold."""
         import cupy
 
         rows = self.rows
-        serial = rows.shapes.serial_of(rows.key, rows.dtype, self.planes, mean=mean)
-        shape = serial or rows.shapes.stream_of(rows.key, self.planes, mean=mean)
+        size, planes = rows.key.itemsize, self.planes
+        serial = self._serial(mean=mean)
+        shape = serial or rows.shapes.stream_of(rows.key, planes, mean=mean)
+        shared = self._shared(mean=mean) if serial is None else serial.shared(size)
+        stays = serial is not None and serial.stays
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
-        joined = 2 * self.planes + 2
-        dozens = -(-tiles // _TOGETHER)
-        known = tiles + dozens
-        words = cupy.zeros(known + tiles * joined + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
-        notes = words[known + tiles * joined :].view(np.uint32)
+        known = tiles + -(-tiles // _TOGETHER)
+        noted = known + tiles * (2 * planes + 2)
+        words = cupy.zeros(noted + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
+        start = int(words.data.ptr)
+        heads, dozens, joined, notes = (np.uint64(start + 8 * at) for at in (0, tiles, known, noted))
         keys, values, counts = (
             cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
         )
+        parts = cupy.empty(tiles * (2 * planes + 3), np.uint64)
+        listed = cupy.empty(3 * MOST_READ_AGAIN, np.uint64)
         out = (
-            keys, values, counts, words[:tiles], words[tiles:known],
-            cupy.empty(tiles * (2 * self.planes + 3), np.uint64), words[known : known + tiles * joined],
-            cupy.empty(3 * MOST_READ_AGAIN, np.uint64), notes,
-            np.uint32(MOST_READ_AGAIN), np.uint32(most),
+            keys, values, counts, heads, dozens, parts, joined, listed, notes, np.uint32(MOST_READ_AGAIN),
+            np.uint32(most),
         )  # fmt: skip
-        sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, self.planes, rows.shapes, mean=mean)
-        signed, size = rows.key.kind is Kind.INT, rows.key.itemsize
-        turned = np.array(1 << 8 * size - 1 if signed else 0, f"uint{8 * size}")[()]
+        sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, planes, rows.shapes, mean=mean)
+        turned = (np.uint64 if size == 8 else np.uint32)(1 << 8 * size - 1 if rows.key.kind is Kind.INT else 0)
         unit, count = np.int32(self.unit), np.uint64(rows.count)
-        of_rows = (rows.keys, rows.values, count, turned, unit)
-        if serial is not None:
-            self._run(sums, tiles, serial.threads, (*of_rows, *out), serial.shared(rows.key.itemsize))
-        else:
-            self._run(sums, tiles, shape.threads, (*of_rows, *out), self._shared(mean=mean))
-        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (out[5], out[6], notes, np.uint32(tiles)))
+        blocks = min(tiles, shape.blocks * self.gpu.multiprocessors) if stays else tiles
+        self.gpu.kernel(unit_of(sums), sums, cooperative=stays)(
+            blocks, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), shared
+        )
+        self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (parts, joined, notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)
         self._run(ends, -(-tiles // _END_THREADS), _END_THREADS, (unit, *sizes, *out))
         totals = cupy.empty(MOST_READ_AGAIN * WORDS, np.uint64)
         self._run(
             again, self.gpu.multiprocessors, _AGAIN_THREADS, (rows.values, np.uint32(rows.omit_nan), totals, *out)
         )
-        noted: NDArray[np.uint32] = notes.get()
-        if noted[_UNSORTED]:
+        found: NDArray[np.uint32] = words[noted:].get().view(np.uint32)
+        if found[_UNSORTED]:
             return False
-        if noted[_LISTED] > MOST_READ_AGAIN or noted[_UNFIT]:
+        if found[_LISTED] > MOST_READ_AGAIN or found[_UNFIT]:
             return True
-        groups = int(noted[_GROUPS])
+        groups = int(found[_GROUPS])
         return StreamedGroups(keys[:groups], values[:groups], counts[:groups])
 
-    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...], shared: int = 0) -> None:
-        self.gpu.kernel(unit_of(name), name)(grid, block, args, shared)
+    def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...]) -> None:
+        self.gpu.kernel(unit_of(name), name)(grid, block, args)

@@ -3,12 +3,13 @@
 // sure are marked, and added up as whole arrays are.
 #include "grouped_square_columns.cuh"
 
-template <class T, bool VALUED, int LANES, int SPANS, bool VECTORS, int FLIGHT, int THREADS>
+template <class T, bool VALUED, int LANES, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS, int THREADS>
 __global__ void __launch_bounds__(THREADS) square_spans(const T* data, const int64* offsets, uint64 count, uint64 total,
                                                         uint64 length, uint64 longest, T* values, uint32* marked, uint64 finish,
                                                         uint64 ddof, uint32 omit_nan) {
-    sum_square_spans<T, VALUED, LANES, SPANS, VECTORS, FLIGHT>(data, ::Spans{offsets, count, total, length, length, longest, 1},
-                                                               SpreadResults<T>{values, marked, finish, ddof, omit_nan != 0});
+    const ::Spans spans{offsets, count, total, length, length, longest, 1};
+    const SpreadResults<T> results{values, marked, finish, ddof, omit_nan != 0};
+    SquareSpans<T, VALUED, LANES, SPANS, VECTORS, FLIGHT, ROUNDS>{data, spans, results}.run();
 }
 
 template <class T, bool VALUED, bool VECTORS, int FLIGHT, int THREADS>
@@ -20,6 +21,12 @@ __global__ void __launch_bounds__(THREADS) square_columns(const T* data, uint64 
                                                    PartsInMemory<T, VALUED>{doubles, words, size}, memory);
 }
 
+template <class T, int THREADS>
+__global__ void __launch_bounds__(THREADS) square_pairs(const T* data, uint64 width, T* values, uint32* marked, uint64 finish, uint64 ddof,
+                                                        uint32 omit_nan) {
+    half_distances(data, width, SpreadResults<T>{values, marked, finish, ddof, omit_nan != 0});
+}
+
 template <class T, bool VALUED, int FLIGHT, int THREADS>
 __global__ void __launch_bounds__(THREADS) square_parts(const T* data, uint64 count, uint64 length, uint64 part, uint32 parts,
                                                         uint32 bits, uint64 size, double* doubles, uint32* words) {
@@ -29,9 +36,9 @@ __global__ void __launch_bounds__(THREADS) square_parts(const T* data, uint64 co
 
 template <class T, bool VALUED, int LANES, int THREADS>
 __global__ void __launch_bounds__(THREADS) close_columns(double* doubles, uint32* words, uint64 size, uint64 width, uint64 height,
-                                                         uint32 bits, uint32 threads, T* values, uint32* marked, uint64 finish,
+                                                         uint32 bits, uint32 threads, uint32 sums, T* values, uint32* marked, uint64 finish,
                                                          uint64 ddof, uint32 omit_nan) {
     close_square_columns<T, VALUED, LANES>(PartsInMemory<T, VALUED>{doubles, words, size}, width, height,
-                                           Counted{int(bits), int(threads)},
+                                           Counted{int(bits), int(threads), int(sums)},
                                            SpreadResults<T>{values, marked, finish, ddof, omit_nan != 0});
 }

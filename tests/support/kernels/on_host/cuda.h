@@ -42,6 +42,7 @@ static int __float_as_int(float x) { return bits_as<int>(x); }
 static float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 static long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 static double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static double rsqrt(double x) { return 1 / std::sqrt(x); }
 static float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 static double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
 template <class T>

@@ -11,7 +11,7 @@
 #include "keyed_sample.cuh"
 #include "keyed_squares.cuh"
 #include "keyed_stream_ends.cuh"
-#include "keyed_stream_serial.cuh"
+#include "keyed_stream_kept.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
@@ -81,10 +81,20 @@ void run_stream(uint64 grid, uint64 shared, void* const* a) {
 template <class K, int READS>
 void run_serial(uint64 grid, uint64 shared, void* const* a) {
     Memory memory(shared);
-    if (shared < sizeof(SerialTile<K, READS, 32>)) abort();
+    if (shared < sizeof(SerialTile<READS, 32>) + SerialTile<READS, 32>::SIZE * (sizeof(K) + 4)) abort();
     blocks(grid, [&] {
         add_serial_stream<K, READS, 32>(at<K*>(a, 0), at<float32*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4),
                                            sorted_of<K, float32>(a, 5), reinterpret_cast<char*>(memory.at()));
+    });
+}
+
+template <class K, int READS>
+void run_kept(uint64 grid, uint64 shared, void* const* a) {
+    Memory memory(shared);
+    if (shared < sizeof(KeptTiles<K, READS, 32>)) abort();
+    blocks(grid, [&] {
+        add_kept_stream<K, READS, 32>(at<K*>(a, 0), at<float32*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4),
+                                      sorted_of<K, float32>(a, 5), reinterpret_cast<char*>(memory.at()));
     });
 }
 
@@ -223,6 +233,7 @@ struct Name {
     RUN("stream_sums<" #K ", " #V ", " #P ", " #MEAN ", " #R ", 32, 1>", run_stream<K, V, P, MEAN, R>); \
     RUN("stream_ends<" #K ", " #V ", " #P ", " #MEAN ">", run_ends<K, V, P, MEAN>)
 #define SERIAL(K, R) RUN("serial_sums<" #K ", float32, " #R ", 32, 1>", run_serial<K, R>)
+#define KEPT(K, R) RUN("kept_sums<" #K ", float32, " #R ", 32, 1>", run_kept<K, R>)
 #define STREAMS(K, V, P, R) STREAM(K, V, P, false, R); STREAM(K, V, P, true, 1)
 #define AGAIN(K, V) \
     RUN("stream_again<" #K ", " #V ", false>", run_again<K, V, false>); RUN("stream_again<" #K ", " #V ", true>", run_again<K, V, true>)
@@ -256,7 +267,8 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     RUN("wide_squares", run_wide_squares);
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
     STREAMS(uint32, float32, 1, 2); STREAMS(uint32, float32, 2, 1); STREAMS(uint32, float64, 2, 1);
-    SERIAL(uint32, 2); SERIAL(uint64, 4);
+    SERIAL(uint32, 2); SERIAL(uint64, 2); SERIAL(uint64, 4);
+    KEPT(uint32, 2); KEPT(uint32, 4); KEPT(uint64, 2);
     STREAMS(uint64, float32, 1, 1); STREAMS(uint64, float32, 2, 1);
     AGAIN(uint32, float32); AGAIN(uint32, float64); AGAIN(uint64, float32);
     RUN("stream_joins<1>", run_joins<1>);
