@@ -160,19 +160,29 @@ def _of_whole_values(  # noqa: PLR0917
 ) -> da.Array:
     """The values of chunks that hold all elements of each value. They are rounded with their chunk, because there is
     nothing to merge."""
-    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks))
-    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype, on_gpu=on_gpu)
-    values: da.Array = da.map_blocks(rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta)
-    return values if keepdims else values.squeeze(axes)
+    dropped = () if keepdims else axes
+    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks) if at not in dropped)
+    values_of = _of_whole_cupy_chunk if on_gpu else _of_whole_chunk
+    rounded = partial(values_of, op=op, axes=axes, ddof=ddof, result=meta.dtype, keepdims=keepdims)
+    meta = meta_from_array(meta, x.ndim - len(dropped), meta.dtype)
+    values: da.Array = da.map_blocks(
+        rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta, drop_axis=list(dropped) or None
+    )
+    return values
 
 
-def _of_whole_chunk(
-    chunk: Any, *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]", on_gpu: bool
-) -> Any:
-    if on_gpu:
-        from warpfold.engines import dask_cupy
+def _of_whole_cupy_chunk(chunk: Any, **asked: Any) -> Any:
+    from warpfold.engines import dask_cupy
 
-        return dask_cupy.whole_values(chunk, axes, op, ddof, result)
+    return dask_cupy.whole_values(chunk, **asked)
+
+
+def _of_whole_chunk(chunk: Any, *, axes: tuple[int, ...], keepdims: bool, **asked: Any) -> Any:
+    values = _whole_chunk_values(chunk, axes=axes, **asked)
+    return values if keepdims else values.squeeze(axes)  # here, because a step of Dask's own takes a task a chunk
+
+
+def _whole_chunk_values(chunk: Any, *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]") -> Any:
     _check_numpy(chunk)
     if (sums := PartialResults.in_levels(chunk, axes, op)) is not None:
         return sums.values(result, ddof)
