@@ -6,6 +6,7 @@
 #include "exact_finish.cuh"
 #include "exact_members.cuh"
 #include "exact_sparse.cuh"
+#include "grouped_rows.cuh"
 
 constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
 
@@ -96,5 +97,31 @@ __global__ void __launch_bounds__(THREADS, 4) reduced_each(const T* data, uint64
         add_members<Sum<T, TERMS, THREADS>, THREADS>(data + value * outer, count, stride, blockIdx.x % parts, parts, account.words,
                                                     memory);
         account.close(parts, out + value, finish, count, ddof, memory);
+    }
+}
+
+// Sums or means of `count` rows of `length` elements, which begin and end at multiples of 16 bytes: each by a warp. A row that
+// the window of its warp does not hold is added up by the block, as a whole array is: so nothing is left to another launch.
+// There is room for a total of each block.
+template <class T, int FLIGHT, int THREADS, int BYTES>
+__global__ void __launch_bounds__(THREADS, 4) reduced_rows(const T* data, uint64 count, uint64 length, uint64* words, T* out,
+                                                        uint64 finish) {
+    using Of = AccountOf<VALUES>;
+    static_assert(BYTES == Sum<T, VALUES, THREADS>::BYTES && Of::BYTES <= BYTES * THREADS);
+    extern __shared__ __align__(16) char memory[];
+    __shared__ uint32 left;  // rows that are marked
+    if (threadIdx.x == 0) left = 0;
+    __syncthreads();
+    const Results<T> results{out, &left, finish == MEAN ? length : 0, false};
+    sum_spans<T, T, 32, true, FLIGHT, false>(data, Spans{nullptr, count, count * length, length, length, length, 1}, results,
+                                             nullptr, nullptr);
+    __syncthreads();
+    if (left == 0) return;
+    constexpr int ROWS = THREADS / 32;
+    const Of account{words + blockIdx.x * Of::WORDS};
+    for (uint64 row = uint64(blockIdx.x) * ROWS; row < uint64(blockIdx.x + 1) * ROWS && row < count; ++row) {
+        if (bits_of(out[row]) != bits_of(mark<T>())) continue;
+        add_members<Sum<T, VALUES, THREADS>, THREADS>(data + row * length, length, 1, 0, 1, account.words, memory);
+        account.close(1, out + row, finish, length, 0, memory);
     }
 }
