@@ -31,8 +31,9 @@ Axes = int | Sequence[int] | None
 _NAME = 16
 _TOGETHER, _FEWEST = 64, 4
 """So many partial results of few values are merged at a time: a task costs Dask more than the merging."""
-_TOGETHER_BYTES, _VALUE_BYTES = 1 << 26, 16
-"""Partial results that are merged at a time take about so many bytes together, and each value takes so many."""
+_TOGETHER_BYTES, _TOGETHER_ON_GPU, _VALUE_BYTES = 1 << 26, 1 << 30, 16
+"""Partial results that are merged at a time take about so many bytes together, on a GPU more, and each value takes so
+many."""
 Collection = Any
 """A `dask.array.Array`, or a column of a `dask.dataframe.DataFrame`."""
 
@@ -118,7 +119,7 @@ def _reduced(
     if other is None and (whole := _whole_in_chunks(x, axis)):
         return _of_whole_values(x, op, whole, keepdims, ddof, meta, on_gpu=on_gpu)
     if split_every is None:
-        split_every = _merged_together(x, axis)
+        split_every = _merged_together(x, axis, _TOGETHER_ON_GPU if on_gpu else _TOGETHER_BYTES)
     reduced: da.Array = da.reduction(
         x,
         partial(_of_chunk, op=op, on_gpu=on_gpu),
@@ -135,15 +136,15 @@ def _reduced(
     return reduced
 
 
-def _merged_together(x: da.Array, axis: Axes) -> int | None:
-    """How many partial results are merged at a time: as many as take _TOGETHER_BYTES and at most _TOGETHER, or as few
-    as Dask's configuration says."""
+def _merged_together(x: da.Array, axis: Axes, most: int) -> int | None:
+    """How many partial results are merged at a time: as many as take `most` bytes and at most _TOGETHER, or as few as
+    Dask's configuration says."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     kept = set(range(x.ndim)) - {at % max(1, x.ndim) for at in axes}
     values = prod(max(x.chunks[at], default=0) for at in kept)
     if isnan(values):  # lengths may be unknown
         return None
-    together = _TOGETHER_BYTES // max(1, _VALUE_BYTES * values)
+    together = most // max(1, _VALUE_BYTES * values)
     return min(_TOGETHER, together) if together > _FEWEST else None
 
 

@@ -17,7 +17,9 @@ SOURCE = Path(__file__).parent.parent / "sources" / "reduced.cu"
 EACH_THREADS = 128
 """Threads of a block that adds up a value of many."""
 
-_FEW_THREADS: Mapping[tuple[str, SumKind], int] = MappingProxyType({("float64", SumKind.MOMENTS): 128})
+_FEW: Mapping[tuple[str, SumKind], LaunchShape] = MappingProxyType(
+    {("float64", SumKind.MOMENTS): replace(SHAPES["float64"][SumKind.MOMENTS], threads=128, flight=5)}
+)
 
 _ROWS_FLIGHT = 8
 """Reads of 16 bytes that a lane of a row has in flight."""
@@ -34,8 +36,7 @@ def whole_shape(dtype: DType, kind: SumKind, shared_per_block: int) -> LaunchSha
 def few_shape(dtype: DType, kind: SumKind) -> LaunchShape | None:
     """The shape for arrays of few elements, where blocks of fewer threads take less time: each thread has digits that
     are cleared first and added up last. None where the shape of all other arrays serves."""
-    threads = _FEW_THREADS.get((dtype.name, kind))
-    return None if threads is None else replace(SHAPES[dtype.name][kind], threads=threads)
+    return _FEW.get((dtype.name, kind))
 
 
 def whole_kernel(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:

@@ -3,7 +3,7 @@
 //
 // The blocks add to a total in memory as in exact.cu. The last to do so rounds it (exact_finish.cuh) and leaves the total as it
 // was found: all 0. So launches of one stream may share a total without clearing it.
-#include "exact_finish.cuh"
+#include "exact_block_finish.cuh"
 #include "exact_members.cuh"
 #include "exact_sparse.cuh"
 #include "grouped_rows.cuh"
@@ -14,7 +14,8 @@ constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
 template <bool BOTH, bool PRODUCTS, bool SIGNED>
 struct Account {
     static constexpr int LIMBS = BOTH ? Total::OF_VALUES + LIMBS_OF_PRODUCTS : PRODUCTS ? LIMBS_OF_PRODUCTS : Total::OF_VALUES;
-    static constexpr int WORDS = LIMBS + 1, BYTES = FinishRoom::bytes(LIMBS, BOTH, PRODUCTS);
+    static constexpr int WORDS = LIMBS + 1;
+    static constexpr int BYTES = BOTH ? 8 * LIMBS + int(sizeof(BlockFinishRoom)) : FinishRoom::bytes(LIMBS, BOTH, PRODUCTS);
     uint64* words;
 
     // To be called by all threads of a block that has added its part; the last of `blocks` writes the value.
@@ -41,7 +42,9 @@ struct Account {
         }
         if (threadIdx.x == 0) words[LIMBS] = 0;
         __syncthreads();
-        if (threadIdx.x == 0) {
+        if constexpr (BOTH) {
+            finish_by_block(out, limbs, ends, finish, count, ddof, *reinterpret_cast<BlockFinishRoom*>(limbs + LIMBS));
+        } else if (threadIdx.x == 0) {
             Out value;
             finish_total<Out, BOTH, PRODUCTS, SIGNED>(value, limbs, ends, finish, count, ddof,
                                                       reinterpret_cast<uint32*>(limbs + LIMBS));
