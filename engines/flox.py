@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from warpfold.engines import flox_records
 from warpfold.engines.flox_parts import count_of, dtype_of_elements, packed, packed_states, rounded, state
-from warpfold.engines.flox_records import NOTHING, RECORD, as_integers
+from warpfold.engines.flox_records import CARRIED, NOTHING, RECORD, as_integers
 from warpfold.engines.numbered import reduce_groups
 from warpfold.kernels.cpu.grouped.digits import Digits
 from warpfold.kernels.cpu.grouped.partial import PartialResults
@@ -63,7 +63,7 @@ def _parts_of(
     if not in_records:
         for each in sums:
             made[each.where] = each.packed(dtype)
-    return made.reshape(*array.shape[:-1], size)
+    return (made.view(CARRIED) if in_records else made).reshape(*array.shape[:-1], size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,16 @@ def _merged(
     """Parts that are merged along `axis`; or, as flox calls it with the numbers of groups first, those of each group
     along the last axis."""
     if second is None:
-        if first.dtype == RECORD and (records := flox_records.merged(first, axis, keepdims=keepdims)) is not None:
-            return records
+        if first.dtype == CARRIED:
+            records = flox_records.merged(first.view(RECORD), axis, keepdims=keepdims)
+            if records is not None:
+                return records.view(CARRIED)
         merged: Parts = np.sum(_integers(first), axis=axis, keepdims=keepdims)
         return merged
-    if second.dtype == RECORD and (records := flox_records.merged_groups(first, second, size)) is not None:
-        return records
+    if second.dtype == CARRIED:
+        records = flox_records.merged_groups(first, second.view(RECORD), size)
+        if records is not None:
+            return records.view(CARRIED)
     made = np.zeros((*second.shape[:-1], size), object)
     where: Any = (..., first)
     np.add.at(made, where, _integers(second))
@@ -165,7 +169,7 @@ def _integers(parts: Parts) -> Parts:
 
 def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
     """The values, each rounded once to the dtype that the op has for these elements."""
-    if parts[0].dtype == RECORD and (values := _of_records(parts[0], op)) is not None:
+    if parts[0].dtype == CARRIED and (values := _of_records(parts[0].view(RECORD), op)) is not None:
         return values
     row, flat, none = op_named(op), [_integers(each).reshape(-1).tolist() for each in parts], _of_none(op)
     some = next((part for part in flat[0] if part), None)
@@ -266,7 +270,7 @@ def aggregation(op: str, *, skipna: bool = False) -> Aggregation:
     """
     sums, none = _sums(op), _of_none(op)
     in_records = len(sums) == 1 and op_named(op).terms is Terms.VALUES
-    kind, nothing = (RECORD, NOTHING) if in_records else (np.dtype(object), 0)
+    kind, nothing = (CARRIED, NOTHING) if in_records else (np.dtype(object), 0)
     floats = op_named(op).result_dtype(DTYPES["int64"]) != INTEGER
     return Aggregation(
         ("nan" if skipna else "") + op,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from warpfold.engines import flox as exact
 from warpfold.engines import flox_records
 from warpfold.engines.flox_parts import count_of, state
-from warpfold.engines.flox_records import NOTHING, RECORD
+from warpfold.engines.flox_records import RECORD
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.ops import Terms
@@ -86,7 +86,7 @@ def test_records_of_windows_that_are_near_each_other_are_moved_to_the_lower_one(
     records["lower"], records["count"] = random.integers(0, 1 << 51, (3, 50)), 1
     records["flags"] = 8  # some element is not −0
     records["unit"] = random.choice([-apart, 0], (3, 50))
-    records[1, :20] = NOTHING
+    records[1, :20] = np.zeros((), RECORD)
     merged = flox_records.merged(records, 0, keepdims=False)
     assert merged is not None
     values = values_of(records)
@@ -98,7 +98,7 @@ def test_records_of_groups_are_merged_and_those_without_elements_add_nothing() -
     array, numbers = rows_of(5, "float64", 9), np.random.default_rng(6).integers(0, 5, 40)
     records = records_of(array)
     assert records is not None
-    records[3] = NOTHING
+    records[3] = np.zeros((), RECORD)
     merged = flox_records.merged_groups(numbers, records, 6)
     assert merged is not None
     sums = exactly(array)
@@ -110,7 +110,7 @@ def test_records_of_groups_are_merged_and_those_without_elements_add_nothing() -
     assert merged["count"].tolist() == [
         7 * int(((numbers == group) & (np.arange(40) != 3)).sum()) for group in range(6)
     ]
-    assert merged[5] == NOTHING
+    assert merged[5] == np.zeros((), RECORD)
 
 
 def test_upper_sums_that_may_leave_64_bits_are_not_merged() -> None:
