@@ -50,6 +50,7 @@ CASES = (
     Case("2^22 rows, 10,000 groups, 16 chunks", (1 << 22,), 10_000, cyclic=False, chunks=1 << 18),
     Case("10,000 places, 720 steps, 12 groups, in memory", (10_000, 720), 12, cyclic=True, chunks=None),
     Case("10,000 places, 720 steps, 12 groups, 6 chunks", (10_000, 720), 12, cyclic=True, chunks=120),
+    Case("10,000 places, 144 steps, 12 groups, 12 chunks", (10_000, 144), 12, cyclic=True, chunks=12),
 )
 
 

@@ -1,11 +1,13 @@
 """Exact reductions by group within flox: each `Aggregation` of this module is a `func` for `flox.groupby_reduce` and
 `flox.xarray.xarray_reduce`. Any chunks and any method give the same bits.
 
-flox reindexes what blocks give, and merges it along an axis. So a partial result is one Python integer (`flox_parts`):
-merging is addition, for which NumPy has a loop, and what a block lacks is 0. Each value is rounded once.
+flox reindexes what blocks give, and merges it along an axis. So a partial result is one element of an array: of sums
+and means a record (`flox_records`), and else, or where records do not hold the sums of a block, one Python integer
+(`flox_parts`), which NumPy adds. What a block lacks is 0. Each value is rounded once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from typing import Any
@@ -14,21 +16,25 @@ import numpy as np
 from flox.aggregations import Aggregation
 from numpy.typing import NDArray
 
+from warpfold.engines import flox_records
 from warpfold.engines.flox_parts import count_of, dtype_of_elements, packed, packed_states, rounded, state
+from warpfold.engines.flox_records import CARRIED, NOTHING, RECORD, as_integers
 from warpfold.engines.numbered import reduce_groups
+from warpfold.kernels.cpu.grouped.digits import Digits
 from warpfold.kernels.cpu.grouped.partial import PartialResults
-from warpfold.kernels.cpu.grouped.together import as_digits
+from warpfold.kernels.cpu.grouped.together import Levels, as_digits
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import deviation, value_of, variance
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.keyed import Cells
 from warpfold.kernels.ops import INTEGER, Finish, Terms, op_named
 
 _FEW = 32
 """Up to so many values a group, all groups are added up in one pass."""
 
-Parts = NDArray[np.object_]
-"""Partial results: Python integers."""
+Parts = NDArray[Any]
+"""Partial results: records or Python integers."""
 
 
 def _parts_of(
@@ -36,6 +42,7 @@ def _parts_of(
     array: NDArray[Any],
     op: str = "sum",
     skipna: bool = False,
+    in_records: bool = False,
     *,
     size: int,
     fill_value: Any = None,
@@ -46,14 +53,48 @@ def _parts_of(
     if type(array) is not np.ndarray:
         raise TypeError(f"blocks are NumPy arrays, not {type(array).__module__}.{type(array).__name__}")
     rows, dtype = _rows_of(array), dtype_of(array.dtype)
-    made = np.zeros((int(np.prod(array.shape[:-1])), size), object)
+    shape = int(np.prod(array.shape[:-1])), size
+    sums: Iterable[_Sums] = _sums_of(numbers, rows, op, skipna, size)
+    made: Parts = np.zeros(shape, RECORD if in_records else object)
+    if in_records:
+        sums = list(sums)
+        if not all(each.put(made, dtype) for each in sums):
+            made, in_records = np.zeros(shape, object), False
+    if not in_records:
+        for each in sums:
+            made[each.where] = each.packed(dtype)
+    return (made.view(CARRIED) if in_records else made).reshape(*array.shape[:-1], size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums of some rows and groups, which are to go where `where` says."""
+
+    where: Any
+    sums: Digits | Levels | StateColumn
+    counts: Any
+
+    def put(self, made: Parts, dtype: DType) -> bool:
+        """Write them as records; False where records do not hold them."""
+        if isinstance(self.sums, StateColumn):
+            return flox_records.put_states(made[self.where], self.sums, dtype)
+        return flox_records.put(made[self.where], self.sums, self.counts, dtype)
+
+    def packed(self, dtype: DType) -> list[int]:
+        """The same as Python integers."""
+        if isinstance(self.sums, StateColumn):
+            return packed_states(self.sums, dtype)
+        return packed(as_digits(self.sums), self.counts.tolist(), dtype)
+
+
+def _sums_of(numbers: NDArray[Any], rows: NDArray[Any], op: str, skipna: bool, size: int) -> Iterator[_Sums]:
     if rows.shape[0] <= _FEW:
-        for row, elements in zip(made, rows, strict=False):
-            row[:] = _in_one_pass(np.ascontiguousarray(elements), numbers, op, skipna, size, dtype)
+        for at, elements in enumerate(rows):
+            yield _Sums(at, _in_one_pass(np.ascontiguousarray(elements), numbers, op, skipna, size), None)
     else:
         for group, members in _members(numbers):
-            made[:, group] = _of_columns(rows[:, members], op, skipna, dtype)
-    return made.reshape(*array.shape[:-1], size)
+            sums, counts = _of_columns(rows[:, members], op, skipna)
+            yield _Sums((slice(None), group), sums, counts)
 
 
 def _rows_of(array: NDArray[Any]) -> NDArray[Any]:
@@ -61,33 +102,34 @@ def _rows_of(array: NDArray[Any]) -> NDArray[Any]:
     return array.reshape(-1, array.shape[-1]) if array.size else array.reshape(-1, max(1, array.shape[-1]))[:0]
 
 
-def _members(numbers: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each group that has elements, and where they are. A negative number belongs to no group."""
+def _members(numbers: NDArray[Any]) -> Iterator[tuple[int, Any]]:
+    """Each group that has elements, and where they are: a slice where they are evenly apart, which saves a copy. A
+    negative number belongs to no group."""
     order = np.argsort(numbers, kind="stable")
     present, starts = np.unique(numbers[order], return_index=True)
     for group, members in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
-        if group >= 0:
-            yield group, members
+        if group < 0:
+            continue
+        first, last, step = int(members[0]), int(members[-1]), int(members[1] - members[0]) if members.size > 1 else 1
+        even = (np.diff(members) == step).all()
+        yield group, slice(first, last + 1, step) if even else members
 
 
-def _in_one_pass(  # noqa: PLR0917
-    elements: NDArray[Any], numbers: NDArray[Any], op: str, skipna: bool, size: int, dtype: DType
-) -> list[int]:
-    """The parts of all groups of one row."""
+def _in_one_pass(elements: NDArray[Any], numbers: NDArray[Any], op: str, skipna: bool, size: int) -> StateColumn:
+    """The states of all groups of one row."""
     if skipna and dtype_of(elements.dtype).is_float:
         numbers = np.where(np.isnan(elements), -1, numbers)
-    states = reduce_groups(Cells(elements), numbers.astype(np.int64), size, op, states=True).states[0]
-    return packed_states(states, dtype)
+    return reduce_groups(Cells(elements), numbers.astype(np.int64), size, op, states=True).states[0]
 
 
-def _of_columns(elements: NDArray[Any], op: str, skipna: bool, dtype: DType) -> list[int]:
-    """The parts of one group, for each row of its elements."""
-    counts = [elements.shape[1]] * elements.shape[0]
+def _of_columns(elements: NDArray[Any], op: str, skipna: bool) -> tuple[Digits | Levels, NDArray[np.int64]]:
+    """The sums of one group, for each row of its elements, and their counts."""
+    counts = np.full(elements.shape[0], elements.shape[1])
     if skipna and dtype_of(elements.dtype).is_float:
         missing = np.isnan(elements)
-        counts = (elements.shape[1] - missing.sum(axis=1)).tolist()
+        counts -= missing.sum(axis=1)
         elements = np.where(missing, elements.dtype.type(-0.0), elements)
-    return packed(as_digits(PartialResults.of(elements, (1,), op).sums[0]), counts, dtype)
+    return PartialResults.of(elements, (1,), op).sums[0], counts
 
 
 def _merged(
@@ -103,17 +145,33 @@ def _merged(
     """Parts that are merged along `axis`; or, as flox calls it with the numbers of groups first, those of each group
     along the last axis."""
     if second is None:
-        merged: Parts = np.sum(first, axis=axis, keepdims=keepdims)
+        if first.dtype == CARRIED:
+            records = flox_records.merged(first.view(RECORD), axis, keepdims=keepdims)
+            if records is not None:
+                return records.view(CARRIED)
+        merged: Parts = np.sum(_integers(first), axis=axis, keepdims=keepdims)
         return merged
+    if second.dtype == CARRIED:
+        records = flox_records.merged_groups(first, second.view(RECORD), size)
+        if records is not None:
+            return records.view(CARRIED)
     made = np.zeros((*second.shape[:-1], size), object)
     where: Any = (..., first)
-    np.add.at(made, where, second)
+    np.add.at(made, where, _integers(second))
     return made
+
+
+def _integers(parts: Parts) -> Parts:
+    """The same parts as Python integers."""
+    all_integers = parts.dtype == object and all(isinstance(part, int) for part in parts.flat)
+    return parts if all_integers else as_integers(parts)
 
 
 def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
     """The values, each rounded once to the dtype that the op has for these elements."""
-    row, flat, none = op_named(op), [each.reshape(-1).tolist() for each in parts], _of_none(op)
+    if parts[0].dtype == CARRIED and (values := _of_records(parts[0].view(RECORD), op)) is not None:
+        return values
+    row, flat, none = op_named(op), [_integers(each).reshape(-1).tolist() for each in parts], _of_none(op)
     some = next((part for part in flat[0] if part), None)
     if some is None:
         return np.full(parts[0].shape, none)
@@ -123,27 +181,43 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
         at_once = rounded(flat[0], row.terms, DTYPES[result], none, mean=row.finish is Finish.MEAN)
         if at_once is not None:
             return _floats(at_once, result).reshape(parts[0].shape)
-    values: list[Any] = []
+    finished: list[Any] = []
     for each in zip(*flat, strict=True):
         if not each[0] or (row.ddof and count_of(each[0]) <= ddof):
-            values.append(none)
+            finished.append(none)
         elif len(each) == 1:
-            values.append(value_of(row, state(each[0], row.terms), result))
+            finished.append(value_of(row, state(each[0], row.terms), result))
         else:
             finish = variance if row.finish is Finish.VARIANCE else deviation
-            values.append(finish(state(each[0], Terms.VALUES), state(each[1], Terms.PRODUCTS), ddof, DTYPES[result]))
+            finished.append(finish(state(each[0], Terms.VALUES), state(each[1], Terms.PRODUCTS), ddof, DTYPES[result]))
     if result != INTEGER:
-        return _floats(np.array(values, np.float64), result).reshape(parts[0].shape)
+        return _floats(np.array(finished, np.float64), result).reshape(parts[0].shape)
     bounds = np.iinfo(np.uint64 if elements.numpy.kind == "u" else np.int64)
-    beyond = [value for value in values if not bounds.min <= value <= bounds.max]
+    beyond = [value for value in finished if not bounds.min <= value <= bounds.max]
     if beyond:
         raise InvalidInput(f"the sum {beyond[0]} does not fit {bounds.dtype}")
-    return np.array(values, bounds.dtype).reshape(parts[0].shape)
+    return np.array(finished, bounds.dtype).reshape(parts[0].shape)
+
+
+def _of_records(records: Parts, op: str) -> NDArray[Any] | None:
+    """The values of records; None where these have to be rounded otherwise."""
+    row, none = op_named(op), _of_none(op)
+    elements = flox_records.dtype_of_records(records)
+    if elements is None:
+        return np.full(records.shape, none)
+    result = row.result_dtype(elements)
+    if result == INTEGER:
+        integers = np.dtype(np.uint64 if elements.numpy.kind == "u" else np.int64)
+        values = flox_records.whole(records, integers)
+    else:
+        values = flox_records.rounded(records, DTYPES[result], none, mean=row.finish is Finish.MEAN)
+    return None if values is None else values.reshape(records.shape)
 
 
 def _floats(values: NDArray[np.float64], result: str) -> NDArray[Any]:
     """Values that are rounded to the dtype `result`, in that dtype."""
-    return values.astype(DTYPES[result].numpy)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        return values.astype(DTYPES[result].numpy)
 
 
 def _of_none(op: str) -> float | int:
@@ -195,16 +269,18 @@ def aggregation(op: str, *, skipna: bool = False) -> Aggregation:
     integers it is int64, uint64 or float64. flox's own `dtype` converts rounded values.
     """
     sums, none = _sums(op), _of_none(op)
+    in_records = len(sums) == 1 and op_named(op).terms is Terms.VALUES
+    kind, nothing = (CARRIED, NOTHING) if in_records else (np.dtype(object), 0)
     floats = op_named(op).result_dtype(DTYPES["int64"]) != INTEGER
     return Aggregation(
         ("nan" if skipna else "") + op,
         numpy=partial(_values_of, op=op, skipna=skipna),
-        chunk=tuple(partial(_parts_of, op=each, skipna=skipna) for each in sums),
+        chunk=tuple(partial(_parts_of, op=each, skipna=skipna, in_records=in_records) for each in sums),
         combine=(_merged,) * len(sums),
         finalize=partial(_rounded, op=op),
-        fill_value=(0,) * len(sums),
+        fill_value=(nothing,) * len(sums),
         final_fill_value=np.nan if isnan(none) else 0,
-        dtypes=(np.dtype(object),) * len(sums),
+        dtypes=(kind,) * len(sums),
         final_dtype=np.floating if floats else None,
     )
 

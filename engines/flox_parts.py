@@ -6,6 +6,7 @@ block lacks is 0. Integers are made from digits, and read into them, as bytes: t
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,6 @@ from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.exact.encoding import HEADER
 from warpfold.kernels.ops import Terms
 
 _FIELD, _MASK = 64, (1 << 64) - 1
@@ -26,10 +26,8 @@ _FLAGS = tuple(int(flag) for flag in Flags)
 _COUNT, _BLOCKS, _DTYPES, _FIRST_FLAG = 0, 1, 2, 3
 _FIELDS = _FIRST_FLAG + len(_FLAGS)
 _UNITS = _FIELD * _FIELDS
-_NAMES = tuple(DTYPES)
-
-_FLAGS_AT, _COUNT_AT, _FIRST_AT, _DIGITS_AT = 6, 8, 16, 18
-"""Where the header of a state has its flags, its count, and the place and the number of its digits."""
+NAMES = tuple(DTYPES)
+"""The dtypes of elements by their numbers."""
 
 
 def packed(digits: Digits, counts: Sequence[int], dtype: DType) -> list[int]:
@@ -46,38 +44,88 @@ def packed(digits: Digits, counts: Sequence[int], dtype: DType) -> list[int]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class StateWords:
+    """Many states of sums of values, whose bytes are `words` of 32 bits. State i has sizes[i] digits, from
+    words[begins[i]] on, and the first is at place places[i]."""
+
+    words: NDArray[np.uint32]
+    begins: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    flags: NDArray[np.uint8]
+    places: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, states: StateColumn) -> "StateWords":
+        """Those of a column (docs/exact-state.md has the bytes)."""
+        words, begins = states.data.view("<u4"), states.offsets[:-1]
+        second, low, high, fourth = (words[begins // 4 + at].astype(np.int64) for at in (1, 2, 3, 4))
+        flags = (second >> 16 & 0xFF).astype(np.uint8)
+        return cls(words, begins // 4 + 6, high << 32 | low, flags, fourth & 0xFFFF, fourth >> 16)
+
+    @property
+    def exponent(self) -> int:
+        """That of the lowest digit of all."""
+        some = self.places[self.sizes > 0]
+        return ORIGIN[Terms.VALUES] + DIGIT_BITS * (int(some.min()) if some.size else 0)
+
+    def limbs(self, most: int) -> NDArray[np.int64] | None:
+        """The digits of all from `exponent` on, shape (digits, states), of which the last of a state has its sign; None
+        where there are more than `most`."""
+        some = np.flatnonzero(self.sizes)
+        if not some.size:
+            return np.zeros((1, self.sizes.size), np.int64)
+        places, sizes = self.places[some], self.sizes[some]
+        first = int(places.min())
+        width = int((places + sizes).max()) - first
+        if width > most:
+            return None
+        limbs = np.zeros((width, self.sizes.size), np.int64)
+        for at in range(int(sizes.max())):
+            has = some[sizes > at]
+            limbs[self.places[has] - first + at, has] = self.words[self.begins[has] + at]
+        last = self.places[some] - first + sizes - 1
+        limbs[last, some] = limbs[last, some].astype(np.int32)
+        return limbs
+
+
 def packed_states(states: StateColumn, dtype: DType) -> list[int]:
     """The parts of states of elements of `dtype`."""
-    begins = states.offsets[:-1]
-    heads = states.data[begins[:, None] + np.arange(HEADER.size)]
-    counts = np.ascontiguousarray(heads[:, _COUNT_AT : _COUNT_AT + 8]).view("<u8").ravel().tolist()
-    places, sizes = (
-        np.ascontiguousarray(heads[:, at : at + 2]).view("<u2").ravel().tolist() for at in (_FIRST_AT, _DIGITS_AT)
-    )
-    data, fields = states.data.tobytes(), _fields_of(dtype)
-    each = zip((begins + HEADER.size).tolist(), counts, heads[:, _FLAGS_AT].tolist(), places, sizes, strict=True)
+    words, fields = StateWords.of(states), _fields_of(dtype)
+    data = states.data.tobytes()
+    columns = (words.begins, words.counts.view(np.uint64), words.flags, words.places, words.sizes)
     return [
-        (int.from_bytes(data[at : at + 4 * size], "little", signed=True) << (_UNITS + DIGIT_BITS * place))
+        (int.from_bytes(data[4 * at : 4 * (at + size)], "little", signed=True) << (_UNITS + DIGIT_BITS * place))
         + fields(count, flags)
         if count
         else 0
-        for at, count, flags, place, size in each
+        for at, count, flags, place, size in zip(*(column.tolist() for column in columns), strict=True)
     ]
+
+
+def part_of(units: int, count: int, flags: int, number: int) -> int:
+    """The part of a sum of so many `units` of a state, of elements of the dtype of that number."""
+    return (units << _UNITS) + _fields(number, count, flags) if count else 0
 
 
 def _fields_of(dtype: DType) -> Any:
     """The fields of a part of elements of `dtype`, by its count and its flags."""
-    number = _NAMES.index(dtype.name)
+    number = NAMES.index(dtype.name)
 
     @cache
     def fields(count: int, flags: int) -> int:
-        low = count << _FIELD * _COUNT | 1 << _FIELD * _BLOCKS | number << _FIELD * _DTYPES
-        for place, flag in enumerate(_FLAGS, _FIRST_FLAG):
-            if flags & flag:
-                low |= 1 << _FIELD * place
-        return low
+        return _fields(number, count, flags)
 
     return fields
+
+
+def _fields(number: int, count: int, flags: int) -> int:
+    low = count << _FIELD * _COUNT | 1 << _FIELD * _BLOCKS | number << _FIELD * _DTYPES
+    for place, flag in enumerate(_FLAGS, _FIRST_FLAG):
+        if flags & flag:
+            low |= 1 << _FIELD * place
+    return low
 
 
 def count_of(part: int) -> int:
@@ -87,7 +135,7 @@ def count_of(part: int) -> int:
 
 def dtype_of_elements(part: int) -> DType:
     """The dtype of the elements of a part that is not 0."""
-    return DTYPES[_NAMES[(part >> _FIELD * _DTYPES & _MASK) // (part >> _FIELD * _BLOCKS & _MASK)]]
+    return DTYPES[NAMES[(part >> _FIELD * _DTYPES & _MASK) // (part >> _FIELD * _BLOCKS & _MASK)]]
 
 
 def state(part: int, terms: Terms) -> ExactState:

@@ -2,16 +2,19 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.gpu.rounded import REDUCED, expected, same
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
+from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident import AlongReduction, Arrangement, ResidentReducer
+from warpfold.kernels.cuda.resident import AlongReduction, Arrangement, ResidentReducer, whole
+from warpfold.kernels.cuda.resident.rows import rows_serve
 from warpfold.kernels.dtypes import DTYPES
 
 
@@ -42,6 +45,88 @@ def test_launches_that_are_remembered_serve_any_elements(library: str, shape: tu
         values = [exact.sum(on_gpu[data], axis=axis) for data in order]
         for data, value in zip(order, values, strict=True):
             same(np.array(value.tolist(), np.float32), wanted[data].astype(np.float32))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("shape", [(64, 33), (40, 4096), (3000, 7), (7, 3000)])
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_memory_of_remembered_launches_is_not_handed_out(library: str, shape: tuple[int, int]) -> None:
+    module: Any = pytest.importorskip(library)
+    import cupy
+
+    from warpfold.engines import gpu as exact
+
+    row = DTYPES["float32"]
+    array = adversarial("any finite", row, math.prod(shape)).reshape(shape)
+    x = module.asarray(array) if library == "cupy" else module.from_numpy(array).cuda()
+    for op in ("sum", "std"):
+        for axis in (0, 1):
+            wanted = np.array([expected(op, row, part) for part in np.moveaxis(array, axis, 1)]).astype(np.float32)
+            for _ in range(4):
+                taken = [cupy.full(1 << size, 255, np.uint8) for size in range(2, 20) for _ in range(4)]
+                same(np.array(getattr(exact, op)(x, axis=axis).tolist(), np.float32), wanted)
+                del taken
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("data", ADVERSARIAL)
+def test_rows_take_one_launch_whatever_their_elements_are(data: str, dtype: str) -> None:
+    import cupy
+
+    row = DTYPES[dtype]
+    reducer = ResidentReducer(Gpu(0))
+    for rows, length in ((2, 4), (5, 1000), (1030, 8), (33, 4096 // (row.itemsize // 4)), (4, 100)):
+        array = adversarial(data, row, rows * length).reshape(rows, length)
+        x, stream = cupy.asarray(array), cupy.cuda.get_current_stream().ptr
+        arranged = Arrangement.of(array.shape, (length, 1), frozenset({1}))
+        assert arranged is not None
+        for op in ("sum", "mean"):
+            assert rows_serve(reducer, FINISHED_OPS[op], row, arranged.members())
+            reduction = AlongReduction(reducer, op, row, arranged)
+            wanted = np.array([expected(op, row, part) for part in array]).astype(row.numpy)
+            for _ in range(2):
+                out = cupy.full(rows, np.pi, row.numpy)
+                reduction(x.data.ptr, out.data.ptr, stream)
+                same(out.get(), wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_that_do_not_begin_at_a_vector_have_the_same_values(dtype: str) -> None:
+    import cupy
+
+    from warpfold.engines import gpu as exact
+
+    array = adversarial("any finite", DTYPES[dtype], 4001)
+    x = cupy.asarray(array)
+    for start in (0, 1):
+        rows = array[start : start + 4000].reshape(20, 200)
+        wanted = np.array([expected("sum", DTYPES[dtype], each) for each in rows]).astype(dtype)
+        same(exact.sum(x[start : start + 4000].reshape(20, 200), axis=1).get(), wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("threads", [None, 128, 256])
+@pytest.mark.parametrize("data", ["normal", "any finite", "special", "subnormal"])
+def test_a_shape_for_few_elements_leaves_no_trace_in_variances(
+    threads: int | None, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import cupy
+
+    row = DTYPES["float64"]
+    shape = None if threads is None else replace(SHAPES["float64"][SumKind.MOMENTS], threads=threads, flight=5)
+    monkeypatch.setattr(whole, "few_shape", lambda dtype, kind: shape if kind is SumKind.MOMENTS else None)
+    reducer, stream = ResidentReducer(Gpu(0)), cupy.cuda.get_current_stream().ptr
+    reductions = {name: reducer.whole(FINISHED_OPS[name], row) for name in ("var", "std")}
+    for size in (1, 2, 3, 1281, 65_535, 65_537, 168_961, 400_001):
+        array = adversarial(data, row, size)
+        x, out = cupy.asarray(array), cupy.empty((), row.numpy)
+        for name, reduction in reductions.items():
+            for ddof in (0, 1):
+                out.fill(np.pi)
+                reduction(x.data.ptr, size, out.data.ptr, stream, ddof)
+                assert float(out).hex() == expected(name, row, array, ddof=ddof).hex(), (name, size, ddof)
 
 
 @pytest.mark.usefixtures("gpu")

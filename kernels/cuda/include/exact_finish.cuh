@@ -188,12 +188,17 @@ __device__ void rounded(Out& out, const Leading& x, bool negative) {
     round_to(out, negative ? -value : value);
 }
 
-// n · squares − values², where both numbers have the unit of a product, at places from 0 on.
-__device__ inline Number spread(uint64 count, const Number& values, const Number& squares, uint32* digits) {
-    Number found{digits, values.is_zero() ? squares.low : 2 * values.low < squares.low ? 2 * values.low : squares.low, 0,
-                 squares.unit};
+// n · squares − values², where both numbers have the unit of a product, at places from 0 on: its places, and no digit yet.
+__device__ inline Number spread_of(const Number& values, const Number& squares, uint32* digits) {
+    const int low = values.is_zero() ? squares.low : 2 * values.low < squares.low ? 2 * values.low : squares.low;
     const int above = squares.high + 3, twice = 2 * values.high + 2;
-    found.high = above > twice ? above : twice;
+    return Number{digits, low, above > twice ? above : twice, squares.unit};
+}
+
+// The same with its digits.
+__device__ inline Number spread(uint64 count, const Number& values, const Number& squares, uint32* digits) {
+    Number found = spread_of(values, squares, digits);
+    const int above = squares.high + 3;
     for (int k = found.low; k <= found.high; ++k) digits[k] = 0;
     uint64 carried = 0;
     for (int k = squares.low; k <= above; ++k) {
@@ -216,32 +221,55 @@ __device__ inline Number spread(uint64 count, const Number& values, const Number
     return found;
 }
 
-// The value of `count` terms. `ends` are those of the limbs of each sum behind its DIGITS. `limbs` is a total, with BOTH that of values and behind it that of squares; `room` is as
-// FinishRoom says. Terms of a SIGNED sum may be −0.
-template <class Out, bool BOTH, bool PRODUCTS, bool SIGNED>
-__device__ void finish_total(Out& out, const int64* limbs, const Ends (&ends)[2], uint64 finish, uint64 count, uint64 ddof, uint32* room) {
-    using R = FinishRoom;
+// Whether the value of `count` terms is no number, or infinite, which is then written: `limbs` is a total, with its flags.
+template <class Out>
+__device__ bool finish_special(Out& out, const int64* limbs, uint64 finish, uint64 count, uint64 ddof) {
     const int64* const flags = limbs + Total::FLAGS;
     const bool positive = flags[1] != 0, below = flags[2] != 0;
     const bool undefined = finish == MEAN ? count == 0 : finish >= VARIANCE && count <= ddof;
-    if (undefined || limbs[Total::NANS] || flags[0] || (positive && below)) return not_a_number(out);
-    if (positive || below) return finish >= VARIANCE ? not_a_number(out) : endless(out, below);
-    constexpr int UNIT = PRODUCTS ? -2148 : -1074;
-    Number number;
+    if (undefined || limbs[Total::NANS] || flags[0] || (positive && below)) {
+        not_a_number(out);
+        return true;
+    }
+    if (!positive && !below) return false;
+    if (finish >= VARIANCE)
+        not_a_number(out);
+    else
+        endless(out, below);
+    return true;
+}
+
+// The variance or the deviation of `count` terms, whose `spread` is n · squares − values².
+template <class Out>
+__device__ void finish_spread(Out& out, Number number, uint64 finish, uint64 count, uint64 ddof) {
+    if (count >> 16) {
+        divide(number, count, -FinishRoom::BELOW, 7);
+        divide(number, count - ddof, number.sticky ? number.low : -FinishRoom::BELOW, 7);  // not below what was cut off
+    } else {
+        divide(number, count * (count - ddof), -FinishRoom::BELOW, 7);
+    }
+    if (number.is_zero()) return zero(out, number.sticky && number.negative);
+    rounded(out, finish == DEVIATION ? root_of(number) : leading(number), number.negative);
+}
+
+// The value of `count` terms. `ends` are those of the limbs of each sum behind its DIGITS. `limbs` is a total, with BOTH that of
+// values and behind it that of squares; `room` is as FinishRoom says. Terms of a SIGNED sum may be −0.
+template <class Out, bool BOTH, bool PRODUCTS, bool SIGNED>
+__device__ void finish_total(Out& out, const int64* limbs, const Ends (&ends)[2], uint64 finish, uint64 count, uint64 ddof,
+                             uint32* room) {
+    using R = FinishRoom;
+    if (finish_special(out, limbs, finish, count, ddof)) return;
     if constexpr (BOTH) {
         const Number values = number_of(limbs + Total::DIGITS, ends[0], -1074, room);
         const Number squares = number_of(limbs + Total::OF_VALUES + Total::DIGITS, ends[1], -2148, room + R::SMALL);
-        number = spread(count, values, squares, room + R::SMALL + R::LARGE + R::BELOW);
-        divide(number, count, -R::BELOW, 7);
-        divide(number, count - ddof, number.sticky ? number.low : -R::BELOW, 7);  // not below what was cut off
+        finish_spread(out, spread(count, values, squares, room + R::SMALL + R::LARGE + R::BELOW), finish, count, ddof);
     } else {
-        number = number_of(limbs + Total::DIGITS, ends[0], UNIT, room + R::BELOW);
+        Number number = number_of(limbs + Total::DIGITS, ends[0], PRODUCTS ? -2148 : -1074, room + R::BELOW);
         if (finish == MEAN) divide(number, count, -R::BELOW, 5);
+        if (number.is_zero()) {
+            const bool all_negative = SIGNED && count && !limbs[Total::FLAGS + 3];
+            return zero(out, number.sticky ? number.negative : all_negative);
+        }
+        rounded(out, finish == ROOT ? root_of(number) : leading(number), number.negative);
     }
-    if (number.is_zero()) {
-        const bool all_negative = SIGNED && count && !flags[3];
-        return zero(out, number.sticky ? number.negative : all_negative);
-    }
-    const bool root = finish == ROOT || finish == DEVIATION;
-    rounded(out, root ? root_of(number) : leading(number), number.negative);
 }

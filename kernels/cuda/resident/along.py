@@ -1,22 +1,25 @@
 """Reductions along axes of arrays that are on a GPU already: the shape in memory chooses the kernels.
 
 Sums, means, squares and variances of float32 and float64 take the kernels of `../grouped/`. What those mark is added up
-by one more launch, which does nothing where there are no marks: so the host need not look. All other ops, and few long
-rows, take blocks for each value.
+by one more launch, which does nothing where there are no marks: so the host need not look. Sums and means of rows of
+small arrays take one launch (`rows.py`). All other ops, and few long rows, take blocks for each value.
 """
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp, Finishing
 from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
+from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.cuda.grouped import GroupedSums, Layout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
+from warpfold.kernels.cuda.resident.rows import rows_reduction, rows_serve
 from warpfold.kernels.cuda.resident.stream_totals import stream_at
 from warpfold.kernels.cuda.resident.whole import ResidentReducer
 from warpfold.kernels.dtypes import DType
@@ -39,7 +42,9 @@ class AlongReduction:
         self._reducer, self._op, self._dtype, self._members = reducer, row, dtype, members
         self._count = members.count
         self._whole = reducer.whole(row, dtype) if members.values == 1 else None
-        self._each = _Each(reducer, row, dtype, members) if members.values != 1 else None
+        self._rows = None
+        if members.values != 1 and rows_serve(reducer, row, dtype, members):
+            self._rows = rows_reduction(reducer, row, dtype, members)
         self._squares = squares_serve(reducer.gpu, dtype, row.kind, layout_of(members))
         self._grouped = self._squares or (op in ("sum", "mean") and dtype.name in FLOATS)
         self._remembered = _Remembered(bind_context)
@@ -47,18 +52,23 @@ class AlongReduction:
     def __call__(self, address: int, out: int, stream: int, ddof: int = 0, captured: bool = False) -> None:
         """Put the reduction of the array at `address` to values at `out` on `stream`. Raises CuPy's CUDADriverError,
         and CudaError or OutOfMemory in a first call."""
-        if self._whole is not None:
+        if self._rows is not None and not address % VECTOR_BYTES:
+            self._rows(address, out, stream, captured)
+        elif self._whole is not None:
             self._whole(address, self._count, out, stream, ddof, captured)
-        elif self._each is not None and not self._grouped:
+        elif not self._grouped:
             self._each(address, out, stream, ddof, captured)
         else:
             key = (address % 16, out % 16, stream, ddof)
             launches = None if captured else self._remembered.launches.get(key)
             (launches or self._launches(address, out, stream, ddof, captured)).start(address, out)
 
+    @cached_property
+    def _each(self) -> "_Each":
+        return _Each(self._reducer, self._op, self._dtype, self._members)
+
     def _launches(self, address: int, out: int, stream: int, ddof: int, captured: bool) -> "_Launches":
         """New ones, which are remembered unless they are captured or take too much memory."""
-        assert self._each is not None, "there are several values"
         with stream_at(stream):
             turns = [self._recorded(address, out, ddof)]
             remembers = not captured and turns[0].memory <= _MOST_MEMORY
@@ -115,22 +125,35 @@ class _Launches:
     marks of the next cleared, which saves a launch. Where there is one turn, it is started once.
 
     Memory in between is that of the turns, so all runs must be of one thread: the launches of two threads would mix.
+    The turns are kept as long as their launches may be started again. Then their memory goes back to CuPy's pool, which
+    hands it out again on the stream that it was taken on, that of the launches: what comes next there begins after
+    them.
     """
 
     def __init__(self, turns: Sequence[RecordedSums], each: _Each, stream: int, ddof: int, captured: bool) -> None:
         self._words = each.totals.of(stream, captured=captured)
-        self._stream, self._turn = stream, 0
-        self._turns = tuple(
-            (turn, each.of_marked(turn.marked, None if turn is after else after.marked, self._words, ddof))
-            for turn, after in zip(turns, [*turns[1:], turns[0]], strict=True)
+        self._stream, self._turns = stream, tuple(turns)
+        self._started = tuple(
+            (
+                turn if turn.cleared else None,
+                (
+                    *turn.launches,
+                    each.of_marked(turn.marked, None if turn is after else after.marked, self._words, ddof),
+                ),
+                number,
+            )
+            for turn, after, number in zip(turns, [*turns[1:], turns[0]], [*range(1, len(turns)), 0], strict=True)
         )
+        self._turn = 0
 
     def start(self, address: int, out: int) -> None:
         """Put the launches for the array at `address` on the stream."""
-        sums, marked = self._turns[self._turn]
-        self._turn = (self._turn + 1) % len(self._turns)
-        sums.start(address, out, self._stream)
-        marked(address, out, self._stream)
+        stream = self._stream
+        to_clear, launches, self._turn = self._started[self._turn]
+        if to_clear is not None:
+            to_clear.clear(stream)
+        for launch in launches:
+            launch(address, out, stream)
 
 
 class _Remembered(threading.local):

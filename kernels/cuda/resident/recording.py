@@ -35,8 +35,9 @@ def layout_of(members: Members) -> Layout:
 class RecordedSums:
     """The launches that reduce the elements of an array at `address` to values at `out`.
 
-    `memory` is how many bytes in between they take, which are from CuPy's current allocator. `marked` is an array of
-    one uint32, which must be 0 before a start, and is not 0 after it where values are marked (`../grouped/`).
+    `launches` are started one after another, after `clear`. `memory` is how many bytes in between they take, which are
+    from CuPy's current allocator. `marked` is an array of one uint32, which must be 0 before a start, and is not 0
+    after it where values are marked (`../grouped/`).
     """
 
     def __init__(self, gpu: Gpu, dtype: DType, address: int, members: Members, out: int, make: Make) -> None:  # noqa: PLR0917
@@ -46,19 +47,16 @@ class RecordedSums:
         sums = make(recorder, elements, layout_of(members), results)  # type: ignore[arg-type]
         sums.start()
         self.marked = sums.marked
-        self._launches, self._between = tuple(recorder.launches), recorder.between
-        self._cleared = tuple((array.data.ptr, array.nbytes) for array in sums.cleared if array is not sums.marked)
+        self.launches, self._between = tuple(recorder.launches), recorder.between
+        self.cleared = tuple((array.data.ptr, array.nbytes) for array in sums.cleared if array is not sums.marked)
         self.memory = sum(array.nbytes for array in recorder.between.values())
 
-    def start(self, address: int, out: int, stream: int) -> None:
-        """Put the launches for the array at `address` on `stream`."""
-        if self._cleared:
-            from cupy.cuda import runtime
+    def clear(self, stream: int) -> None:
+        """Put before the launches on `stream` what they need cleared; nothing where `cleared` is empty."""
+        from cupy.cuda import runtime
 
-            for pointer, size in self._cleared:
-                runtime.memsetAsync(pointer, 0, size, stream)
-        for launch in self._launches:
-            launch(address, out, stream)
+        for pointer, size in self.cleared:
+            runtime.memsetAsync(pointer, 0, size, stream)
 
 
 class _Recorder:

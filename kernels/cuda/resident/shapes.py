@@ -1,18 +1,28 @@
 """How the kernels of `../sources/reduced.cu` are launched: as exact sums are, for they differ at the end alone."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, SumKind
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
+from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "reduced.cu"
 
 EACH_THREADS = 128
 """Threads of a block that adds up a value of many."""
+
+_FEW: Mapping[tuple[str, SumKind], LaunchShape] = MappingProxyType(
+    {("float64", SumKind.MOMENTS): replace(SHAPES["float64"][SumKind.MOMENTS], threads=128, flight=5)}
+)
+
+_ROWS_FLIGHT = 8
+"""Reads of 16 bytes that a lane of a row has in flight."""
 
 
 def whole_shape(dtype: DType, kind: SumKind, shared_per_block: int) -> LaunchShape:
@@ -23,9 +33,14 @@ def whole_shape(dtype: DType, kind: SumKind, shared_per_block: int) -> LaunchSha
     return shape.fitted(shared_per_block)
 
 
-def whole_kernel(dtype: DType, kind: SumKind, shared_per_block: int = LARGEST_SHARED) -> str:
+def few_shape(dtype: DType, kind: SumKind) -> LaunchShape | None:
+    """The shape for arrays of few elements, where blocks of fewer threads take less time: each thread has digits that
+    are cleared first and added up last. None where the shape of all other arrays serves."""
+    return _FEW.get((dtype.name, kind))
+
+
+def whole_kernel(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:
     """The kernel of a whole array of a float `dtype`, as a C++ name expression."""
-    shape = whole_shape(dtype, kind, shared_per_block)
     start = f"reduced_dot<{element(dtype)}" if kind is SumKind.PRODUCTS else f"reduced<{element(dtype)}, {kind}"
     ahead = str(shape.ahead).lower()
     return f"{start}, {shape.threads}, {shape.blocks_per_multiprocessor}, {shape.flight}, {ahead}, {shape.shared}>"
@@ -42,6 +57,13 @@ def each_shape(dtype: DType, kind: SumKind) -> LaunchShape:
     return LaunchShape(EACH_THREADS, blocks_per_multiprocessor=1, flight=2, shared=shared)
 
 
+def rows_kernel(dtype: DType) -> str:
+    """The kernel of rows that needs no other launch, for float32 and float64."""
+    return (
+        f"reduced_rows<{element(dtype)}, {_ROWS_FLIGHT}, {EACH_THREADS}, {SHAPES[dtype.name][SumKind.VALUES].shared}>"
+    )
+
+
 def unit_of(name: str) -> Unit:
     """The unit of one kernel: each is compiled when it is first used."""
     return Unit(SOURCE, (name,))
@@ -52,6 +74,9 @@ def resident_units() -> tuple[Unit, ...]:
     units = []
     for name in SHAPES:
         dtype = DTYPES[name]
-        each = (each_kernel(dtype, kind) for kind in SumKind if kind is not SumKind.PRODUCTS)
-        units.append(Unit(SOURCE, (*(whole_kernel(dtype, kind) for kind in SumKind), *each)))
+        whole = [whole_kernel(dtype, kind, whole_shape(dtype, kind, LARGEST_SHARED)) for kind in SumKind]
+        few = [whole_kernel(dtype, kind, shape) for kind in SumKind if (shape := few_shape(dtype, kind)) is not None]
+        each = [each_kernel(dtype, kind) for kind in SumKind if kind is not SumKind.PRODUCTS]
+        rows = [rows_kernel(dtype)] if name in FLOATS else []
+        units.append(Unit(SOURCE, (*whole, *few, *each, *rows)))
     return tuple(units)

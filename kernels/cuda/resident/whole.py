@@ -18,6 +18,8 @@ from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
     each_kernel,
     each_shape,
+    few_shape,
+    rows_kernel,
     unit_of,
     whole_kernel,
     whole_shape,
@@ -104,6 +106,17 @@ def _whole(on: Launch, totals: Totals, finish: int) -> WholeReduction:
     return start
 
 
+def _either(few: WholeReduction, most: int, others: WholeReduction) -> WholeReduction:
+    """The first for arrays of up to `most` elements, and the other for those of more."""
+
+    def start(  # noqa: PLR0917
+        address: int, count: int, out: int, stream: int, ddof: int = 0, captured: bool = False
+    ) -> None:
+        (few if count <= most else others)(address, count, out, stream, ddof, captured)
+
+    return start
+
+
 def _dot(on: Launch, totals: Totals) -> DotReduction:
     """The same for two arrays."""
     function = function_of(on.kernel, on.threads, on.shared, 5)
@@ -135,22 +148,34 @@ class ResidentReducer:
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self._totals = Totals(1)
-        self.each_totals = Totals(gpu.multiprocessors * (_MOST_THREADS // EACH_THREADS))
-        """Those of many values: one for each block that runs at a time."""
+        self.each_blocks = gpu.multiprocessors * (_MOST_THREADS // EACH_THREADS)
+        """So many blocks of many values run at a time."""
+        self.each_totals = Totals(self.each_blocks)
+        """Those of many values: one for each block."""
 
     def whole(self, op: FinishedOp, dtype: DType) -> WholeReduction:
         """An op of one array, of all elements of a float `dtype`."""
-        return _whole(self._whole_launch(dtype, op.kind), self._totals, int(op.finish))
+        kind, finish = op.kind, int(op.finish)
+        limit, few = self.gpu.shared_per_block, few_shape(dtype, kind)
+        all_others = _whole(self._whole_launch(dtype, kind, whole_shape(dtype, kind, limit)), self._totals, finish)
+        if few is None or few.threads * few.shared > limit:
+            return all_others
+        on = self._whole_launch(dtype, kind, few)
+        return _either(_whole(on, self._totals, finish), on.resident * on.tile * on.lanes, all_others)
 
     def dot(self, dtype: DType) -> DotReduction:
         """The dot product of arrays of a float `dtype`."""
-        return _dot(self._whole_launch(dtype, SumKind.PRODUCTS), self._totals)
+        shape = whole_shape(dtype, SumKind.PRODUCTS, self.gpu.shared_per_block)
+        return _dot(self._whole_launch(dtype, SumKind.PRODUCTS, shape), self._totals)
 
     def each_launch(self, dtype: DType, kind: SumKind) -> Launch:
         """The launch for each of many values of a float `dtype`."""
         return Launch.of(self.gpu, unit_of(each_kernel(dtype, kind)), each_shape(dtype, kind), dtype.itemsize)
 
-    def _whole_launch(self, dtype: DType, kind: SumKind) -> Launch:
-        limit = self.gpu.shared_per_block
-        unit = unit_of(whole_kernel(dtype, kind, limit))
-        return Launch.of(self.gpu, unit, whole_shape(dtype, kind, limit), dtype.itemsize)
+    def rows_launch(self, dtype: DType) -> Launch:
+        """The launch for rows of float32 or float64 that needs no other launch."""
+        shape = each_shape(dtype, SumKind.VALUES)
+        return Launch.of(self.gpu, unit_of(rows_kernel(dtype)), shape, dtype.itemsize)
+
+    def _whole_launch(self, dtype: DType, kind: SumKind, shape: LaunchShape) -> Launch:
+        return Launch.of(self.gpu, unit_of(whole_kernel(dtype, kind, shape)), shape, dtype.itemsize)

@@ -3,9 +3,10 @@
 //
 // The blocks add to a total in memory as in exact.cu. The last to do so rounds it (exact_finish.cuh) and leaves the total as it
 // was found: all 0. So launches of one stream may share a total without clearing it.
-#include "exact_finish.cuh"
+#include "exact_block_finish.cuh"
 #include "exact_members.cuh"
 #include "exact_sparse.cuh"
+#include "grouped_rows.cuh"
 
 constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
 
@@ -13,7 +14,8 @@ constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
 template <bool BOTH, bool PRODUCTS, bool SIGNED>
 struct Account {
     static constexpr int LIMBS = BOTH ? Total::OF_VALUES + LIMBS_OF_PRODUCTS : PRODUCTS ? LIMBS_OF_PRODUCTS : Total::OF_VALUES;
-    static constexpr int WORDS = LIMBS + 1, BYTES = FinishRoom::bytes(LIMBS, BOTH, PRODUCTS);
+    static constexpr int WORDS = LIMBS + 1;
+    static constexpr int BYTES = BOTH ? 8 * LIMBS + int(sizeof(BlockFinishRoom)) : FinishRoom::bytes(LIMBS, BOTH, PRODUCTS);
     uint64* words;
 
     // To be called by all threads of a block that has added its part; the last of `blocks` writes the value.
@@ -40,7 +42,9 @@ struct Account {
         }
         if (threadIdx.x == 0) words[LIMBS] = 0;
         __syncthreads();
-        if (threadIdx.x == 0) {
+        if constexpr (BOTH) {
+            finish_by_block(out, limbs, ends, finish, count, ddof, *reinterpret_cast<BlockFinishRoom*>(limbs + LIMBS));
+        } else if (threadIdx.x == 0) {
             Out value;
             finish_total<Out, BOTH, PRODUCTS, SIGNED>(value, limbs, ends, finish, count, ddof,
                                                       reinterpret_cast<uint32*>(limbs + LIMBS));
@@ -96,5 +100,31 @@ __global__ void __launch_bounds__(THREADS, 4) reduced_each(const T* data, uint64
         add_members<Sum<T, TERMS, THREADS>, THREADS>(data + value * outer, count, stride, blockIdx.x % parts, parts, account.words,
                                                     memory);
         account.close(parts, out + value, finish, count, ddof, memory);
+    }
+}
+
+// Sums or means of `count` rows of `length` elements, which begin and end at multiples of 16 bytes: each by a warp. A row that
+// the window of its warp does not hold is added up by the block, as a whole array is: so nothing is left to another launch.
+// There is room for a total of each block.
+template <class T, int FLIGHT, int THREADS, int BYTES>
+__global__ void __launch_bounds__(THREADS, 4) reduced_rows(const T* data, uint64 count, uint64 length, uint64* words, T* out,
+                                                        uint64 finish) {
+    using Of = AccountOf<VALUES>;
+    static_assert(BYTES == Sum<T, VALUES, THREADS>::BYTES && Of::BYTES <= BYTES * THREADS);
+    extern __shared__ __align__(16) char memory[];
+    __shared__ uint32 left;  // rows that are marked
+    if (threadIdx.x == 0) left = 0;
+    __syncthreads();
+    const Results<T> results{out, &left, finish == MEAN ? length : 0, false};
+    sum_spans<T, T, 32, true, FLIGHT, false>(data, Spans{nullptr, count, count * length, length, length, length, 1}, results,
+                                             nullptr, nullptr);
+    __syncthreads();
+    if (left == 0) return;
+    constexpr int ROWS = THREADS / 32;
+    const Of account{words + blockIdx.x * Of::WORDS};
+    for (uint64 row = uint64(blockIdx.x) * ROWS; row < uint64(blockIdx.x + 1) * ROWS && row < count; ++row) {
+        if (bits_of(out[row]) != bits_of(mark<T>())) continue;
+        add_members<Sum<T, VALUES, THREADS>, THREADS>(data + row * length, length, 1, 0, 1, account.words, memory);
+        account.close(1, out + row, finish, length, 0, memory);
     }
 }
