@@ -25,7 +25,8 @@ from tests.support.service import Service
 from warpfold.app.dashboard.forms.reading import form_for, spec_of
 from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
-from warpfold.client.cli.submitting import _loaded, _source
+from warpfold.client.cli.spec_text import loaded
+from warpfold.client.cli.submitting import _source
 from warpfold.client.reductions import source as source_sent
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import job_spec
@@ -153,7 +154,7 @@ WRITTEN: Mapping[str, Callable[[list[Number]], Sum]] = {
     "tuple in a list": lambda values: of_object([tuple(values)]),
     "list of NumPy scalars": lambda values: of_object(numpy_scalars(values)),
     "JSON": lambda values: of_spec(spec(values)),
-    "YAML": lambda values: of_spec(json.dumps(_loaded(spec(values)))),
+    "YAML": lambda values: of_spec(json.dumps(loaded(spec(values)))),
     "form": lambda values: of_spec(in_form(values)),
     "what the client sends": lambda values: of_spec(sent(values)),
 }
