@@ -31,6 +31,7 @@ from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, che
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import bound_in_words
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.intact import intact
 from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.nulls import with_nulls
@@ -340,7 +341,8 @@ def _reduce_locally(
     try:
         # The dtypes of both arrays may be made one.
         if isinstance(array, ArraySource) and isinstance(other, ArraySource):
-            result = local.reduce(array.array, op, other=other.array, **chosen)
+            with intact([("", array), ("", other)]):
+                result = local.reduce(array.array, op, other=other.array, **chosen)
         else:
             result = local.reduce_elements(array, op, other=other, **chosen)
         result, null = with_nulls(result, [part for part in (array, other) if part is not None])

@@ -16,8 +16,7 @@ from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
-from warpfold.client.cli.spec_files import Entry, entries, is_array, naming_places
-from warpfold.client.cli.spec_text import loaded, number
+from warpfold.client.cli.spec_files import Entry, entries, is_array, loaded, naming_places, number
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 

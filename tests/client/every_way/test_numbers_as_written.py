@@ -26,7 +26,7 @@ from tests.support.service import Service
 from warpfold.app.dashboard.forms.reading import form_for, spec_of
 from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
-from warpfold.client.cli.spec_text import loaded
+from warpfold.client.cli.spec_files import loaded
 from warpfold.client.cli.submitting import _source
 from warpfold.client.reductions import source as source_sent
 from warpfold.contract.folders import Folders
