@@ -1,18 +1,22 @@
 """Checksums of bytes that are read where they lie: they are verified while the bytes are reduced.
 
-An archive has the CRC-32 of each of its members. zlib takes a core a second for one or two gigabytes, and a reduction
-reads fifty with all cores. So threads of their own read a member once more, each some parts of it, and the reduction
-ends when both have (docs/decisions/0092-checksums-beside-the-reduction.md).
+An archive has the CRC-32 of each of its members. Threads of their own read a member once more, each some parts of it,
+while it is reduced (docs/decisions/0092-checksums-beside-the-reduction.md).
 """
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from importlib import import_module
+from importlib.util import find_spec
 from threading import Event, local
+
+import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
@@ -22,6 +26,8 @@ _POLYNOMIAL = 0xEDB88320
 _ONE = 1 << 31
 _X8 = 1 << 23
 _PART = 1 << 23
+_LEAST_COMPILED = 1 << 20
+"""Fewer bytes take zlib less time than loading compiled code."""
 _PIECE = 1 << 18
 """Bytes that stay in a second-level cache between their copy and their checksum."""
 
@@ -60,24 +66,31 @@ def verified(checksums: Sequence[Checksum]) -> Iterator[None]:
 
 
 def _begun(checksum: Checksum, threads: ThreadPoolExecutor, stop: Event) -> "list[Future[tuple[int, int]]]":
-    held = local()
+    held, crc32 = local(), _method(checksum.length)
 
     def part(begin: int, length: int) -> tuple[int, int]:
         """The CRC-32 of some bytes, and their number."""
         if not hasattr(held, "buffer"):
-            held.buffer = memoryview(bytearray(_PIECE))
+            held.buffer = np.empty(_PIECE, np.uint8)
         crc, done = 0, 0
         while done < length and not stop.is_set():
             got = os.preadv(checksum.descriptor, [held.buffer[: length - done]], begin + done)
             if not got:
                 raise InvalidInput("became shorter while it was read")
-            crc = zlib.crc32(held.buffer[:got], crc)
+            crc = crc32(held.buffer[:got], crc)
             done += got
         return crc, length
 
     starts = range(checksum.begin, checksum.begin + checksum.length, _PART)
     end = checksum.begin + checksum.length
     return [threads.submit(part, start, min(_PART, end - start)) for start in starts]
+
+
+def _method(length: int) -> Callable[[NDArray[np.uint8], int], int]:
+    """The fastest way to the checksum of so many bytes: the base installation has no compiled code."""
+    if length >= _LEAST_COMPILED and find_spec("numba") is not None:
+        return import_module("warpfold.kernels.crc32").crc32  # type: ignore[no-any-return]
+    return lambda data, crc: zlib.crc32(data.data, crc)
 
 
 def _behind(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
