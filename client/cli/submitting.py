@@ -192,6 +192,9 @@ def _read(file: str) -> dict[str, Any]:
         spec = loaded(text)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
+    except yaml.constructor.ConstructorError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise typer.BadParameter(f"{file}{line}: {error.problem}", param_hint="FILE") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} is neither JSON nor YAML: {error}", param_hint="FILE") from None
     if not isinstance(spec, dict):
