@@ -23,6 +23,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import zarr
+from numpy.typing import NDArray
 
 from benchmarks import places
 from warpfold.contract.folders import Folders
@@ -32,9 +33,12 @@ from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.backend import Backend
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.intact import intact
 from warpfold.kernels.places.place import Places
 
 Way = Callable[[], object]
+
+_NPZ = "numpy.load, sum"
 
 _FILES = 64
 """Files of a folder that is one array."""
@@ -92,6 +96,8 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
     ours = _ours(FilesSource(type="files", glob="many/*.npy"), here, slots)
     yield Case(f"{_FILES} .npy files", nbytes, ways | ours, "numpy.load by threads, max")
     shutil.rmtree(folder_of_files)
+    yield _stored_member(folder, numbers, here, slots)
+    (folder / "x.npz").unlink()
     np.save(folder / "x.npy", numbers)
     del numbers
     with _cold(folder / "x.npy") as (forget, direct):
@@ -112,13 +118,22 @@ def cases(folder: Path, nbytes: int, slots: Mapping[str, Backend]) -> Iterator[C
     (folder / "x.npy").unlink()
 
 
+def _stored_member(folder: Path, numbers: NDArray[np.float64], here: Folders, slots: Mapping[str, Backend]) -> Case:
+    path = folder / "x.npz"
+    np.savez(path, x=numbers)
+    ours = _ours(ArrayFileSource(type="array", path=path.name), here, slots)
+    return Case("uncompressed .npz", numbers.nbytes, {_NPZ: partial(_archived, path)} | ours, _NPZ)
+
+
 def _ours(
     source: TableSource | ArrayFileSource | PathSource | FilesSource, folders: Folders, slots: Mapping[str, Backend]
 ) -> dict[str, Way]:
     """How each slot adds up a source, which is opened anew each time."""
 
     def reduced(slot: Backend) -> object:
-        return slot.reduce(source.open(folders), "sum").value
+        opened = source.open(folders)
+        with intact([("", opened)]):
+            return slot.reduce(opened, "sum").value
 
     return {f"warpfold, slot {name}": partial(reduced, slot) for name, slot in slots.items()}
 
@@ -134,6 +149,11 @@ def _pandas(path: Path) -> object:
 def _zarr(path: Path) -> object:
     with zarr.config.set({"threading.max_workers": usable_cores()}):
         return zarr.open_array(path, mode="r")[:]
+
+
+def _archived(path: Path) -> object:
+    with np.load(path) as archive:
+        return archive["x"].sum()
 
 
 def _loaded(folder: Path) -> object:

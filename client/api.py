@@ -15,13 +15,14 @@ from warpfold.client import artefacts, batches, catalogue, datasets, inspections
 from warpfold.client.artefacts import Format
 from warpfold.client.beside import send_both
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
-from warpfold.client.errors import JobFailed, WarpfoldError
+from warpfold.client.errors import JobFailed, Refused, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
+from warpfold.client.mapping import Window, cancelled, reduced, window
 from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
@@ -159,29 +160,29 @@ class Client(MergesTables):
         """Reduce each of any number of arrays, or of files given as Paths; the results come in the same order.
 
         The arrays go in batches of 256, of which two are in hand at a time: an iterator is read no further ahead than
-        that, and at most one array of more than 10,000 elements is held. A reduction that fails raises JobFailed, or
-        with failures="yield" the JobFailed stands in place of its result. A caller that stops early cancels the jobs in
-        hand.
+        that, and at most one array of more than 10,000 elements is held. A reduction that fails raises JobFailed in its
+        place, and one that cannot be handed in raises why; with failures="yield" a JobFailed stands there, and the
+        others go on. A caller that stops early cancels the jobs in hand.
         """
-        left, in_hand = iter(arrays), deque[batches.Batch]()
+        left, in_hand = iter(arrays), deque[Window]()
         try:
             while True:
-                following = self._do(batches.window(left, op, options, rehash=rehash))
+                following = self._do(window(left, op, options, rehash=rehash))
                 if following is not None:
                     in_hand.append(following)
                 if not in_hand:
                     return
                 if following is not None and len(in_hand) < 2:
                     continue
-                for result in self._do(batches.reduced(in_hand[0])):
+                for result in self._do(reduced(in_hand[0])):
                     if isinstance(result, JobFailed) and failures == "raise":
-                        raise result
+                        raise result.__cause__ or result
                     yield result
                 in_hand.popleft()
         finally:
-            for batch in in_hand:
+            for each in in_hand:
                 with suppress(WarpfoldError):
-                    self._do(batches.cancel(batch.id))
+                    self._do(cancelled(each))
 
     # --- arrays
 
@@ -352,7 +353,7 @@ class Client(MergesTables):
             while True:
                 try:
                     answer: Any = self._send(call)
-                except Interrupted as error:
+                except (Interrupted, Refused) as error:
                     call = steps.throw(error)
                 else:
                     call = steps.send(answer)

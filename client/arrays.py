@@ -203,8 +203,8 @@ def _checked(data: object, array: Array, to: DType | None) -> Array:
     except ValueError:
         if array.dtype.kind in "mMc":  # alone it goes up as a file
             raise TypeError(f"{array.dtype} cannot be reduced together with others: reduce it by itself") from None
-        known = ", ".join(DTYPES)
-        raise TypeError(f"a {type(data).__name__} of {array.dtype} cannot be reduced; known dtypes: {known}") from None
+        fault = f"{type(data).__name__} of {array.dtype} cannot be reduced; known dtypes: {', '.join(DTYPES)}"
+        raise TypeError(fault) from None
     return array if to is None else converted(array, to)
 
 

@@ -16,13 +16,14 @@ from warpfold.client import artefacts, batches, catalogue, datasets, inspections
 from warpfold.client.artefacts import Format
 from warpfold.client.beside import send_both_async
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
-from warpfold.client.errors import JobFailed, WarpfoldError
+from warpfold.client.errors import JobFailed, Refused, WarpfoldError
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob
+from warpfold.client.mapping import Window, cancelled, reduced, window
 from warpfold.client.merging import MergesTables
 from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
@@ -154,25 +155,25 @@ class AsyncClient(MergesTables):
     ) -> AsyncIterator[ReduceResult | JobFailed]:
         """Reduce any number of arrays as `Client.map` does, and give their results in their order. A caller that stops
         early cancels the jobs in hand."""
-        left, in_hand = iter(arrays), deque[batches.Batch]()
+        left, in_hand = iter(arrays), deque[Window]()
         try:
             while True:
-                following = await self._do(batches.window(left, op, options, rehash=rehash))
+                following = await self._do(window(left, op, options, rehash=rehash))
                 if following is not None:
                     in_hand.append(following)
                 if not in_hand:
                     return
                 if following is not None and len(in_hand) < 2:
                     continue
-                for result in await self._do(batches.reduced(in_hand[0])):
+                for result in await self._do(reduced(in_hand[0])):
                     if isinstance(result, JobFailed) and failures == "raise":
-                        raise result
+                        raise result.__cause__ or result
                     yield result
                 in_hand.popleft()
         finally:
-            for batch in in_hand:
+            for each in in_hand:
                 with suppress(WarpfoldError):
-                    await self._do(batches.cancel(batch.id))
+                    await self._do(cancelled(each))
 
     # --- arrays
 
@@ -334,7 +335,7 @@ class AsyncClient(MergesTables):
         while isinstance(step, Call):
             try:
                 answer: Any = await self._send(step)
-            except Interrupted as error:
+            except (Interrupted, Refused) as error:
                 answer = error
             step = await asyncio.to_thread(_next, steps, answer)
         return step.result
@@ -385,6 +386,6 @@ class _End(Generic[T]):
 def _next(steps: Steps[T], answer: object) -> Call[Any] | _End[T]:
     # StopIteration may not leave a thread.
     try:
-        return steps.throw(answer) if isinstance(answer, Interrupted) else steps.send(answer)
+        return steps.throw(answer) if isinstance(answer, Interrupted | Refused) else steps.send(answer)
     except StopIteration as end:
         return _End(end.value)

@@ -1,21 +1,19 @@
-"""Batches: many jobs by one request, the service's answers about them, and reductions of all arrays of an iterator."""
+"""Batches: many jobs by one request, and the service's answers about them."""
 
-import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
 import httpx
 from pydantic import BaseModel, Field
 
-from warpfold.client import html, reductions
+from warpfold.client import html
 from warpfold.client.answer import Answer
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Steps, pages, send
-from warpfold.client.job_results import ReduceResult, Result
-from warpfold.client.reductions import Options
+from warpfold.client.job_results import Result
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.webhook import SHOW_SECRETS, Webhook
@@ -23,10 +21,6 @@ from warpfold.contract.webhook import SHOW_SECRETS, Webhook
 MOST_JOBS = 10_000
 """The most jobs of one batch."""
 
-WINDOW = 256
-"""Reductions in a batch of `map`, two of which are in hand at a time."""
-
-_WINDOW_BYTES = 4 << 20
 _LONG_POLL_S = 20.0
 _PAGE = 200
 
@@ -208,34 +202,6 @@ def outcomes(batch_id: str) -> Steps[list[JobOutcome]]:
 def parquet(batch_id: str) -> Steps[bytes]:
     """The outcomes of all jobs as a Parquet file."""
     return send(Call("GET", f"/v1/batches/{batch_id}/results", lambda answer: answer.content, {"format": "parquet"}))
-
-
-def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool) -> Steps[Batch | None]:
-    """Hand in the reductions of the next arrays; returns None if the iterator has no more. Large arrays are uploaded
-    one by one, so that at most one of them is held."""
-    specs: list[dict[str, Any]] = []
-    size = 0
-    for array in arrays:
-        spec = yield from reductions.spec(array, op, options=options, rehash=rehash)
-        specs.append(spec)
-        size += len(json.dumps(spec["source"]))
-        if len(specs) >= WINDOW or size >= _WINDOW_BYTES:
-            break
-    if not specs:
-        return None
-    return (yield from submit(specs, name="", tags={}, key=None))
-
-
-def reduced(batch: Batch) -> Steps[list[ReduceResult | JobFailed]]:
-    """The outcome of each job of a batch, in the order of the specs: its result, or the error that it ended with."""
-    yield from wait(batch)
-    results: list[ReduceResult | JobFailed] = []
-    for outcome in (yield from outcomes(batch.id)):
-        if isinstance(outcome.result, ReduceResult):
-            results.append(outcome.result)
-        else:
-            results.append(JobFailed(outcome.id, outcome.status, outcome.reason, outcome.error))
-    return results
 
 
 def _plain(spec: BaseModel | Mapping[str, Any]) -> dict[str, Any]:

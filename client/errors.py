@@ -47,3 +47,13 @@ class JobFailed(WarpfoldError):
         super().__init__(f"job {job_id} {status}{f' ({reason})' if reason else ''}: {error or 'no result'}")
         self.reason = reason
         self.error = error
+
+
+class NotHandedIn(JobFailed):
+    """A reduction of `map` never became a job: its array or its options are at fault, as `__cause__` says."""
+
+    def __init__(self, cause: Exception) -> None:
+        WarpfoldError.__init__(self, f"the reduction could not be handed in: {cause}")
+        self.reason = "invalid_input"
+        self.error = str(cause)
+        self.__cause__ = cause

@@ -74,10 +74,11 @@ class Receiver(Protocol):
 class Call(Generic[T]):
     """One request, and how its answer is read. `body` is sent as JSON; parameters that are None are left out.
 
-    Statuses that are `expected` are read, all others of 300 and more are Refused. The request is sent after `after_s`
-    seconds, and its answer may take `read_s` seconds. A request that breaks off is repeated, unless it must be sent
-    only `once`: then Interrupted is raised within the conversation. A `receiver` gets the body of the answer, and a
-    download that broke off goes on where it stood. `beside` is a call to be sent meanwhile, a `client.beside.Beside`.
+    Statuses that are `expected` are read; all others of 300 and more raise Refused within the conversation. The request
+    is sent after `after_s` seconds, and its answer may take `read_s` seconds. A request that breaks off is repeated,
+    unless it must be sent only `once`: then Interrupted is raised within the conversation. A `receiver` gets the body
+    of the answer, and a download that broke off goes on where it stood. `beside` is a call to be sent meanwhile, a
+    `client.beside.Beside`.
     """
 
     method: str

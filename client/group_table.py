@@ -9,6 +9,7 @@ from warpfold.client.answer import Answer, Timings
 from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
+from warpfold.contract.wording import number_of
 from warpfold.kernels.extras import install
 from warpfold.kernels.keyed import GroupColumn
 
@@ -85,7 +86,7 @@ class GroupTable(Answer):
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self._columns())
-        return f"<{type(self).__name__} of {self.groups:,} groups of {self.rows:,} rows: {names}>"
+        return f"<{type(self).__name__} of {number_of('group', self.groups)} of {number_of('row', self.rows)}: {names}>"
 
 
 class GroupbyResult(GroupTable):

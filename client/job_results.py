@@ -14,6 +14,7 @@ from warpfold.client.groups import meant_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
+from warpfold.contract.wording import number_of
 
 
 class Input(Answer):
@@ -60,7 +61,8 @@ class ReduceResult(Answer):
     placement: Placement | None = None
 
     def __repr__(self) -> str:
-        return f"<ReduceResult {self.op} of {self.count:,} elements as {self.dtype}: {self.value!r}, {self.strategy}>"
+        of = f"{self.op} of {number_of('element', self.count)} as {self.dtype}"
+        return f"<ReduceResult {of}: {self.value!r}, {self.strategy}>"
 
     def _repr_html_(self) -> str:
         rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"
@@ -114,7 +116,9 @@ class ReduceArrayResult(Answer):
         return array if dtype is None else array.astype(dtype)
 
     def __repr__(self) -> str:
-        return f"<ReduceArrayResult {self.op} of {self.count:,} elements as {self.dtype}, shape {self.shape}>"
+        return (
+            f"<ReduceArrayResult {self.op} of {number_of('element', self.count)} as {self.dtype}, shape {self.shape}>"
+        )
 
     def _repr_html_(self) -> str:
         return html.properties(

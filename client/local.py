@@ -19,6 +19,7 @@ from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.extras import install
 from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.intact import intact
 from warpfold.kernels.keyed import GroupTable, KeyedBackend
 from warpfold.kernels.meant import meaning_of
 from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
@@ -81,7 +82,8 @@ def reduce_elements(
     second, policy = other, _policy(nan_policy)
     if installed("numba"):
         backend = open_backend("cpu")
-        return backend.reduce(first, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
+        with intact([("", part) for part in (first, second)]):
+            return backend.reduce(first, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
     row = op_named(op)
     for part in (first, second):
         if part is not None and (meaning := meaning_of(part)) is not None:
@@ -90,7 +92,8 @@ def reduce_elements(
     if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
         raise Unavailable(f"{op} needs the server's packages here: {install('server')}")
     whole = [gathered(part) for part in (first, second) if part is not None]
-    array, *rest = (part.read(0, part.count) for part in whole)
+    with intact([("", part) for part in whole]):
+        array, *rest = (part.read(0, part.count) for part in whole)
     return _portable(row, taken, array, rest[0] if rest else None)
 
 
@@ -115,9 +118,10 @@ def reduce_groups(
     if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
         raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
     second = sources[1] if len(sources) > 1 else None
-    reduction = backend.reduce_groups(
-        sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
-    )
+    with intact([("", part) for part in sources]):
+        reduction = backend.reduce_groups(
+            sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
+        )
     if not nulls_met(operands):
         return reduction
     return without_values_of_nulls(reduction, nulls_of_values(backend, operands, shapes[0], grouping))
@@ -131,7 +135,9 @@ def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
     asked = GroupbySpec.model_validate(spec)
     backend = open_backend("cpu")
     assert isinstance(backend, KeyedBackend), "a CPU reduces by key"
-    return backend.group_by(open_rows(asked, Folders((root,), root)), plan_of(asked))
+    rows = open_rows(asked, Folders((root,), root))
+    with intact(rows.files):
+        return backend.group_by(rows, plan_of(asked))
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

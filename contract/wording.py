@@ -128,3 +128,8 @@ def _power_of_1024(value: float) -> int:
 def _decimals(value: float) -> int:
     """The decimals that leave `value` with three significant digits."""
     return max(0, 2 - math.floor(math.log10(abs(value))))
+
+
+def number_of(noun: str, count: int) -> str:
+    """How many there are: "1 element", "1,000 elements"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.states import encoded
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.cpu.finishing import ValueFinish
+from warpfold.kernels.cpu.states import ManySums, encoded
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import OutOfMemory, Unavailable
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError, deviation, value_of, variance
+from warpfold.kernels.exact import ORIGIN, ExactState, StateError
 from warpfold.kernels.exact.encoding import CODES, LARGEST
 from warpfold.kernels.ops import OPS, Terms
 
@@ -39,7 +40,6 @@ _CODE_AT = 5
 """The byte of a state that says what it adds up."""
 
 _Finalize = Callable[[int, int, int, int], None]
-_Spread = Callable[[ExactState, ExactState, int, DType], float]
 _Sums = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Limbs, a row for each state; the numbers of terms; and the flags."""
 
@@ -150,10 +150,10 @@ class _Callbacks:
             "mean": partial(self._round, Terms.VALUES, mean=True),
             "sum of products": partial(self._round, Terms.PRODUCTS, mean=False),
             "root": self._root,
-            "var_pop": partial(self._spread, variance, 0),
-            "var_samp": partial(self._spread, variance, 1),
-            "stddev_pop": partial(self._spread, deviation, 0),
-            "stddev_samp": partial(self._spread, deviation, 1),
+            "var_pop": partial(self._spread, "var", 0),
+            "var_samp": partial(self._spread, "var", 1),
+            "stddev_pop": partial(self._spread, "std", 0),
+            "stddev_samp": partial(self._spread, "std", 1),
             "state": partial(self._encode, Terms.VALUES),
             "state of products": partial(self._encode, Terms.PRODUCTS),
             "state of any": self._encode_any,
@@ -262,28 +262,29 @@ class _Callbacks:
         values, missing = self._values(result, count, offset), np.zeros(count, np.bool_)
         shape, origin = self._shape(terms), ORIGIN[terms]
         if self._scattered.round_states(states, count, shape, origin, mean, self._form, values, missing) >= 0:
-            wholes = self._wholes(terms, states, count)
-            missing[:] = [whole.count == 0 for whole in wholes]
-            for at, whole in enumerate(wholes):
-                values[at] = whole.round_to(DTYPES["float64"], whole.count if mean else 1) if whole.count else 0.0
+            sums, counts = self._many(terms, states, count)
+            missing[:] = counts == 0
+            values[:] = np.where(
+                missing, 0.0, ValueFinish(OPS["mean" if mean else "sum"], "float64").values([sums], counts)
+            )
         self._mark(result, count, offset, missing)
 
     def _root(self, states: int, result: int, count: int, offset: int) -> None:
-        values, wholes = self._values(result, count, offset), self._wholes(Terms.PRODUCTS, states, count)
-        for at, whole in enumerate(wholes):
-            values[at] = value_of(OPS["norm2"], whole, "float64") if whole.count else 0.0
-        self._mark(result, count, offset, np.array([whole.count == 0 for whole in wholes]))
+        squares, counts = self._many(Terms.PRODUCTS, states, count)
+        self._give(ValueFinish(OPS["norm2"], "float64"), [squares], counts, result, offset)
 
-    def _spread(self, of: _Spread, ddof: int, states: int, result: int, count: int, offset: int) -> None:  # noqa: PLR0917
-        values = self._values(result, count, offset)
-        sums, squares = (
-            self._wholes(Terms.VALUES, states, count),
-            self._wholes(Terms.PRODUCTS, states, count, self._behind),
-        )
-        for at, (of_values, of_squares) in enumerate(zip(sums, squares, strict=True)):
-            defined = of_values.count > ddof
-            values[at] = of(of_values, of_squares, ddof, DTYPES["float64"]) if defined else 0.0
-        self._mark(result, count, offset, np.array([of_values.count <= ddof for of_values in sums]))
+    def _spread(self, op: str, ddof: int, states: int, result: int, count: int, offset: int) -> None:  # noqa: PLR0917
+        sums, counts = self._many(Terms.VALUES, states, count)
+        squares, _ = self._many(Terms.PRODUCTS, states, count, self._behind)
+        self._give(ValueFinish(OPS[op], "float64", ddof), [sums, squares], counts, result, offset)
+
+    def _give(
+        self, finish: ValueFinish, sums: list[ManySums], counts: NDArray[np.int64], result: int, offset: int
+    ) -> None:
+        """Write the values that `finish` makes of `sums`; null where there are not enough terms for one."""
+        missing = counts <= finish.ddof
+        self._values(result, counts.size, offset)[:] = np.where(missing, 0.0, finish.values(sums, counts))
+        self._mark(result, counts.size, offset, missing)
 
     def _values(self, result: int, count: int, offset: int) -> NDArray[np.float64]:
         data = self._duckdb.duckdb_vector_get_data(result)
@@ -317,14 +318,10 @@ class _Callbacks:
             raise OutOfMemory("no memory for the long sums of a group")
         return limbs, counts, flags
 
-    def _wholes(self, terms: Terms, states: int, count: int, behind: int = 0) -> list[ExactState]:
-        """The states as Python has them."""
+    def _many(self, terms: Terms, states: int, count: int, behind: int = 0) -> tuple[ManySums, NDArray[np.int64]]:
+        """The sums of the states, and how many terms each of them has."""
         limbs, counts, flags = self._sums(self._shape(terms), states, count, behind)
-        known = Flags(self._scattered.TERM_FLAGS)
-        return [
-            ExactState.from_limbs(terms, digits, ORIGIN[terms], number, Flags(flag) & known)
-            for digits, number, flag in zip(limbs.tolist(), counts.tolist(), flags.tolist(), strict=True)
-        ]
+        return ManySums(terms, ORIGIN[terms], limbs, flags & self._scattered.TERM_FLAGS), counts
 
     def _encode(self, terms: Terms, states: int, result: int, count: int, offset: int) -> None:
         self._write(terms, self._sums(self._shape(terms), states, count), result, np.arange(count) + offset)

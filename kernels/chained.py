@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.checksums import Checksum, verified
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import Chain, Extent, Source, bytes_at, unchanged
+from warpfold.kernels.source import Chain, Extent, Source, bytes_at, checksums_of, unchanged
 
 
 class ChainedSource(Chain):
@@ -91,12 +92,18 @@ class ChainedSource(Chain):
         for at, before in closed:
             if not unchanged(before):
                 raise InvalidInput(f"{self._links[at].name} changed while it was read")
+            with verified(checksums_of(before)):
+                pass
         return source
 
     def is_unchanged(self) -> bool:
         """Whether the files that are open are as they were; a file that was closed was compared when it was closed."""
         with self._lock:
             return all(map(unchanged, self._open.values()))
+
+    def checksums(self) -> Sequence[Checksum]:
+        with self._lock:
+            return [checksum for source in self._open.values() for checksum in checksums_of(source)]
 
     def changed(self) -> str | None:
         """The name of a link that is open and whose file has changed; None if all are unchanged."""

@@ -115,7 +115,8 @@ class KeyedSource:
     that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read. `whole` has
     the same rows by position, where there is one column of such keys. `meanings` say of each column what its integers
     stand for, and are empty where all columns hold values (`kernels.meant`); then each column has its own of `tallies`,
-    too, in which a reader may ask for what int64 leaves out of its integers."""
+    too, in which a reader may ask for what int64 leaves out of its integers. `files` are the sources of whole arrays,
+    each with its name, of which `kernels.intact` says whether they stay as they were."""
 
     key_names: tuple[str, ...]
     key_types: tuple[Any, ...]
@@ -128,6 +129,7 @@ class KeyedSource:
     whole: WholeColumns | None = None
     meanings: tuple[Meaning | None, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    files: tuple[tuple[str, Source], ...] = ()
 
 
 PART_ROWS = 1 << 17

@@ -5,7 +5,7 @@ import weakref
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.checksums import Checksum
 from warpfold.kernels.dtypes import DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import generate
@@ -69,9 +70,11 @@ class FileBytes:
     """The bytes of an open file from `offset` on. Reading them costs no page faults, as reading a memory map does, and
     finds out that the file was cut, where touching a map would end the process."""
 
-    def __init__(self, descriptor: int, offset: int) -> None:
+    def __init__(self, descriptor: int, offset: int, checksum: Checksum | None = None) -> None:
+        """`checksum` is that of the bytes, which are all that it covers but what lies before them."""
         self._descriptor = os.dup(descriptor)
         self._offset = offset
+        self._checksum = checksum
         self._stamp = stamp_of(self._descriptor)
         weakref.finalize(self, os.close, self._descriptor)
 
@@ -82,6 +85,15 @@ class FileBytes:
     def location(self, start: int) -> "Location":
         """Where the bytes from `start` on lie."""
         return Location(self._descriptor, self._offset + start)
+
+    def with_checksum(self, checksum: Checksum) -> "FileBytes":
+        """The same bytes, which have a checksum."""
+        return FileBytes(self._descriptor, self._offset, checksum)
+
+    @property
+    def checksum(self) -> Checksum | None:
+        """What the file says of the bytes, if it says anything."""
+        return None if self._checksum is None else replace(self._checksum, descriptor=self._descriptor)
 
     def is_unchanged(self) -> bool:
         """Whether the file is as it was when it was opened, as far as its size and its time of modification tell."""
@@ -221,6 +233,10 @@ class Chain(ABC):
         """Whether the files that are open are as they were when they were opened."""
 
     @abstractmethod
+    def checksums(self) -> Sequence[Checksum]:
+        """The checksums of the links that are open. Those of a link that is closed are verified when it is closed."""
+
+    @abstractmethod
     def changed(self) -> str | None:
         """The name of a link that is open and whose file has changed; None if all are unchanged."""
 
@@ -306,6 +322,16 @@ def unchanged(source: object) -> bool:
         case PartSource(whole, _, _):
             return unchanged(whole)
     return True
+
+
+def checksums_of(source: object) -> Sequence[Checksum]:
+    """The checksums of all elements of a source that are read by position; none of a part of what a checksum covers."""
+    match source:
+        case ArraySource(file=FileBytes(checksum=Checksum() as checksum)):
+            return (checksum,)
+        case Chain():
+            return source.checksums()
+    return ()
 
 
 def forget_read(source: object, start: int, stop: int) -> None:

@@ -6,6 +6,8 @@ exponent, is read as a float64, which is what such a literal means.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
+from decimal import ROUND_05UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from warpfold.kernels.errors import InvalidInput
 Written = bool | int | float | str
 
 _LONGEST_SHOWN = 128  # bits
+_LONGEST_TEXT = 64
+_STICKY_DIGITS = 40
 _EXACT = 1 << 53
 """Up to here a float64 stands for one integer only."""
 _NAMED = frozenset(sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity"))
@@ -67,6 +71,24 @@ def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> 
     low, high = dtype.bounds
     whole = [_whole(value, dtype, low, high, f"{field}.{index}") for index, value in enumerate(values)]
     return np.array(whole, dtype=dtype.numpy)
+
+
+def float_or_text(text: str) -> float | str:
+    """The float64 nearest to the number that `text` says. It is a text where that float64 is not finite, or is an
+    integer, up to 2^53, and another number: as text it is read where a float is meant, and refused where an integer is.
+
+    Raises ValueError where `text` is no decimal number."""
+    number = float(text)
+    if math.isfinite(number):
+        if not number.is_integer() or abs(number) > _EXACT:  # larger ones are read as integers by nobody
+            return number
+        with suppress(InvalidOperation):  # of an exponent that has more digits than Decimal reads
+            exact = Decimal(text)
+            if exact == number:
+                return number
+            if len(text) > _LONGEST_TEXT:  # other digits, of which the same float64 is the nearest
+                return str(Context(prec=_STICKY_DIGITS, rounding=ROUND_05UP).plus(exact))
+    return text
 
 
 def _floats(values: Sequence[Written], dtype: DType, field: str) -> NDArray[Any]:

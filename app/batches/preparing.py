@@ -6,6 +6,7 @@ body, and the api never holds more of a batch than the text of its rows.
 
 import gc
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from warpfold.app.jobs.store import Job
 from warpfold.app.tables.jobs import NONE
 from warpfold.contract.batches import MAX_JOBS, BatchOptions, BatchSpec, Sweep, check_one
 from warpfold.contract.jobs import JobSpec, job_spec
+from warpfold.contract.json_text import read_json
 from warpfold.contract.states import PRIORITIES
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
@@ -32,6 +34,7 @@ from warpfold.kernels.errors import InvalidInput
 _AT_A_TIME = 500
 _BYTES_AT_A_TIME = 512 << 10
 _HIGH = PRIORITIES["high"]
+_NUMBER = re.compile(r"^specs\.(\d+)")
 _ROW = ("kind", "priority", "needs", "small", "timeout_s", "tags")
 
 
@@ -174,7 +177,9 @@ def _no_garbage() -> Iterator[None]:
 def opened(body: bytes, settings: Settings) -> Opened:
     """The request in `body`, cut into pieces. Raises ApiError."""
     try:
-        value = from_json(body, allow_inf_nan=False)
+        value = read_json(body)
+    except InvalidInput as error:  # of a name that is written twice
+        raise Invalid.of(_NUMBER.sub(r"specs[\1]", error.field or ""), str(error)) from None
     except ValueError as error:
         raise BadRequest(f"The body is not JSON: {error}.") from None
     if isinstance(value, dict):

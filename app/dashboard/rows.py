@@ -10,6 +10,7 @@ from uuid import UUID
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.batches.repository import Batch
 from warpfold.app.batches.views import progress_of
+from warpfold.app.dashboard.values import answer_in_words, in_brief
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Waiting
 from warpfold.app.results.repository import Measured
@@ -18,6 +19,7 @@ from warpfold.contract.jobs import summary_of
 from warpfold.contract.states import Status
 
 _MOST_LETTERS = 200
+_LONGEST_ANSWER = 400
 
 
 def _shortened(line: str) -> str:
@@ -28,12 +30,15 @@ def _shortened(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job. A running job has a `percent` if its total is known, and a job that ran and ended has a `took_ms`."""
+    """A job. A running job has a `percent` if its total is known, and a job that ran and ended has a `took_ms`. A job
+    whose result can be said in a line has an `answer`, and the answer `in_brief`."""
 
     id: UUID
     kind: str
     status: str
     summary: str
+    answer: str | None
+    in_brief: str | None
     owner: str
     tags: Mapping[str, str]
     reason: str | None
@@ -53,11 +58,14 @@ class JobRow:
     def of(cls, job: Job, visitor: Principal) -> "JobRow":
         running = job.status is Status.RUNNING
         ended = job.started_at is not None and job.finished_at is not None
+        answer = None if job.result is None else answer_in_words(job.result)
         return cls(
             id=job.id,
             kind=job.kind,
             status=job.status.value,
             summary=_shortened(summary_of(job.kind, json.loads(job.spec))),
+            answer=None if answer is None else answer[:_LONGEST_ANSWER],
+            in_brief=None if answer is None else in_brief(answer),
             owner=job.owner,
             tags=job.tags,
             reason=job.reason,

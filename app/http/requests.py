@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +17,8 @@ from warpfold.app.http.bearer import MaybeWorker, Themselves, User, authenticate
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
 from warpfold.app.http.large_bodies import LARGE_BYTES, Parameter
+from warpfold.contract.json_text import read_json
+from warpfold.kernels.errors import InvalidInput
 
 _JSON = re.compile(r"application/([!-.0-~]+\+)?json")
 _MOST_TOLD = 20
@@ -108,18 +109,21 @@ def _names(alias: str, annotation: object) -> Sequence[str]:
 
 
 class JsonRequest(Request):
-    """A request whose body must be JSON as RFC 8259 has it: no NaN, no Infinity."""
+    """A request whose body must be JSON as RFC 8259 has it: no NaN, no Infinity. No object may have two members of one
+    name, although the RFC leaves that open."""
 
     checked: Any = None
     """The value of a large body that was checked already."""
 
     @staticmethod
     def read(body: bytes, max_values: int) -> Any:
-        """`body` as JSON. Raises BadRequest or TooLarge."""
+        """`body` as JSON. Raises BadRequest, Invalid or TooLarge."""
         if body.count(b":") > MOST_FIELDS:
             raise TooLarge(f"A body may have at most {MOST_FIELDS} fields.")
         try:
-            return from_json(body, allow_inf_nan=False)
+            return read_json(body)
+        except InvalidInput as error:
+            raise Invalid.of(error.field or "", str(error)) from None
         except ValueError as error:
             raise BadRequest(f"The body is not JSON: {error}.") from None
 

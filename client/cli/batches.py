@@ -1,6 +1,5 @@
 """Commands about batches: batches list, show, wait, cancel, results; and files of specs, of which each line is one."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from warpfold.client.cli.session import Timeout, fail, service
 from warpfold.client.job_results import ReduceResult
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.progress import state_of_batch
+from warpfold.contract.json_text import read_json
+from warpfold.kernels.errors import InvalidInput
 
 _ID_LENGTH = 36
 _SEARCHED = 1000
@@ -146,7 +147,9 @@ def read_specs(file: str, complete: Callable[[dict[str, Any]], dict[str, Any]]) 
             if not text.strip():
                 continue
             try:
-                spec = json.loads(text)
+                spec = read_json(text)
+            except InvalidInput as error:
+                raise _wrong(file, number, f"{error.field} {error}") from None
             except ValueError as error:
                 raise _wrong(file, number, f"is not JSON: {error}") from None
             if not isinstance(spec, dict):

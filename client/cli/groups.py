@@ -23,6 +23,7 @@ from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.time_view import TimeView
+from warpfold.contract.wording import number_of
 from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.iso8601 import TimeValue
@@ -193,6 +194,6 @@ def _say(result: Any, count: int, where: str) -> None:
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     shape = " × ".join(map(str, result.shape)) or "one value"
     output.say(
-        f"{result.op} of {count:,} elements as {result.dtype}, shape {shape}; {result.strategy} by "
+        f"{result.op} of {number_of('element', count)} as {result.dtype}, shape {shape}; {result.strategy} by "
         f"{result.kernel}, {rounded}; {where}"
     )

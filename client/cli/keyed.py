@@ -23,6 +23,7 @@ from warpfold.client.group_table import GroupbyResult
 from warpfold.client.jobs import result_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.options import TableOptions
+from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.naming import chosen_name
 from warpfold.kernels.formats.signature import delimiter_of
@@ -186,4 +187,4 @@ def write_table(table: Any, to: Path) -> None:
 
 def _say(groups: int, rows: int, dropped: int, where: str) -> None:
     left = f"; {dropped:,} row{'' if dropped == 1 else 's'} without a key left out" if dropped else ""
-    output.say(f"{groups:,} groups of {rows:,} rows; exact, correctly rounded; {where}{left}")
+    output.say(f"{number_of('group', groups)} of {number_of('row', rows)}; exact, correctly rounded; {where}{left}")

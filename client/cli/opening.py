@@ -1,6 +1,5 @@
 """Files of the user's in any format that is read."""
 
-import json
 import os
 import shutil
 import zipfile
@@ -19,6 +18,7 @@ from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.files import is_pattern
 from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
+from warpfold.contract.json_text import read_json
 from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
 from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
@@ -41,7 +41,9 @@ def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
         if text is None:
             continue
         try:
-            options[name] = json.loads(text) if name in ("filter", "select") else text
+            options[name] = read_json(text.encode()) if name in ("filter", "select") else text
+        except InvalidInput as error:
+            raise typer.BadParameter(f"{error.field} {error}", param_hint=f"--{name}") from None
         except ValueError as error:
             raise typer.BadParameter(f"is not JSON: {error}", param_hint=f"--{name}") from None
     try:

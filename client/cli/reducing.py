@@ -30,7 +30,9 @@ from warpfold.client.reductions import MOST_VALUES
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import bound_in_words
+from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.intact import intact
 from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.nulls import with_nulls
@@ -324,8 +326,8 @@ def _print(job: Job, *, fingerprint: bool) -> None:
     where = result.device.get("name", result.backend)
     prepare_ms, bound = result.timings.prepare_ms, bound_in_words(result.timings.model_dump())
     output.say(
-        f"{result.op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; {where}, "
-        f"{result.timings.kernel_ms:.3f} ms"
+        f"{result.op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; "
+        f"{where}, {result.timings.kernel_ms:.3f} ms"
         + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
         + (f", {bound}" if bound else "")
         + (f"; {_digits(result.hex)}" if result.hex else "")
@@ -340,7 +342,8 @@ def _reduce_locally(
     try:
         # The dtypes of both arrays may be made one.
         if isinstance(array, ArraySource) and isinstance(other, ArraySource):
-            result = local.reduce(array.array, op, other=other.array, **chosen)
+            with intact([("", array), ("", other)]):
+                result = local.reduce(array.array, op, other=other.array, **chosen)
         else:
             result = local.reduce_elements(array, op, other=other, **chosen)
         result, null = with_nulls(result, [part for part in (array, other) if part is not None])
@@ -372,7 +375,7 @@ def _reduce_locally(
     typer.echo(_written(value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     output.say(
-        f"{op} of {result.count:,} elements as {result.dtype}, {result.strategy}, {rounded}; this machine"
+        f"{op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; this machine"
         + _left(nulls, null=null)
         + _named(source.fingerprint if read.fingerprint else None)
     )

@@ -1,12 +1,15 @@
-"""The jobs of a batch that files name: each file is a spec, has a spec a line, or is an array to be reduced."""
+"""The specs of jobs as people write them, and the files that hold them: a file is a spec, has a spec a line, or is an
+array to be reduced."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
+import yaml
 
 from warpfold.client import uploads
 from warpfold.client.api import Client
@@ -15,7 +18,9 @@ from warpfold.client.cli import batches
 from warpfold.client.cli.files import matching
 from warpfold.client.errors import FieldError, Refused
 from warpfold.kernels.formats.signature import format_of
+from warpfold.kernels.values import float_or_text
 
+_MERGE = "tag:yaml.org,2002:merge"
 _TABLES_OF_TEXT = (".csv", ".tsv")
 
 Spec = dict[str, Any]
@@ -92,3 +97,45 @@ def naming_places(listed: Sequence[Entry]) -> Iterator[None]:
         places = [entry.place for entry in listed]
         errors = [FieldError(batches.place_of(error.field, places), error.message) for error in refused.errors]
         raise Refused(refused.status, refused.title, refused.detail, errors) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML, which includes JSON. Floats that JSON has no numbers for stay text, which the service reads, and so
+    do those of which float64 would make an integer that they are not."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping. Raises ConstructorError for a name that stands in it twice: one of the two would be lost."""
+        names: set[str] = set()
+        for key, _ in node.value:
+            if key.tag != _MERGE and isinstance(key, yaml.ScalarNode):
+                if key.value in names:
+                    fault = f"{key.value!r} is written twice in one object"
+                    raise yaml.constructor.ConstructorError(problem=fault, problem_mark=key.start_mark)
+                names.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
+    number = loader.construct_yaml_float(node)
+    written = str(node.value).replace("_", "")
+    if ":" in written and math.isfinite(number):  # minutes and seconds
+        return number
+    named = written.lower().lstrip("+-") in (".inf", ".nan")
+    return str(number) if named else float_or_text(written)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _real)
+
+
+def loaded(text: str) -> Any:
+    """The value of a text in YAML. Raises YAMLError."""
+    return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
+
+
+def number(text: str) -> int | float | str:
+    """A number, exactly; or the text, which the service reads, where JSON has no such number (such as "nan" or a hex
+    float)."""
+    for kind in (int, float_or_text):
+        with suppress(ValueError):
+            return kind(text)
+    return text

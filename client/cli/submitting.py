@@ -1,6 +1,5 @@
 """Commands that hand in jobs: submit, run."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
-from warpfold.client.cli.spec_files import Entry, entries, is_array, naming_places
+from warpfold.client.cli.spec_files import Entry, entries, is_array, loaded, naming_places, number
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 
@@ -190,33 +189,17 @@ def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout:
 def _read(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
-        spec = _loaded(text)
+        spec = loaded(text)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
+    except yaml.constructor.ConstructorError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise typer.BadParameter(f"{file}{line}: {error.problem}", param_hint="FILE") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} is neither JSON nor YAML: {error}", param_hint="FILE") from None
     if not isinstance(spec, dict):
         raise typer.BadParameter(f"{file} holds no spec: that is an object with a `kind`", param_hint="FILE")
     return spec
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads YAML, which includes JSON. Floats that JSON has no numbers for stay text, which the service reads."""
-
-
-def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
-    number = loader.construct_yaml_float(node)
-    if math.isfinite(number):
-        return number
-    named = str(node.value).lower().lstrip("+-") in (".inf", ".nan")
-    return str(number) if named else str(node.value)  # a number that is too large must not become an infinity
-
-
-_Loader.add_constructor("tag:yaml.org,2002:float", _real)
-
-
-def _loaded(text: str) -> Any:
-    return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
 
 
 def _source(*, values: str | None, generate: str | None, path: str | None, dataset: str | None, **rest: Any) -> Any:
@@ -229,25 +212,12 @@ def _source(*, values: str | None, generate: str | None, path: str | None, datas
     if generate is not None:
         return {"type": "generate", "distribution": generate, **made}
     if values is not None:
-        return {"type": "values", "values": [_number(word) for word in values.replace(",", " ").split()], **made}
+        return {"type": "values", "values": [number(word) for word in values.replace(",", " ").split()], **made}
     if path is not None:
         return {"type": "path", "path": path}
     if dataset is not None:
         return {"type": "dataset", "id": dataset}
     return made
-
-
-def _number(text: str) -> int | float | str:
-    """A number, exactly; or, if JSON has no such number, the text (such as "nan" or a hex float), which the service
-    reads."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if math.isfinite(number):  # JSON has no NaN and no infinity
-            return number
-    return text
 
 
 def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | None) -> None:
@@ -265,6 +235,6 @@ def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | 
             if not isinstance(inner, dict):
                 raise typer.BadParameter(f"{parent!r} is not an object", param_hint="--set")
         try:
-            inner[last] = _loaded(text)
+            inner[last] = loaded(text)
         except yaml.YAMLError as error:
             raise typer.BadParameter(f"{assignment!r}: {error}", param_hint="--set") from None

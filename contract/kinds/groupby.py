@@ -23,6 +23,7 @@ from warpfold.contract.sources import Source, summary_of_source
 from warpfold.contract.sources.keys import Key
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.timings import Timings
+from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.keyed import MOST_GROUPS
 from warpfold.kernels.operands import check_arity, check_states
@@ -239,7 +240,7 @@ class GroupbySpec(Task):
         rows = stored.get("rows")
         return (
             f"{_listed(stored.get('aggregations', ()), _of)} by {_listed(stored.get('by', ()), _called)}",
-            summary_of_source(source) if source else "" if rows is None else f"{rows:,} rows",
+            summary_of_source(source) if source else "" if rows is None else number_of("row", rows),
         )
 
     def description(self) -> str:

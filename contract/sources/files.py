@@ -16,6 +16,7 @@ from warpfold.contract.sources.options import AnyOptions, faults_of, files_named
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.chained import ChainedSource, Link
+from warpfold.kernels.checksums import verified
 from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -29,7 +30,7 @@ from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
 from warpfold.kernels.places.tree import matching as matching_objects
 from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
-from warpfold.kernels.source import Source, unchanged
+from warpfold.kernels.source import Source, checksums_of, unchanged
 
 MOST_LISTED = 10_000
 MOST_MATCHED = 100_000
@@ -259,6 +260,8 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls
                 yield piece
+            with verified(checksums_of(opened)):
+                pass
             if isinstance(source, SequentialSource):  # nulls may lie behind its last element
                 tally.nulls = nulls + source.tally.nulls
 

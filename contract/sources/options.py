@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -41,7 +42,7 @@ from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import RemoteObject, Session
 from warpfold.kernels.places.tree import RemoteTree, open_object, own_faults
 from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import stamp_of
+from warpfold.kernels.source import ArraySource, stamp_of
 
 T = TypeVar("T")
 
@@ -277,8 +278,16 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
         file = unless_read.enter_context(begin())
         source = open_in(file)
         if not isinstance(source, SequentialSource | Frame):
-            return source  # it has descriptors of its own
+            return _naming(source, called)  # it has descriptors of its own
         return _named(source, called, field, unless_read.pop_all(), file)
+
+
+def _naming(source: T, called: str) -> T:
+    """The same source, in errors of whose checksum the file has its name."""
+    if isinstance(source, ArraySource) and source.file is not None and source.file.checksum is not None:
+        file = source.file.with_checksum(replace(source.file.checksum, called=called))
+        return cast(T, replace(source, file=file))
+    return source
 
 
 def read_folder_of(called: str, field: str, open_in: Callable[[], T]) -> T:

@@ -62,7 +62,8 @@ class ValuesSource(SourceSpec):
     "inf").
 
     An integer is a number without a point and without an exponent. The service never rounds an integer: an integer that
-    `dtype` does not hold is an error. A float is read as a float64 and rounded once to `dtype`.
+    `dtype` does not hold is an error. A float is read as a float64 and rounded once to `dtype`. For an integer dtype a
+    float must be a whole number as it is written: 1e-400 is an error, although float64 makes 0 of it.
     """
 
     model_config = ConfigDict(json_schema_extra=_without_default)

@@ -365,6 +365,7 @@ def keyed_arrays(
         likely=count,
         remotes=lambda: [remote for array in opened for remote in array.tally.objects],
         whole=None if only is None else WholeColumns(only, tuple(array for _, array, _ in sources)),
+        files=tuple((name, array) for name, array, _ in (*held, *sources)),
     )
 
 

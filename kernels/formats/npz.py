@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.checksums import Checksum
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
@@ -104,7 +105,11 @@ def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) ->
     size = file.seek(0, 2)
     if head.offset + head.data_bytes > min(begin + info.file_size, size):
         raise InvalidInput(f"is truncated: the head of {info.filename!r} promises {head.data_bytes:,} bytes of data")
-    return array_at(file, head, hyperslab(ranges, head.shape))
+    source = array_at(file, head, hyperslab(ranges, head.shape))
+    if isinstance(source, ArraySource) and source.file is not None and source.array.shape == head.shape:
+        checksum = Checksum(file.fileno(), begin, info.file_size, info.CRC, info.filename.removesuffix(_SUFFIX))
+        return ArraySource(source.array, source.file.with_checksum(checksum))
+    return source  # of a part no checksum is known
 
 
 def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selected: tuple[slice, ...]) -> Elements:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.service import Service
-from warpfold.client import AsyncClient, Client, JobFailed, ReduceResult, Refused, WaitedTooLong
+from warpfold.client import AsyncClient, Client, JobFailed, NotHandedIn, ReduceResult, Refused, WaitedTooLong
 from warpfold.client.batches import Batch
 
 LONG = {"kind": "reduce", "source": {"type": "generate", "distribution": "normal", "n": 1 << 36}}
@@ -22,7 +22,7 @@ def of(*values: float, op: str = "sum") -> dict[str, object]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of three reductions."""
-    monkeypatch.setattr("warpfold.client.batches.WINDOW", 3)
+    monkeypatch.setattr("warpfold.client.mapping.WINDOW", 3)
 
 
 def value(result: object) -> object:
@@ -102,6 +102,34 @@ def test_a_reduction_that_fails_is_raised_in_its_place_or_stands_there(client: C
     assert value(next(raising)) == 1
     with pytest.raises(JobFailed, match="max of no elements"):
         next(raising)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_reduction_that_cannot_be_handed_in_raises_why_or_stands_in_its_place(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "text.npy").write_text("no array")
+    gone = tmp_path / "gone.npy"
+    arrays: list[object] = [[1], gone, [2], ["a"], [2**64], {}, tmp_path / "text.npy", [3], [], [4]]
+    results = list(client.map("max", arrays, failures="yield"))
+    assert [value(each) if isinstance(each, ReduceResult) else type(each).__name__ for each in results] == [
+        1, "NotHandedIn", 2, *["NotHandedIn"] * 4, 3, "JobFailed", 4,
+    ]  # fmt: skip
+    assert isinstance(results[1], NotHandedIn)
+    assert results[1].reason == "invalid_input"
+    assert isinstance(results[1].__cause__, FileNotFoundError)
+    raising = client.map("max", arrays)
+    assert value(next(raising)) == 1
+    with pytest.raises(FileNotFoundError):
+        next(raising)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_the_service_refuses_of_a_window_does_not_hold_up_the_others(client: Client) -> None:
+    arrays: list[object] = [np.array([number], "int8" if number % 2 else "float32") for number in range(8)]
+    results = list(client.map("norm2", arrays, failures="yield", select=[]))
+    assert all(isinstance(each, NotHandedIn) for each in results)
+    results = list(client.map("total", arrays, failures="yield"))
+    assert [str(each.__cause__) for each in results if isinstance(each, NotHandedIn) and "unknown op" in str(each)]
+    assert len(results) == 8
 
 
 @pytest.mark.usefixtures("small")

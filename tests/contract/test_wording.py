@@ -74,3 +74,12 @@ def test_what_a_table_lacks_is_a_dash() -> None:
 )
 def test_a_power_is_written_as_one(n: int, text: str) -> None:
     assert wording.compact_count(n) == text
+
+
+def test_one_has_no_plural() -> None:
+    assert [wording.number_of("row", count) for count in (0, 1, 2, 12345)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "12,345 rows",
+    ]

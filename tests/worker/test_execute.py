@@ -21,6 +21,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.states import Reason
 from warpfold.contract.tasks import task_spec
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels, _digest
 from warpfold.worker.failures import failure_of
@@ -277,3 +278,54 @@ def test_a_file_that_changes_while_it_is_read_fails_its_job_and_not_the_process(
         with pytest.raises(InvalidInput, match=r"changed while it was read|became shorter"):
             kernels.run(lease(spec), tell)
         assert changed
+
+
+def _stored(folder: Path, name: str, array: np.ndarray[Any, Any], *, damaged: bool) -> None:
+    """An archive of two members, whose first one has a changed digit."""
+    np.savez(folder / name, x=array, y=array)
+    if damaged:
+        content = bytearray((folder / name).read_bytes())
+        at = content.index(array.tobytes()) + array.nbytes // 2
+        content[at] ^= 1
+        (folder / name).write_bytes(content)
+
+
+READ_WHOLE: Mapping[str, Mapping[str, Any]] = {
+    "an array": {"source": {"type": "array", "path": "3.npz", "array": "x"}},
+    "two arrays": {
+        "op": "dot",
+        "source": {"type": "array", "path": "0.npz", "array": "x"},
+        "other": {"type": "array", "path": "3.npz", "array": "x"},
+    },
+    "along an axis": {"axis": 0, "source": {"type": "array", "path": "3.npz", "array": "x"}},
+    "files of a pattern": {"source": {"type": "files", "glob": "*.npz", "array": "x"}},
+    "groups": {
+        "kind": "groupby",
+        "by": [{"name": "k", "source": {"type": "array", "path": "0.npz", "array": "x"}}],
+        "aggregations": [{"op": "sum", "source": {"type": "array", "path": "3.npz", "array": "x"}}],
+    },
+}
+
+
+@pytest.mark.parametrize("most_open", [64, 2])
+@pytest.mark.parametrize("read", READ_WHOLE)
+def test_a_changed_bit_of_a_stored_member_fails_the_job_that_reads_all_of_it(
+    kernels: Kernels, data_root: Path, monkeypatch: pytest.MonkeyPatch, read: str, most_open: int
+) -> None:
+    monkeypatch.setattr(ChainedSource, "MOST_OPEN", most_open)
+    array = np.random.default_rng(2).integers(-99, 99, (50, 20))
+    for number in range(6):
+        _stored(data_root, f"{number}.npz", array, damaged=number == 3)
+    with pytest.raises(InvalidInput, match=r"3\.npz.* is damaged: the checksum of 'x' is not that of its bytes"):
+        run(kernels, **READ_WHOLE[read])
+    for number in range(6):
+        _stored(data_root, f"{number}.npz", array, damaged=False)
+    run(kernels, **READ_WHOLE[read])
+
+
+def test_of_a_part_of_a_stored_member_no_checksum_is_known(kernels: Kernels, data_root: Path) -> None:
+    _stored(data_root, "x.npz", np.arange(1000), damaged=True)
+    whole = {"type": "array", "path": "x.npz", "array": "y"}
+    assert run(kernels, source=whole).result["value"] == 499_500
+    part = {**whole, "array": "x", "select": [{"stop": 10}]}
+    assert run(kernels, source=part).result["value"] == 45

@@ -8,6 +8,7 @@ from warpfold.contract.needs import DASK
 from warpfold.contract.partitions import PartitionsView
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.inputs import Inputs
+from warpfold.kernels.intact import intact
 from warpfold.kernels.keyed import GroupTable, KeyedBackend
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.strategy import EXACT
@@ -33,9 +34,10 @@ def _run(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Success:
         raise Unavailable("this slot makes no groups by key; give the backend cpu, cuda or gang")
     rows = open_rows(spec, attempt.folders)
     survive_cuts()
-    table = attempt.backend.group_by(
-        rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows")
-    )
+    with intact(rows.files):
+        table = attempt.backend.group_by(
+            rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows")
+        )
     nbytes = sum(dtype.itemsize for dtype in rows.dtypes) * (table.rows + table.dropped)
     read = InputView.of(rows.remotes(), inputs, fingerprint=spec.fingerprint)
     return success_of_groups(attempt, spec, table, read, nbytes)

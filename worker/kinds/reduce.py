@@ -1,7 +1,6 @@
 """Reductions of one array, or of two, to one value."""
 
 import base64
-from collections.abc import Sequence
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
@@ -9,14 +8,14 @@ from warpfold.contract.json_value import check_length, hex_of, value_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
-from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.inputs import Inputs
+from warpfold.kernels.intact import intact
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.meant import itemsize_of, meaning_of
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, counted
-from warpfold.kernels.source import ArraySource, unchanged
+from warpfold.kernels.sequential import SequentialSource, counted
+from warpfold.kernels.source import ArraySource
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.stages import point_of, timings_of
@@ -39,23 +38,23 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     in_place = op.places or op.sources > 1 or grouping is not None
     sources = [(named.in_place() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
+    read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))
     if any((isinstance(part, ArraySource) and part.file is not None) or meaning_of(part) for part in sources):
         survive_cuts()
     if grouping is not None:
-        success = run_grouped(attempt, spec, grouping, (source, other), inputs)
-        _check_unchanged(spec, sources)
-        return success
-    reduction = attempt.backend.reduce(
-        source,
-        spec.op,
-        strategy=spec.strategy,
-        nan_policy=spec.nan_policy,
-        ddof=spec.ddof,
-        other=other,
-        progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
-    )
-    _check_unchanged(spec, sources)
+        with intact(read):
+            return run_grouped(attempt, spec, grouping, (source, other), inputs)
+    with intact(read):
+        reduction = attempt.backend.reduce(
+            source,
+            spec.op,
+            strategy=spec.strategy,
+            nan_policy=spec.nan_policy,
+            ddof=spec.ddof,
+            other=other,
+            progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
+        )
     nbytes = sum(counted(part) * itemsize_of(part) for part in sources)
     decoded = [part for part in sources if isinstance(part, SequentialSource)]
     reduction, null = with_nulls(reduction, sources)
@@ -92,10 +91,3 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         value=None if null else repr(value),
     )
     return Success(result.model_dump(mode="json"), (point,))
-
-
-def _check_unchanged(spec: ReduceSpec, sources: Sequence[Elements]) -> None:
-    """Raise InvalidInput where a file changed while it was read."""
-    for (_, named), part in zip(spec.sources(), sources, strict=True):
-        if not unchanged(part):
-            raise InvalidInput(f"{named.identity()} changed while it was read", "source")

@@ -7,6 +7,8 @@ from typing import Any
 
 from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
 from warpfold.app.dashboard.forms.schema import example_of, form_of, kinds
+from warpfold.contract.json_text import read_json
+from warpfold.kernels.values import float_or_text
 
 Typed = Mapping[str, Sequence[str]]
 """The texts of each input, by its dotted name."""
@@ -137,10 +139,9 @@ def _number(text: str) -> bool | int | float | str:
     if not re.search(r"[.a-zA-Z]", text):  # an integer of so many digits that no dtype holds it
         return text
     try:
-        number = float(text)
+        return float_or_text(text)
     except ValueError:
         return text
-    return number if abs(number) < float("inf") else text
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -151,7 +152,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text.encode())
     except ValueError:
         return text
 

@@ -17,6 +17,7 @@ from warpfold.app.dashboard.figures import shown_of_result
 from warpfold.app.dashboard.rendering import etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow, rows_of
+from warpfold.app.dashboard.values import in_words
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.headers import matches
@@ -130,13 +131,6 @@ async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Us
     ).response(request)
 
 
-def _in_words(value: Any) -> str:
-    """A value as JSON has it, and a complex one as people write it."""
-    if isinstance(value, dict):
-        return f"{value.get('re')} + {value.get('im')} i"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
 async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, Any]:
     result = None if job.result is None else json.loads(job.result)
     return {
@@ -160,8 +154,8 @@ def _summary(result: dict[str, Any]) -> ResultSummary:
     }
     others = [json_view_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return ResultSummary(
-        value=None if value is _NO_VALUE else _in_words(value),
-        hexadecimal=None if result.get("hex") is None else _in_words(result["hex"]),
+        value=None if value is _NO_VALUE else in_words(value),
+        hexadecimal=None if result.get("hex") is None else in_words(result["hex"]),
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),
         bound=bound_in_words(result.get("timings") or {}),

@@ -8,7 +8,7 @@ from warpfold.app.charts.vega_lite import Bar, ChartText, bar_chart
 from warpfold.app.reports.kinds.tables_only import preview
 from warpfold.app.reports.report import Table
 from warpfold.contract.kinds.groupby import GroupbyResult, GroupKeys, GroupTableResult, GroupValues
-from warpfold.contract.wording import ABSENT, exactly
+from warpfold.contract.wording import ABSENT, exactly, number_of
 
 _MOST_SHOWN = 1000
 _MOST_BARS = 40
@@ -18,7 +18,7 @@ _MOST_LETTERS = 40
 
 def tables(result: GroupTableResult) -> tuple[Table, ...]:
     """A row for each group: its keys, how many rows it has, and its values; of groups that are stored, the first."""
-    title = f"{result.groups:,} groups of {result.rows:,} rows ({result.strategy})"
+    title = f"{number_of('group', result.groups)} of {number_of('row', result.rows)} ({result.strategy})"
     if result.sizes is None and result.artefact is not None:
         return (preview(result.artefact, title),)
     sizes = result.sizes or ()

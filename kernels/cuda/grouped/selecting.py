@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.folds import COUNT_NAN, GroupedFolds
 from warpfold.kernels.cuda.grouped.layouts import Layout
-from warpfold.kernels.cuda.grouped.states import states_of_integers
+from warpfold.kernels.cuda.grouped.states import sums_of_integers
 from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, of_count, of_integer, reduction_of
-from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact import ExactState, Flags, deviation, variance
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import OPS, Finish, Op, Terms, Value
+from warpfold.kernels.ops import OPS, Op, Terms, Value
 
 
 class GroupedOp:
@@ -57,27 +57,23 @@ class GroupedOp:
         """The values, where `counts` elements entered each; None where the op has no value."""
         words = [part.words() for part in self._folds]
         if self._op.terms is Terms.MOMENTS:
-            return self._of_moments([_integers(part) for part in words], counts.tolist())
+            return spreads_of_integers(self._op, words, counts, self._ddof)
         values = _of_words(self._op, self._dtype, words[0], counts.tolist())
         return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
 
     def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
         """The exact states of the values of an op that adds integers up, where `counts` elements entered each."""
-        return states_of_integers(self._op, [part.words() for part in self._folds], counts)
+        sums = sums_of_integers(self._op, [part.words() for part in self._folds])
+        return tuple(each.states(counts) for each in sums)
 
-    def _of_moments(self, totals: list[list[int]], counts: Sequence[int]) -> list[Value | None]:
-        finish = variance if self._op.finish is Finish.VARIANCE else deviation
-        made: list[Value | None] = []
-        for total, squares, count in zip(*totals, counts, strict=True):
-            if not count or count <= self._ddof:
-                made.append(None)
-                continue
-            values, products = (
-                ExactState.from_limbs(terms, (units,), 0, count, Flags.NOT_NEGATIVE_ZERO)
-                for terms, units in ((Terms.VALUES, total), (Terms.PRODUCTS, squares))
-            )
-            made.append(finish(values, products, self._ddof, DTYPES["float64"]))
-        return made
+
+def spreads_of_integers(
+    op: Op, words: Sequence[NDArray[np.uint64]], counts: NDArray[np.int64], ddof: int
+) -> list[Value | None]:
+    """Variances or standard deviations, rounded once to float64, of so many integers each, of whose sums and sums of
+    squares `words` has the words; None of no more than `ddof` integers, and of none."""
+    values = ValueFinish(op, "float64", ddof).values(sums_of_integers(op, words), counts)
+    return [value if count > ddof else None for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
 
 
 def _integers(words: NDArray[np.uint64]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.states import encoded
+from warpfold.kernels.cpu.states import ManySums, encoded
 from warpfold.kernels.cuda.exact import HEAD, SumKind, digits_of, flags_of_heads, nans_of_heads
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
@@ -73,13 +73,11 @@ class KeptTotals:
             yield rest | int(Flags.POS_INF) * infinite
 
 
-def states_of_integers(op: Op, words: Sequence[NDArray[np.uint64]], counts: Index) -> tuple[StateColumn, ...]:
-    """The states of sums of integers. `words` has for each kind of terms the sums as two's complement, lowest word
-    first, in shape (values, words)."""
-    flags = np.full(counts.size, int(Flags.NOT_NEGATIVE_ZERO))
-    return tuple(
-        encoded(terms, 0, _digits(each), flags, counts) for terms, each in zip(terms_of(op), words, strict=True)
-    )
+def sums_of_integers(op: Op, words: Sequence[NDArray[np.uint64]]) -> tuple[ManySums, ...]:
+    """Sums of integers. `words` has for each kind of terms the sums as two's complement, lowest word first, in shape
+    (values, words)."""
+    flags = np.full(words[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
+    return tuple(ManySums(terms, 0, _digits(each), flags) for terms, each in zip(terms_of(op), words, strict=True))
 
 
 def _digits(words: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -108,3 +108,39 @@ def test_a_number_is_a_number_and_a_flag_a_flag(refusing: httpx.Client, kind: st
     if kind != "scaling":
         spec["strategies"] = ["exact"]
     assert [name for name, _ in faults(refusing.post("/v1/jobs", json=spec))] == [field]
+
+
+TWICE: list[tuple[str, str, str]] = [
+    ("/v1/jobs", '{"kind": "reduce", "op": "sum", "op": "max", "source": {"type": "values", "values": [1]}}', "op"),
+    ("/v1/jobs", '{"kind": "reduce", "source": {"type": "values", "values": [1], "values": [2]}}', "source.values"),
+    ("/v1/jobs", f'{{"kind": "reduce", "name": "a", "name": "{"b" * A_LOT}"}}', "name"),
+    ("/v1/batches", '{"specs": [{"kind": "reduce"}, {"source": {"n": 1, "n": 2}}]}', "specs[1].source.n"),
+    ("/v1/batches", '{"sweep": {"spec": {}, "over": {"op": ["sum"], "op": ["max"]}}}', "sweep.over.op"),
+    ("/v1/states/merge", '{"states": [], "states": []}', "states"),
+    ("/v1/tokens", '{"name": "a", "name": "b"}', "name"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "field"), TWICE)
+def test_a_field_that_is_written_twice_is_refused_by_its_name(
+    refusing: httpx.Client, path: str, body: str, field: str
+) -> None:
+    sent = refusing.post(path, content=body, headers={"Content-Type": "application/json"})
+    assert faults(sent) == [(field, "is written twice in one object, and only one of the two would count")]
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/batches"])
+def test_a_float_that_float64_makes_whole_is_no_integer(refusing: httpx.Client, path: str) -> None:
+    for written in ("1e-400", "4503599627370497.4", "9007199254740993.0"):
+        spec = f'{{"kind": "reduce", "source": {{"type": "values", "values": [1, {written}], "dtype": "int64"}}}}'
+        body = spec if path == "/v1/jobs" else f'{{"specs": [{spec}]}}'
+        [(field, message)] = faults(refusing.post(path, content=body, headers={"Content-Type": "application/json"}))
+        assert (field.removeprefix("specs[0]."), message) == ("source.values.1", f"{written!r} is not an integer")
+
+
+def test_the_same_float_is_rounded_where_floats_are_meant(http: httpx.Client) -> None:
+    body = (
+        '{"kind": "reduce", "source": {"type": "values", "values": [1e-400, 4503599627370497.4], "dtype": "float64"}}'
+    )
+    sent = http.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert sent.status_code == 202, sent.text

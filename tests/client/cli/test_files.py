@@ -100,7 +100,7 @@ def test_times_nulls_and_complex_numbers_are_printed_in_words(tmp_path: Path) ->
     assert "max of 2 elements as timestamp[s]" in latest.stderr
     fare = CliRunner().invoke(build(), [*words, "fare", "--null-policy", "propagate"])
     assert fare.stdout == "null\n"
-    assert "sum of 1 elements as float64, exact, correctly rounded; this machine; 1 null met" in fare.stderr
+    assert "sum of 1 element as float64, exact, correctly rounded; this machine; 1 null met" in fare.stderr
     printed = json.loads(CliRunner().invoke(build(), [*words, "pickup", "--op", "mean", "--json"]).stdout)
     assert printed["time"] == {"iso": "2026-01-01T13:32:02", "unit": "s", "timezone": None, "exact": "3534548645/2"}
     np.save(tmp_path / "t.npy", np.array([5, 7], "m8[h]"))

@@ -186,3 +186,15 @@ def test_partitions_are_for_a_cluster(shell: Shell) -> None:
 def _joined(panel: str) -> str:
     """What a panel says, without its frame and its line breaks."""
     return " ".join(panel.replace("│", " ").split())
+
+
+def test_a_changed_bit_of_a_stored_member_is_named_here_too(shell: Shell) -> None:
+    array = np.arange(1000.0)
+    np.savez(shell.folder / "x.npz", x=array)
+    assert shell.run("reduce", "x.npz", "--local").out == "499500.0\n"
+    content = bytearray((shell.folder / "x.npz").read_bytes())
+    content[content.index(array.tobytes()) + 4000] ^= 1
+    (shell.folder / "x.npz").write_bytes(content)
+    for more in ((), ("--axis", "0"), ("--op", "dot", "--other", "x.npz")):
+        refused = shell.run("reduce", "x.npz", "--local", *more)
+        assert (refused.code, "x.npz is damaged: the checksum of 'x'" in _joined(refused.err)) == (2, True), refused

@@ -84,6 +84,7 @@ def test_options_and_files_become_a_spec(shell: Shell, words: tuple[str, ...], s
         (("missing.yaml",), "missing.yaml: No such file or directory"),
         (("list.yaml",), "holds no spec"),
         (("broken.yaml",), "neither JSON nor YAML"),
+        (("twice.yaml",), "twice.yaml, line 2: 'op' is written twice in one object"),
         (("--values", "1", "--path", "x.npy"), "--values and --path name different elements"),
         (("--set", "op"), "is not FIELD=VALUE"),
         (("--set", "op=["), "op=["),
@@ -93,6 +94,7 @@ def test_options_and_files_become_a_spec(shell: Shell, words: tuple[str, ...], s
 def test_what_is_no_spec_is_said(shell: Shell, words: tuple[str, ...], message: str) -> None:
     (shell.folder / "list.yaml").write_text("[1, 2]")
     (shell.folder / "broken.yaml").write_text("{")
+    (shell.folder / "twice.yaml").write_text("op: sum\nop: max\n")
     done = shell.run("submit", *words)
     assert done.code == 2
     assert message.replace(" ", "") in done.err.replace("\n", "").replace("│", "").replace(" ", "")

@@ -16,6 +16,7 @@ import numpy as np
 import pandas
 import polars
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -25,10 +26,12 @@ from tests.support.service import Service
 from warpfold.app.dashboard.forms.reading import form_for, spec_of
 from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
-from warpfold.client.cli.submitting import _loaded, _source
+from warpfold.client.cli.spec_files import loaded
+from warpfold.client.cli.submitting import _source
 from warpfold.client.reductions import source as source_sent
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import job_spec
+from warpfold.contract.json_text import read_json
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.sequential import gathered
@@ -153,7 +156,7 @@ WRITTEN: Mapping[str, Callable[[list[Number]], Sum]] = {
     "tuple in a list": lambda values: of_object([tuple(values)]),
     "list of NumPy scalars": lambda values: of_object(numpy_scalars(values)),
     "JSON": lambda values: of_spec(spec(values)),
-    "YAML": lambda values: of_spec(json.dumps(_loaded(spec(values)))),
+    "YAML": lambda values: of_spec(json.dumps(loaded(spec(values)))),
     "form": lambda values: of_spec(in_form(values)),
     "what the client sends": lambda values: of_spec(sent(values)),
 }
@@ -228,6 +231,36 @@ def test_the_examples_that_were_wrong_once() -> None:
     assert of_spec(spec(["nan", 1])) == ("float64", "nan")
     assert of_spec(spec(["Infinity", 1])) == ("float64", "inf")
     assert of_object([Decimal("0.1")]) == of_object([Fraction(1, 3)]) == REFUSED
+
+
+@pytest.mark.parametrize(
+    "written", ["1e-400", "-1.0e-400", "4503599627370497.4", "9007199254740993.0", "0.99999999999999999"]
+)
+def test_a_number_that_only_float64_makes_whole_is_no_integer_in_any_text(written: str) -> None:
+    def sums(dtype: str) -> set[Sum]:
+        of_values = spec([0]).replace("[0]", f'[{written}], "dtype": "{dtype}"')
+        typed = {"kind": ["reduce"], "op": ["sum"], "source.type": ["values"], "source.dtype": [dtype]}
+        in_option = _source(values=written, generate=None, path=None, dataset=None, dtype=dtype)
+        texts = (
+            json.dumps(read_json(of_values.encode())),
+            json.dumps(loaded(of_values)),
+            json.dumps({"kind": "reduce", "source": in_option}),
+            json.dumps(spec_of(form_for("reduce", typed), {**typed, "source.values": [written]})),
+        )
+        return {of_spec(text) for text in texts}
+
+    assert sums("int64") == {REFUSED}
+    assert sums("float64") == {("float64", repr(float(written)))}
+
+
+@pytest.mark.parametrize("text", ["op: sum\nop: max\n", '{"op": "sum", "op": "max"}', "source: {n: 1, n: 2}"])
+def test_a_name_that_stands_twice_in_yaml_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(yaml.YAMLError, match=r"(?s)'(op|n)' is written twice in one object.*line \d"):
+        loaded(text)
+
+
+def test_yaml_that_takes_over_another_mapping_may_change_what_it_took() -> None:
+    assert loaded("a: &a {n: 1, m: 2}\nb: {<<: *a, n: 3}") == {"a": {"n": 1, "m": 2}, "b": {"n": 3, "m": 2}}
 
 
 _FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

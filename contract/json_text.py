@@ -1,0 +1,125 @@
+"""JSON as people and programs write it, read so that nothing in it is lost without a word.
+
+Readers of JSON keep the last of two members with one name, and read 1e-400 as 0. Here the first is an error. In a list
+the second stays text, of which an array of floats makes 0 and an array of integers an error.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json
+
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.values import float_or_text
+
+_SHAPES = bytes.maketrans(b"123456789.E", b"0000000000e")
+_SUSPECTS = (b"0" * 16, b"e-000")
+"""What the text of a number has, as `_SHAPES` translates it, that float64 makes whole although it is not: sixteen
+digits, or an exponent of three."""
+_KEPT = dict(zip("0123456789.eE+-", "0123456789.ee+-", strict=True))
+_NUMBERS_ALONE = bytes(ord(_KEPT.get(chr(code), " ")) for code in range(256))
+_LONGEST_NAME = 64
+
+
+class _Written(str):
+    """The text of a number of which float64 would make another number, a whole one."""
+
+    __slots__ = ()
+
+
+def read_json(body: bytes) -> Any:
+    """`body` as JSON of RFC 8259. Raises ValueError where it is none, and InvalidInput that names the field where an
+    object has two members of one name."""
+    value = from_json(body, allow_inf_nan=False)
+    # A colon follows the name of each member, so that no name was lost where there are as many members as colons.
+    # Colons within texts only send the body the slow way.
+    if body.count(b":") == _members(value) and not _became_whole(value, body):
+        return value
+    return _read_with_care(body)
+
+
+def _members(value: Any) -> int:
+    """How many members the objects in `value` have, but for those in a list that begins with something else: no field
+    takes such a list, and long lists of numbers are common."""
+    count, left = 0, [value]
+    while left:
+        inner = left.pop()
+        if type(inner) is dict:
+            count += len(inner)
+            left += [each for each in inner.values() if type(each) is dict or type(each) is list]
+        elif type(inner) is list and inner and type(inner[0]) in (dict, list):
+            left += inner
+    return count
+
+
+def _became_whole(value: Any, body: bytes) -> bool:
+    """Whether `value` may have a whole number for one in `body` that is none. The quick questions come first."""
+    shapes = body.translate(_SHAPES)
+    if not any(suspect in shapes for suspect in _SUSPECTS) or not _has_whole_float(value):
+        return False
+    try:
+        numbers = body.translate(_NUMBERS_ALONE).decode().split()
+        return any(map(float.is_integer, map(float, [each for each in numbers if len(each) > 15 or "e-" in each])))
+    except ValueError:  # part of a text, such as an address
+        return True
+
+
+def _has_whole_float(value: Any) -> bool:
+    left = [value]
+    while left:
+        inner = left.pop()
+        elements = list(inner.values()) if type(inner) is dict else inner
+        if type(elements) is not list:
+            continue
+        types = set(map(type, elements))
+        floats = elements if types == {float} else [each for each in elements if type(each) is float]
+        if any(map(float.is_integer, floats)):
+            return True
+        if dict in types or list in types:
+            left += elements
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """Stands for an object that has two members of this name."""
+
+    name: str
+
+
+def _read_with_care(body: bytes) -> Any:
+    value = json.loads(body.decode(), object_pairs_hook=_object, parse_float=_real)
+    place = next(_places(value, ()), None)
+    if place is not None:
+        field = ".".join(part[:_LONGEST_NAME] for part in place)
+        raise InvalidInput("is written twice in one object, and only one of the two would count", field)
+    return value
+
+
+def _real(text: str) -> float | _Written:
+    number = float_or_text(text)
+    return _Written(number) if isinstance(number, str) else number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            return _Repeated(name)
+        # Fields for one integer take no float at all.
+        made[name] = float(value) if isinstance(value, _Written) else value
+    return made
+
+
+def _places(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Where members of one name stand."""
+    if isinstance(value, _Repeated):
+        yield (*path, value.name)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _places(inner, (*path, name))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _places(inner, (*path, str(number)))
