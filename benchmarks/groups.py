@@ -31,7 +31,7 @@ from warpfold.kernels.keyed import Aggregation, GroupPlan
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource
 
-GROUPS = (100, 10_000, 1_000_000)
+GROUPS = (100, 10_000, 1_000_000, 10_000_000)
 FINISHED = ("var", "std", "norm2", "mean")
 MANY = (10_000, 1_000_000)
 SPREADS = (0, 6)
@@ -117,7 +117,7 @@ def measure(backend: CpuBackend, case: tuple[int, str, int], *, rows: int, round
         values *= np.exp(spread * rng.standard_normal(rows))
     values = values.astype(DTYPES[dtype].numpy)
     source = keyed_arrays([("k", ArraySource(keys), "by")], [("v", ArraySource(values), "column")])
-    plan = GroupPlan((Aggregation(OPS["sum"], 0, "v"),))
+    plan = GroupPlan((Aggregation(OPS["sum"], 0, "v"),), max_groups=groups)
     columns = {"k": keys, "v": values}
     in_polars, in_pandas, in_arrow = pl.DataFrame(columns), pd.DataFrame(columns), pa.table(columns)
     contenders: list[Callable[[], object]] = [
