@@ -37,6 +37,7 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
     parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
     arguments = parser.parse_args()
+    survive_cuts()  # as the processes that run jobs do, which therefore read maps of many files
     load, cpu, gpu = os.getloadavg()[0], CpuBackend(), _gpu()
     rows = []
     for dtype in arguments.dtypes:

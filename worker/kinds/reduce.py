@@ -9,6 +9,7 @@ from warpfold.contract.json_value import check_length, hex_of, value_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.mapped import survive_cuts
@@ -40,7 +41,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     sources = [(named.in_place() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
     width = sum(map(itemsize_of, sources))
-    if any((isinstance(part, ArraySource) and part.file is not None) or meaning_of(part) for part in sources):
+    if any(_is_mapped(part) or meaning_of(part) for part in sources):
         survive_cuts()
     if grouping is not None:
         success = run_grouped(attempt, spec, grouping, (source, other), inputs)
@@ -92,6 +93,10 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         value=None if null else repr(value),
     )
     return Success(result.model_dump(mode="json"), (point,))
+
+
+def _is_mapped(source: Elements) -> bool:
+    return isinstance(source, ChainedSource) or (isinstance(source, ArraySource) and source.file is not None)
 
 
 def _check_unchanged(spec: ReduceSpec, sources: Sequence[Elements]) -> None:
