@@ -169,7 +169,8 @@ def _around(maps: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """All memory from the first of some maps to the last, as one array. What lies between them must not be read."""
     first = min(each.ctypes.data for each in maps)
     nbytes = max(each.ctypes.data + each.nbytes for each in maps) - first
-    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(first), maps[0].dtype)
+    made: NDArray[Any] = np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(first)), maps[0].dtype)
+    return made
 
 
 def _pieces_of(extents: Sequence[Extent], piece: int, itemsize: int) -> NDArray[np.int64]:

@@ -172,6 +172,11 @@ class _Groups:
         self._firsts: Index = np.zeros(0, np.int64)
         self._rows = 0
 
+    @property
+    def count(self) -> int:
+        """How many groups there are."""
+        return self._keys.count
+
     def add(self, start: int, rows: KeyedRows) -> None:
         """Take in rows from number `start` on. Raises InvalidInput."""
         before = self._keys.count

@@ -31,7 +31,7 @@ from warpfold.kernels.keyed import (
 )
 from warpfold.kernels.source import part_of
 
-_MOST_BYTES = 1 << 29
+_MOST_BYTES = 1 << 28
 """The most bytes of rows that are held at a time."""
 
 _FREE = 4
@@ -43,6 +43,9 @@ _LEAST_BATCH = 1 << 20
 
 class Groups(Protocol):
     """The groups of one range."""
+
+    @property
+    def count(self) -> int: ...
 
     def add(self, start: int, rows: KeyedRows, /) -> None: ...
 
@@ -81,11 +84,12 @@ def _batches(whole: WholeColumns) -> list[int]:
 
 
 def _half(progress: Progress | None, start: int, stop: int, total: int, half: int) -> Progress | None:
-    """What reports that rows from `start` on were brought in order, or reduced: each is half of the work on a row."""
+    """What reports that rows start … stop − 1 were brought in order, or reduced: each is half of the work on a row."""
     if progress is None:
         return None
-    first = start + half * (stop - start) // 2
-    return lambda done, likely: progress(min(first + done // 2, stop), total)
+    if half:
+        return lambda done, _: progress(stop - (stop - start - done) // 2, total)
+    return lambda done, _: progress(start + done // 2, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,7 @@ class _RangeTables:
     def __init__(self, plan: GroupPlan, count: int, make: Callable[[], Groups]) -> None:
         self._plan, self._make = plan, make
         self._groups: list[Groups | None] = [None] * count
+        self._counts = [0] * count
         self.made: list[GroupTable | None] = [None] * count
         self.are_last = False
 
@@ -211,10 +216,10 @@ class _RangeTables:
         """Add rows to the groups of a range. Raises InvalidInput."""
         groups = self._groups[number] or self._make()
         groups.add(0, rows)
-        self._groups[number] = groups
+        self._groups[number], self._counts[number] = groups, groups.count
+        check_groups(sum(self._counts), self._plan)
         if self.are_last:
             self.made[number], self._groups[number] = groups.table(0.0), None
-            check_groups(sum(each.sizes.size for each in self.made if each is not None), self._plan)
 
 
 @dataclass(frozen=True, slots=True)

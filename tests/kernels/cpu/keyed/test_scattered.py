@@ -14,7 +14,7 @@ from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSour
 from warpfold.kernels.ops import OPS, NanPolicy, Op
 from warpfold.kernels.source import ArraySource
 
-ROWS = 20_000
+ROWS = 20_001
 OPS_OF = {
     "float32": ("sum", "std", "norm2", "norm1", "max", "count_nonzero"),
     "float64": ("sum", "var", "mean", "min"),
@@ -126,9 +126,21 @@ def test_groups_of_all_ranges_count_towards_the_most_that_are_allowed() -> None:
     keys = keys_of("int32")
     source, groups = source_of(keys, values_of("float32")), np.unique(keys).size
     assert CpuBackend(8 << 20).group_by(source, GroupPlan(plan_of(("sum",)), max_groups=groups)).sizes.size == groups
-    with pytest.raises(InvalidInput, match="max_groups") as refused:
-        CpuBackend(8 << 20).group_by(source, GroupPlan(plan_of(("sum",)), max_groups=groups - 1))
-    assert refused.value.field == "max_groups"
+    for most in (groups - 1, groups // 2):
+        with pytest.raises(InvalidInput, match="were reached; max_groups") as refused:
+            CpuBackend(8 << 20).group_by(source, GroupPlan(plan_of(("sum",)), max_groups=most))
+        assert refused.value.field == "max_groups"
+
+
+def test_too_many_groups_are_noticed_before_all_batches_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scattered, "_LEAST_BATCH", 1)
+    monkeypatch.setattr(scattered, "_MOST_BYTES", 12 * 5_000)
+    source, seen = source_of(np.random.default_rng(3).permutation(ROWS), values_of("float32")), [0]
+    with pytest.raises(InvalidInput, match="were reached"):
+        CpuBackend(8 << 20).group_by(
+            source, GroupPlan(plan_of(("sum",)), max_groups=4_000), lambda done, _: seen.append(done)
+        )
+    assert max(seen) < ROWS // 2
 
 
 def test_integers_that_some_ranges_have_beyond_64_bits_are_whole() -> None:
