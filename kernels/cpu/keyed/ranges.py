@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.cpu.keyed.column import fold_names
 from warpfold.kernels.dtypes import Kind
 from warpfold.kernels.keyed import GroupPlan, KeyedSource
 from warpfold.kernels.ops import NanPolicy
@@ -19,8 +20,11 @@ _PLACES, _RUN = 128, 64
 _LEAST_ROWS = 1 << 20
 """Fewer rows are not worth the look."""
 
-_LEAST_GROUPS = 1 << 16
-"""The states of fewer groups stay in a cache near enough."""
+_LEAST_BYTES = 6 << 20
+"""Fewer bytes of states stay near enough to the threads that change them."""
+
+_STATE_BYTES, _SQUARES_BYTES = 32, 64
+"""About what a group takes of a sum, or of a sum of squares."""
 
 _GROUPS = 1 << 15
 """Groups of a range: their states take one to three megabytes. More ranges cost more calls, and more places to which
@@ -75,7 +79,7 @@ def ranges_for(source: KeyedSource, plan: GroupPlan) -> KeyRanges | None:
     sample = _sample(whole.key)
     equal = sample.size - np.unique(sample).size
     groups = sample.size**2 // (2 * max(1, equal))  # so many equal keys are likely of so many groups (birthdays)
-    if groups < _LEAST_GROUPS:
+    if groups * _state_bytes(plan) < _LEAST_BYTES:
         return None
     least = max(_LEAST_RANGES, _RANGES_A_THREAD * usable_cores())
     count = min(max(least, 1 << (groups // _GROUPS).bit_length()), _MOST_RANGES)
@@ -93,6 +97,12 @@ def can_be_scattered(source: KeyedSource, plan: GroupPlan) -> bool:
         and plan.nan_policy is not NanPolicy.RAISE
         and not any(asked.op.places for asked in plan.aggregations)
     )
+
+
+def _state_bytes(plan: GroupPlan) -> int:
+    """About how many bytes the states of a group take."""
+    folds = {(asked.column, name) for asked in plan.aggregations for name in fold_names(asked.op)}
+    return sum(_SQUARES_BYTES if name == "squares" else _STATE_BYTES for _, name in folds)
 
 
 def _sample(key: Source) -> NDArray[Any]:

@@ -168,8 +168,8 @@ class ScatteredRows:
 
     def rows(self, number: int) -> KeyedRows:
         """The rows of a range."""
-        found = [[array[part.ends[number] : part.ends[number + 1]] for array in part.arrays] for part in self._parts]
-        keys, *columns = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        slices = [[array[part.ends[number] : part.ends[number + 1]] for array in part.arrays] for part in self._parts]
+        keys, *columns = (np.concatenate(arrays) for arrays in zip(*slices, strict=True))
         return KeyedRows(0, (required("pyarrow", "tables").array(keys),), tuple(map(Cells, columns)))
 
 

@@ -86,3 +86,9 @@ def test_many_groups_have_ranges_unless_the_plan_needs_the_order_of_the_rows() -
         GroupPlan((*SUM, Aggregation(OPS["argmin"], 0, "where"))),
     ):
         assert ranges_for(source, plan) is None
+
+
+def test_fewer_groups_have_ranges_where_each_has_more_sums() -> None:
+    source = source_of(np.random.default_rng(3).integers(0, 100_000, ROWS))
+    assert ranges_for(source, GroupPlan(SUM)) is None
+    assert ranges_for(source, GroupPlan((Aggregation(OPS["std"], 0, "std"),))) is not None

@@ -28,7 +28,7 @@ OPS_OF = {
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few thousand rows have ranges."""
     monkeypatch.setattr(ranges, "_LEAST_ROWS", 1 << 10)
-    monkeypatch.setattr(ranges, "_LEAST_GROUPS", 1 << 6)
+    monkeypatch.setattr(ranges, "_LEAST_BYTES", 1 << 10)
     monkeypatch.setattr("warpfold.kernels.keyed.PART_ROWS", 3_000)
 
 
