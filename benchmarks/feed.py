@@ -37,6 +37,7 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource
@@ -74,20 +75,22 @@ def main() -> None:
         "--formats-bytes", type=int, default=1 << 30, help="bytes of elements in other files; 0 for none"
     )
     parser.add_argument("--dtypes", nargs="+", default=list(DTYPES))
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each way runs")
     parser.add_argument("--folder", type=Path, help="where to write the files; a temporary folder by default")
     parser.add_argument("--out", type=Path, help="also write the figures here, as JSON")
     arguments = parser.parse_args()
+    survive_cuts()  # as the processes that run jobs do, which therefore read maps of many files
     load, cpu, gpu = os.getloadavg()[0], CpuBackend(), _gpu()
     rows = []
     for dtype in arguments.dtypes:
         for nbytes in arguments.bytes:
             with written(arguments.folder, dtype, nbytes) as path:
-                rows += measure(path, dtype, nbytes, cpu, gpu)
+                rows += measure(path, dtype, nbytes, (cpu, gpu), arguments.rounds)
     if arguments.formats_bytes:
         slots: dict[str, Backend] = {"cpu": cpu} if gpu is None else {"cpu": cpu, "cuda": gpu}
         with tempfile.TemporaryDirectory(dir=arguments.folder) as inside:
             for case in cases(Path(inside), arguments.formats_bytes, slots):
-                rows += measure_case(case)
+                rows += measure_case(case, arguments.rounds)
                 print(f"{case.name}: measured", file=sys.stderr, flush=True)
     _show(rows)
     if arguments.out:
@@ -96,10 +99,10 @@ def main() -> None:
         arguments.out.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
 
 
-def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | None) -> list[Row]:
-    """Measure every way to feed on one file, in turns."""
-    ways = _ways(path, cpu, gpu)
-    seconds = _best(ways)
+def measure(path: Path, dtype: str, nbytes: int, slots: tuple[Backend, Backend | None], rounds: int) -> list[Row]:
+    """Measure every way to feed on one file, in turns; `slots` are those of the CPU and, if there is one, of a GPU."""
+    ways = _ways(path, *slots)
+    seconds = _best(ways, rounds)
     rows = []
     for name, spent in seconds.items():
         to = BUS if name in _ACROSS else _READ
@@ -107,19 +110,19 @@ def measure(path: Path, dtype: str, nbytes: int, cpu: Backend, gpu: Backend | No
     return rows
 
 
-def measure_case(case: Case) -> list[Row]:
+def measure_case(case: Case, rounds: int) -> list[Row]:
     """Measure every way to read another file, in turns."""
-    seconds = _best(case.ways, case.before)
+    seconds = _best(case.ways, rounds, case.before)
     return [
         Row(name, case.name, "float64", case.bytes, case.bytes / spent / 1e9, seconds[case.to] / spent, case.to)
         for name, spent in seconds.items()
     ]
 
 
-def _best(ways: Mapping[str, Way], before: Way = lambda: None) -> dict[str, float]:
+def _best(ways: Mapping[str, Way], rounds: int, before: Way = lambda: None) -> dict[str, float]:
     """The seconds of the best run of each way. All take turns."""
     seconds: dict[str, float] = {}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, run in ways.items():
             before()
             began = time.perf_counter()

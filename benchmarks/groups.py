@@ -31,7 +31,7 @@ from warpfold.kernels.keyed import Aggregation, GroupPlan
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource
 
-GROUPS = (100, 10_000, 1_000_000)
+GROUPS = (100, 10_000, 1_000_000, 10_000_000)
 FINISHED = ("var", "std", "norm2", "mean")
 MANY = (10_000, 1_000_000)
 SPREADS = (0, 6)
@@ -117,7 +117,7 @@ def measure(backend: CpuBackend, case: tuple[int, str, int], *, rows: int, round
         values *= np.exp(spread * rng.standard_normal(rows))
     values = values.astype(DTYPES[dtype].numpy)
     source = keyed_arrays([("k", ArraySource(keys), "by")], [("v", ArraySource(values), "column")])
-    plan = GroupPlan((Aggregation(OPS["sum"], 0, "v"),))
+    plan = GroupPlan((Aggregation(OPS["sum"], 0, "v"),), max_groups=groups)
     columns = {"k": keys, "v": values}
     in_polars, in_pandas, in_arrow = pl.DataFrame(columns), pd.DataFrame(columns), pa.table(columns)
     contenders: list[Callable[[], object]] = [
@@ -139,22 +139,27 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a file for the table as JSON")
     parser.add_argument("--rows", type=int, default=50_000_000, help="rows of a table")
     parser.add_argument("--rounds", type=int, default=5, help="how often each contender runs")
+    parser.add_argument("--groups", type=int, nargs="+", help="only tables of so many groups")
     parser.add_argument("--suite", choices=("sums", "finished"), help="one of the two tables")
     chosen = parser.parse_args()
     backend = CpuBackend()
     load = os.getloadavg()[0]
     sizes = {"rows": chosen.rows, "rounds": chosen.rounds}
+    summed, finishing = (
+        [groups for groups in known if groups in (chosen.groups or known)] if chosen.suite != other else []
+        for known, other in ((GROUPS, "finished"), (MANY, "sums"))
+    )
     measured = [
         measure(backend, (groups, dtype, spread), **sizes)
         for spread in SPREADS
         for dtype in ("float32", "float64")
-        for groups in (GROUPS if chosen.suite != "finished" else ())
+        for groups in summed
     ]
     finished = [
         measure_finished(backend, (op, groups, dtype), **sizes)
         for op in FINISHED
         for dtype in ("float64", "float32", "int64")
-        for groups in (MANY if chosen.suite != "sums" and (op != "mean" or dtype == "int64") else ())
+        for groups in (finishing if op != "mean" or dtype == "int64" else ())
     ]
     _print(measured, finished, chosen.rows, load)
     if chosen.out is not None:

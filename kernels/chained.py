@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from warpfold.kernels.checksums import Checksum, verified
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.source import Chain, Extent, Source, bytes_at, checksums_of, unchanged
+from warpfold.kernels.source import ArraySource, Chain, Extent, Source, bytes_at, checksums_of, unchanged
 
 
 class ChainedSource(Chain):
     """The elements of sources of one dtype, one source after another. A source is opened when it is read, and few of
     them are open at a time, so that there may be more files than a process may hold open.
 
-    Elements are copied, not mapped: a file that is cut while it is read is an error, not the end of the process."""
+    Elements are copied, so that a file that is cut while it is read is an error, not the end of the process. Only who
+    survives such cuts reads the maps of few files."""
 
     MOST_OPEN = 64
 
@@ -72,6 +73,21 @@ class ChainedSource(Chain):
                     return None
                 extents.append(Extent(where, link.count))
         return extents
+
+    def maps(self) -> Sequence[NDArray[Any]] | None:
+        """The elements of each link that has any, if the links are few enough to stay open, and all elements lie in
+        maps of files as kernels read them. Raises InvalidInput where a link cannot be opened."""
+        if len(self._links) > self.MOST_OPEN:
+            return None
+        maps = []
+        for number, link in enumerate(self._links):
+            if link.count:
+                with self._named(number):
+                    source = self._source(number)
+                if not isinstance(source, ArraySource) or source.file is None or bytes_at(source) is None:
+                    return None
+                maps.append(source.array.reshape(-1))
+        return maps
 
     @contextmanager
     def _named(self, number: int) -> Iterator[None]:

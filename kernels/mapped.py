@@ -76,3 +76,8 @@ def survive_cuts() -> None:
 
     action = _Sigaction(handler=handle.address, flags=_SA_SIGINFO)
     ctypes.CDLL(None, use_errno=True).sigaction(int(signal.SIGBUS), ctypes.byref(action), None)
+
+
+def survives_cuts() -> bool:
+    """Whether this process has called `survive_cuts`, or a process that it was forked from."""
+    return survive_cuts.cache_info().currsize > 0

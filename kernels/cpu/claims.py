@@ -5,6 +5,7 @@ A thread that asks Python for its next piece holds the interpreter's lock for so
 the lock are woken one after another: 16 threads were handed a piece every 0.18 ms, whatever its size.
 """
 
+import ctypes
 import os
 import sys
 import time
@@ -16,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.standing import standing_threads
 from warpfold.kernels.cpu.stream import REPORT_S, Folding, Streamed
 from warpfold.kernels.dtypes import Kind
+from warpfold.kernels.mapped import survives_cuts
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import MOST_MAPPED_BYTES, ArraySource, Extent, Location, Source, extents_of, unreadable
 
@@ -56,21 +59,23 @@ class Claims:
 
         extents, itemsize = extents_of(source), source.dtype.itemsize
         assert extents, "the bytes lie somewhere"
-        where = extents[0].location
+        where, lead = extents[0].location, 0
         self._names, self._source = claimed, source
+        self._maps = _maps_of(source)
         self._array = source.array.reshape(-1) if isinstance(source, ArraySource) else None
         self._in_file = where.descriptor >= 0
         piece = (most_bytes or self._best_piece()) // itemsize
+        mapped = claimed.FORGOTTEN if self.nbytes > MOST_MAPPED_BYTES else claimed.MAPPED
         if self._array is not None:
-            address, large = self._array.ctypes.data, self.nbytes > MOST_MAPPED_BYTES
+            address = self._array.ctypes.data
             lead = address // itemsize % piece
-            mapped = claimed.FORGOTTEN if large else claimed.MAPPED
             where = Location(mapped if self._in_file else claimed.IN_MEMORY, address)
-        else:
-            lead = 0
+        elif self._maps:
+            extents = [Extent(Location(mapped, each.ctypes.data), each.size) for each in self._maps]
+            where = extents[0].location
         self._words = _aligned(claimed.WORDS)
         # The threads have the address of the table.
-        self._table = _pieces_of(extents, piece, itemsize) if len(extents) > 1 else None
+        self._table = _pieces_of(extents, piece, itemsize) if len(extents) > 1 or self._maps else None
         if self._table is not None:
             self._set(claimed.TABLE, self._table.ctypes.data)
         self._set(claimed.COUNT, source.count if self._table is None else len(self._table) * piece)
@@ -82,7 +87,7 @@ class Claims:
 
     def _best_piece(self) -> int:
         """The bytes of a piece, a power of two."""
-        if self._array is None:
+        if self._array is None and not self._maps:
             return READ_BYTES
         share = max(_LEAST_PIECE_BYTES, min(self.nbytes // (usable_cores() * _PIECES_A_THREAD), MOST_BYTES))
         return 1 << (share.bit_length() - 1)
@@ -116,6 +121,8 @@ class Claims:
         """What one thread adds elements from: all of them, or room for those of a piece, one dimension."""
         if self._array is not None:
             return self._array
+        if self._maps:
+            return _around(self._maps)
         return np.empty(min(self.count, self._get(self._names.PIECE)), self._source.dtype.numpy)
 
     def stop(self) -> None:
@@ -149,6 +156,21 @@ def claims_on(source: Elements, least_bytes: int = LEAST_BYTES) -> Claims | None
     if isinstance(source, ArraySource) and source.array.ctypes.data % itemsize:  # it has to be copied
         return None
     return Claims(source)
+
+
+def _maps_of(source: Source) -> Sequence[NDArray[Any]]:
+    """The maps of several files, where threads may read these: a file that is cut then ends no process, and each map
+    begins where an element may lie."""
+    maps = source.maps() if isinstance(source, ChainedSource) and survives_cuts() else None
+    return maps if maps and not any(each.ctypes.data % each.itemsize for each in maps) else ()
+
+
+def _around(maps: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All memory from the first of some maps to the last, as one array. What lies between them must not be read."""
+    first = min(each.ctypes.data for each in maps)
+    nbytes = max(each.ctypes.data + each.nbytes for each in maps) - first
+    made: NDArray[Any] = np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(first)), maps[0].dtype)
+    return made
 
 
 def _pieces_of(extents: Sequence[Extent], piece: int, itemsize: int) -> NDArray[np.int64]:

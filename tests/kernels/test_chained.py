@@ -31,3 +31,16 @@ def test_a_short_chain_of_files_tells_where_its_elements_lie(tmp_path: Path) -> 
     assert extents_of(linked(tmp_path, arrays, 2)) is None, "too many to stay open"
     assert extents_of(linked(tmp_path, [*arrays, ArraySource(np.ones(2))], 9)) is None, "one is in memory"
     assert extents_of(linked(tmp_path, [ArraySource(np.ones(2, ">f8"))], 9)) is None
+
+
+def test_a_short_chain_of_mapped_files_has_their_maps(tmp_path: Path) -> None:
+    arrays: list[Source] = []
+    for number, count in enumerate((3, 0, 5)):
+        np.save(tmp_path / f"{number}.npy", np.full(count, float(number)))
+        with (tmp_path / f"{number}.npy").open("rb") as file:
+            arrays.append(open_array(file, read_head(file)))
+    maps = linked(tmp_path, arrays, 3).maps()
+    assert maps is not None
+    assert [each.tolist() for each in maps] == [[0.0] * 3, [2.0] * 5]
+    assert linked(tmp_path, arrays, 2).maps() is None, "too many to stay open"
+    assert linked(tmp_path, [*arrays, ArraySource(np.ones(2))], 9).maps() is None, "one is in memory"

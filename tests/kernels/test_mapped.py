@@ -15,9 +15,10 @@ from warpfold.kernels.mapped import forget, populate
 _SCRIPT = """
 import os, sys
 import numpy as np
-from warpfold.kernels.mapped import survive_cuts
+from warpfold.kernels.mapped import survive_cuts, survives_cuts
 if sys.argv[2] == "guarded":
     survive_cuts()
+assert survives_cuts() == (sys.argv[2] == "guarded")
 array = np.memmap(sys.argv[1], np.float64, "r")
 os.truncate(sys.argv[1], 8192)
 print(array.sum())

@@ -8,13 +8,14 @@ from warpfold.contract.json_value import check_length, hex_of, value_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
+from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.intact import intact
 from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.meant import itemsize_of, meaning_of
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import SequentialSource, counted
+from warpfold.kernels.sequential import Elements, SequentialSource, counted
 from warpfold.kernels.source import ArraySource
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
@@ -40,7 +41,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     source, other = sources[0], sources[1] if len(sources) > 1 else None
     read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))
-    if any((isinstance(part, ArraySource) and part.file is not None) or meaning_of(part) for part in sources):
+    if any(_is_mapped(part) or meaning_of(part) for part in sources):
         survive_cuts()
     if grouping is not None:
         with intact(read):
@@ -91,3 +92,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         value=None if null else repr(value),
     )
     return Success(result.model_dump(mode="json"), (point,))
+
+
+def _is_mapped(source: Elements) -> bool:
+    return isinstance(source, ChainedSource) or (isinstance(source, ArraySource) and source.file is not None)

@@ -14,6 +14,8 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
+from warpfold.kernels.cpu.keyed.ranges import KeyRanges, can_be_scattered, ranges_for
+from warpfold.kernels.cpu.keyed.scattered import ScatteredRows, group_in_ranges
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece
 from warpfold.kernels.cpu.stream import stream
@@ -38,6 +40,9 @@ _MANY = 33
 def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
     """Reduce the rows of each group. Raises InvalidInput naming "max_groups" or "nan_policy", what reading raises, and
     OutOfMemory where the states of all groups do not fit."""
+    if (ranges := ranges_for(source, plan)) is not None:
+        assert source.whole is not None, "only rows by position have ranges"
+        return group_in_ranges(source.whole, plan, ranges, partial(_groups, source, plan), progress)
     make = partial(_Groups, source, plan, _places(source, plan))
     streamed = stream(_Pieces(source), make, progress)
     began = time.perf_counter()
@@ -49,6 +54,11 @@ def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) ->
         kernel_ms=streamed.kernel_ms + finished_s * 1e3,
         stages=replace(streamed.stages, reduce_s=(streamed.stages.reduce_s or 0.0) + finished_s),
     )
+
+
+def _groups(source: KeyedSource, plan: GroupPlan) -> "_Groups":
+    """Groups that are merged with no others."""
+    return _Groups(source, plan, _places(source, plan))
 
 
 def compile_for(source: KeyedSource, plan: GroupPlan) -> None:
@@ -78,6 +88,9 @@ def _reduce_sample(source: KeyedSource, plan: GroupPlan, parts: list[KeyedPart])
             fold.add(part.start, part.read())
     folds[0].merge(folds[1])
     folds[0].table(0.0)
+    if can_be_scattered(source, plan):
+        scattered = ScatteredRows(KeyRanges.of_sample(parts[-1].read().keys[0].to_numpy(), 1))
+        scattered.add(0, parts[-1].read())
 
 
 def _sample(pyarrow: Any, kind: Any) -> Any:
@@ -158,6 +171,11 @@ class _Groups:
         self._columns = [ColumnFold(*column, plan.nan_policy) for column in named]
         self._firsts: Index = np.zeros(0, np.int64)
         self._rows = 0
+
+    @property
+    def count(self) -> int:
+        """How many groups there are."""
+        return self._keys.count
 
     def add(self, start: int, rows: KeyedRows) -> None:
         """Take in rows from number `start` on. Raises InvalidInput."""

@@ -1,9 +1,9 @@
 """Exact sums of one long array by several threads, which take its pieces themselves: no thread needs the interpreter
 between two pieces.
 
-The elements are in memory, in the map of a file, in a file, or in several files. The system brings a piece of a map
-into memory before it is added, which fails with an error where the file has become shorter (`kernels/mapped.py`). Of
-files each thread reads its piece into room of its own.
+The elements are in memory, in the map of a file, in a file, or in several maps or files. The system brings a piece of a
+map into memory before it is added, which fails with an error where the file has become shorter (`kernels/mapped.py`).
+Of files each thread reads its piece into room of its own.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional
@@ -39,11 +39,12 @@ FORGOTTEN in place of a descriptor."""
 STEP = 12
 """Elements that a thread brings into memory and adds at a time, of its piece."""
 TABLE = 13
-"""The address of a table of the pieces of several files; 0 without a table. Each piece then has a row of words, and its
-first element counts as number `piece * PIECE`, though the piece may have fewer elements than PIECE."""
+"""The address of a table of the pieces of several files or maps; 0 without a table. Each piece then has a row of words,
+and its first element counts as number `piece * PIECE`, though the piece may have fewer elements than PIECE."""
 WORDS = 14
 
-# A row of the table: the file, where in it the piece begins, and how many elements it has.
+# A row of the table: the file, where in it the piece begins, and how many elements it has. A piece of a map begins at
+# an address, and has in place of a file what DESCRIPTOR has.
 OF_FILE, BEGINS, ELEMENTS = 0, 1, 2
 COLUMNS = 3
 
@@ -72,24 +73,38 @@ def _taken(control: Any) -> Any:
 
 @jit
 def _row(control: Any, start: Any) -> Any:
-    """The address of the row of the piece that begins with element `start`."""
+    """The address of the row of the piece that has element `start`."""
     return load(control + TABLE * LINE) + start // load(control + PIECE * LINE) * COLUMNS * WORD
+
+
+@jit
+def _begins(control: Any, start: Any, itemsize: Any) -> Any:
+    """Where element `start` lies in its file, or its address in a map, as the table says."""
+    return load(_row(control, start) + BEGINS * WORD) + start % load(control + PIECE * LINE) * itemsize
+
+
+@jit
+def _address(control: Any, start: Any, room: Any, itemsize: Any) -> Any:
+    """Where element `start` of memory, of a map or of several maps lies."""
+    return _begins(control, start, itemsize) if load(control + TABLE * LINE) != 0 else room + start * itemsize
 
 
 @jit
 def _place(control: Any, start: Any, stop: Any, room: Any, itemsize: Any) -> Any:
     """Bring elements start … stop − 1 into memory. Returns which element of a thread's array, whose address is `room`,
     the first of them is; a negative number where that failed."""
-    descriptor, place, error = load(control + DESCRIPTOR * LINE), start, 0
+    descriptor, place, error = load(control + DESCRIPTOR * LINE), 0, 0
     if descriptor >= 0:
         offset = load(control + OFFSET * LINE) + start * itemsize
         if load(control + TABLE * LINE) != 0:
-            row = _row(control, start)
-            descriptor, offset = load(row + OF_FILE * WORD), load(row + BEGINS * WORD)
-        error, place = read_whole(descriptor, offset, room, (stop - start) * itemsize), 0
-    elif descriptor != IN_MEMORY and _advise(room + start * itemsize, room + stop * itemsize, _POPULATE_READ) != 0:
-        # A system that does not know this advice reads the pages when they are touched.
-        error = ENDED if errno() == _EFAULT else 0
+            descriptor, offset = load(_row(control, start) + OF_FILE * WORD), _begins(control, start, itemsize)
+        error = read_whole(descriptor, offset, room, (stop - start) * itemsize)
+    else:
+        address = _address(control, start, room, itemsize)
+        place = (address - room) // itemsize
+        if descriptor != IN_MEMORY and _advise(address, address + (stop - start) * itemsize, _POPULATE_READ) != 0:
+            # A system that does not know this advice reads the pages when they are touched.
+            error = ENDED if errno() == _EFAULT else 0
     if error == 0:
         return place
     if add(control + FAILED * LINE, 1) == 0:
@@ -116,7 +131,8 @@ def _added(control: Any, elements: Any, began: Any, read: Any, ended: Any) -> No
 def _leave(control: Any, start: Any, stop: Any, room: Any, itemsize: Any) -> None:
     """Have the process forget the pages of elements start … stop − 1, if it is to."""
     if load(control + DESCRIPTOR * LINE) == FORGOTTEN:
-        _advise(room + start * itemsize, room + stop * itemsize, _DONTNEED)
+        address = _address(control, start, room, itemsize)
+        _advise(address, address + (stop - start) * itemsize, _DONTNEED)
 
 
 @jit
@@ -133,8 +149,8 @@ def add_claimed32(
     spare: Any,
 ) -> Any:
     """limbs += Σ of the elements of all pieces that no other thread takes, as `add_float32` adds them. `bits` are all
-    elements, or room for a piece of a file; `room` is their address, and `clock` that of two words. Returns the Flags
-    of these elements, and how many they are."""
+    elements, all memory from the first map to the last, or room for a piece of a file; `room` is their address, and
+    `clock` that of two words. Returns the Flags of these elements, and how many they are."""
     flags, count, step = 0, 0, load(control + STEP * LINE)
     while True:
         start, stop = _taken(control)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.cpu.windows.estimates import near_spread
 from warpfold.kernels.cpu.windows.levels import NAN, NEG_INF, POS_INF
 from warpfold.kernels.cpu.windows.nearest import MOST_DIVISOR, length_of, nearest
 from warpfold.kernels.jit import jit
@@ -209,6 +210,10 @@ def round_spreads(
             continue
         if count > MOST_DIVISOR or squares[i, squares.shape[1] - 1] < 0:
             left[i] = True
+            continue
+        known, value = near_spread(values[i], squares[i], places, origin, count, ddof, root, form)
+        if known:
+            rounded[i] = value
             continue
         first, last = magnitude_of(values[i], BELOW + places[0], of_values)
         low, high = magnitude_of(squares[i], BELOW + places[1], of_squares)

@@ -333,6 +333,54 @@ def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
         summed(files)
 
 
+def mapped_chain(folder: Path, arrays: Sequence[NDArray[np.generic]], dtype: str) -> ChainedSource:
+    """Arrays in `.npy` files of their own, which are mapped."""
+    links = []
+    for number, array in enumerate(arrays):
+        np.save(folder / f"{number}.npy", array)
+        with (folder / f"{number}.npy").open("rb") as file:
+            source = open_array(file, read_head(file))
+        links.append(Link(f"'{number}'", array.size, lambda source=source: source))  # type: ignore[misc]
+    return ChainedSource(DTYPES[dtype], links)
+
+
+@pytest.mark.usefixtures("several_threads")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("large", [False, True], ids=["kept", "forgotten"])
+def test_maps_of_files_are_claimed_where_cuts_end_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, large: bool
+) -> None:
+    monkeypatch.setattr(module, "survives_cuts", lambda: True)
+    monkeypatch.setattr(module, "MAPPED_BYTES", 1 << 13)  # so that a piece has several steps
+    if large:
+        monkeypatch.setattr(module, "MOST_MAPPED_BYTES", 0)
+    itemsize = DTYPES[dtype].itemsize
+    for lengths in ([1], [0, 1, 2], [(1 << 20) // itemsize + 3, 0, 7, 100_003]):
+        array = adversarial(sum(lengths), dtype)
+        files = mapped_chain(tmp_path, np.split(array, np.cumsum(lengths)[:-1]), dtype)
+        claims = Claims(files)
+        assert claims.in_file
+        assert claims.elements().ctypes.data in {each.ctypes.data for each in files.maps() or ()}
+        assert summed(files).state() == ExactState.of(array, OPS["sum"].terms)
+
+
+@pytest.mark.usefixtures("several_threads")
+def test_of_many_maps_the_one_whose_file_is_cut_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "survives_cuts", lambda: True)
+    files = mapped_chain(tmp_path, [np.ones(20_000, np.float32)] * 5, "float32")
+    assert files.maps() is not None
+    os.truncate(tmp_path / "3.npy", 40_000)
+    with pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
+        summed(files)
+
+
+def test_files_are_read_where_a_cut_would_end_the_process(tmp_path: Path) -> None:
+    files = mapped_chain(tmp_path, [np.ones(3), np.ones(4)], "float64")
+    assert Claims(files).elements().size == 7  # room for a piece
+    misplaced = chain(tmp_path, [np.ones(3), np.ones(4)], "float64")
+    assert misplaced.maps() is None
+
+
 @pytest.mark.usefixtures("several_threads")
 def test_progress_ends_with_everything() -> None:
     calls: list[tuple[int, int]] = []

@@ -1,0 +1,123 @@
+"""Variances and deviations of sums in pairs of float64, compiled: most are rounded from these as `kernels.exact.finish`
+defines, and it is known which.
+
+A pair is high + low, where high is the float64 nearest to it. Each step on pairs errs by a few units of 2**−106 of its
+result, and `_ERROR` is more than all of them together. So a value lies between two bounds, and where both round to the
+same float, so does the value.
+"""
+
+# ruff: noqa: PLR0917 - compiled calls are positional
+
+from typing import Any
+
+import numpy as np
+
+from warpfold.kernels.cpu.windows.float64 import _SPLITTER
+from warpfold.kernels.cpu.windows.levels import DIGIT
+from warpfold.kernels.cpu.windows.nearest import power, two_sum
+from warpfold.kernels.jit import jit
+
+_ERROR = 2.0**-98
+_LARGE = 2.0**106  # smaller integers are pairs without an error
+_SHIFT = 2.0**32
+_LEAST, _MOST = 2.0**-300, 2.0**300  # no product of parts of such numbers leaves the normal float64
+_MOST_PLACES = 900
+
+
+@jit
+def pair_of(limbs: Any) -> Any:
+    """high, low, k: the sum of resolved limbs is nearly (high + low) · 2**(32 k), and that exactly below 2**106."""
+    last = limbs.size - 1
+    high, low = np.float64(limbs[last] >> 32), 0.0
+    k = last + 1
+    while k > 0 and np.abs(high) < _LARGE:
+        k -= 1
+        digit = np.float64(limbs[k] & DIGIT)  # the last limb may be longer than a digit
+        total, rest = two_sum(high * _SHIFT, digit)
+        high, low = two_sum(total, low * _SHIFT + rest)
+    return high, low, k
+
+
+@jit
+def product(a: Any, b: Any) -> Any:
+    """a · b as a pair, exactly (Dekker 1971)."""
+    c = _SPLITTER * a
+    a_high = c - (c - a)
+    a_low = a - a_high
+    c = _SPLITTER * b
+    b_high = c - (c - b)
+    b_low = b - b_high
+    p = a * b
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@jit
+def _quotient(high: Any, low: Any, divisor: Any) -> Any:
+    """(high + low) ÷ divisor as a pair."""
+    about = high / divisor
+    p, e = product(about, divisor)
+    return two_sum(about, (((high - p) - e) + low) / divisor)
+
+
+@jit
+def _root(high: Any, low: Any) -> Any:
+    """√(high + low) as a pair."""
+    about = np.sqrt(high)
+    p, e = product(about, about)
+    return two_sum(about, (((high - p) - e) + low) / (2.0 * about))
+
+
+@jit
+def _beside(x: Any, step: Any) -> Any:
+    """The float64 that is so many behind x > 0."""
+    return np.int64(np.float64(x).view(np.int64) + step).view(np.float64)
+
+
+@jit
+def _to_places(x: Any, spare: Any) -> Any:
+    """x > 0 rounded to 53 − spare significant bits, ties to even."""
+    if spare == 0:
+        return x
+    bits = np.float64(x).view(np.int64)
+    bits += (np.int64(1) << (spare - 1)) - 1 + ((bits >> spare) & 1)
+    return np.int64(bits >> spare << spare).view(np.float64)
+
+
+@jit
+def near_spread(
+    values: Any, squares: Any, places: Any, origin: Any, count: Any, ddof: Any, root: Any, form: Any
+) -> Any:
+    """Whether a variance, or with `root` a deviation, is known, and it, rounded once. The arguments are those of
+    `spreads.round_spreads`, for one value."""
+    s_high, s_low, s_place = pair_of(values)
+    q_high, q_low, q_place = pair_of(squares)
+    unit = origin + 32 * (places[1] + q_place)
+    apart = origin + 64 * (places[0] + s_place) - unit
+    if not -_MOST_PLACES < apart < _MOST_PLACES - 600:
+        return False, 0.0
+    p, e = product(s_high, s_high)
+    m_high, m_low = _quotient(p, e + 2.0 * s_high * s_low, np.float64(count))
+    scale = power(apart)
+    m_high, m_low = m_high * scale, m_low * scale
+    d, e = two_sum(q_high, -m_high)
+    d, e = two_sum(d, e + (q_low - m_low))
+    divisor = np.float64(count - ddof)
+    high, low = _quotient(d, e, divisor)
+    error = (q_high + m_high) / divisor * _ERROR
+    if not (_LEAST < high < _MOST and error < high):
+        return False, 0.0
+    if root:
+        if unit & 1:
+            high, low, error, unit = 2.0 * high, 2.0 * low, 2.0 * error, unit - 1
+        high, low = _root(high, low)
+        error = error / high + high * _ERROR
+        unit >>= 1
+    precision, least, most = form
+    place = (np.float64(high).view(np.int64) >> 52) - 1023 + unit  # 2**place ≤ the value, nearly
+    if not (-_MOST_PLACES < unit < _MOST_PLACES and least + precision < place < most - 2):
+        return False, 0.0
+    below, above = high + (low - error), high + (low + error)
+    if precision < 53:  # a bound is at most one float64 beside the float64 nearest to it
+        below, above = _beside(below, -1), _beside(above, 1)
+    below, above = _to_places(below, 53 - precision), _to_places(above, 53 - precision)
+    return below == above, below * power(unit // 2) * power(unit - unit // 2)
