@@ -52,7 +52,7 @@ class SquareSpans:
 
 _VECTORS = {
     "float32": (
-        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=2)),
         (2, SquareSpans(1, 1, vectors=True, flight=2, rounds=2)),
         (4, SquareSpans(1, 1, vectors=True)),
         (8, SquareSpans(2, 2, vectors=True)),
@@ -61,7 +61,7 @@ _VECTORS = {
         (160, SquareSpans(4, 4, vectors=True)),
     ),
     "float64": (
-        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=2)),
         (2, SquareSpans(1, 1, vectors=True, flight=2, rounds=2)),
         (4, SquareSpans(1, 1, vectors=True)),
         (8, SquareSpans(2, 2, vectors=True)),
