@@ -145,7 +145,7 @@ def squares_units() -> Iterator[Unit]:
     for dtype in (DTYPES[name] for name in FLOATS):
         shapes = [shape for _, shape in (*_VECTORS[dtype.name], *_ELEMENTS[dtype.name])] + [_MANY, _FEW]
         for kind in KINDS:
-            yield Unit(SOURCE, tuple(spans_kernel(dtype, kind, shape) for shape in shapes))
+            yield Unit(SOURCE, tuple(dict.fromkeys(spans_kernel(dtype, kind, shape) for shape in shapes)))
             columns = [columns_kernel(dtype, kind, COLUMNS, vectors=vectors) for vectors in (False, True)]
             columns.append(parts_kernel(dtype, kind))
             columns += [pairs_kernel(dtype)] if kind is SumKind.MOMENTS else []
