@@ -147,14 +147,14 @@ def test_blocks_that_stay_have_the_groups_of_others(gpu: Gpu, kept: KeptShape) -
     random = np.random.default_rng(8)
     keys = on_device(np.cumsum(random.random(12_345_677) < 0.3).astype(np.int32), 0)
     values = on_device(random.standard_normal(12_345_677).astype(np.float32), 0)
-    found = []
+    results = []
     for shapes in (SHAPES, replace(SHAPES, serial=kept)):
         made = KeyedSums(gpu, keys, DTYPES["int32"], values, DTYPES["float32"], shapes=shapes)
         made.add()
         groups = made.groups()
-        found.append((groups.keys.get(), groups.counts.get(), made.values().get().view(np.uint32)))
+        results.append((groups.keys.get(), groups.counts.get(), made.values().get().view(np.uint32)))
         assert made.strategy == "stream"
-    assert all(np.array_equal(*pair) for pair in zip(*found, strict=True))
+    assert all(np.array_equal(*pair) for pair in zip(*results, strict=True))
 
 
 def test_keys_that_only_look_sorted(gpu: Gpu) -> None:

@@ -52,7 +52,7 @@ class SquareSpans:
 
 _VECTORS = {
     "float32": (
-        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=2)),
         (2, SquareSpans(1, 1, vectors=True, flight=2, rounds=2)),
         (4, SquareSpans(1, 1, vectors=True)),
         (8, SquareSpans(2, 2, vectors=True)),
@@ -61,7 +61,7 @@ _VECTORS = {
         (160, SquareSpans(4, 4, vectors=True)),
     ),
     "float64": (
-        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=4)),
+        (1, SquareSpans(1, 1, vectors=True, flight=1, rounds=2)),
         (2, SquareSpans(1, 1, vectors=True, flight=2, rounds=2)),
         (4, SquareSpans(1, 1, vectors=True)),
         (8, SquareSpans(2, 2, vectors=True)),
@@ -145,7 +145,7 @@ def squares_units() -> Iterator[Unit]:
     for dtype in (DTYPES[name] for name in FLOATS):
         shapes = [shape for _, shape in (*_VECTORS[dtype.name], *_ELEMENTS[dtype.name])] + [_MANY, _FEW]
         for kind in KINDS:
-            yield Unit(SOURCE, tuple(spans_kernel(dtype, kind, shape) for shape in shapes))
+            yield Unit(SOURCE, tuple(dict.fromkeys(spans_kernel(dtype, kind, shape) for shape in shapes)))
             columns = [columns_kernel(dtype, kind, COLUMNS, vectors=vectors) for vectors in (False, True)]
             columns.append(parts_kernel(dtype, kind))
             columns += [pairs_kernel(dtype)] if kind is SumKind.MOMENTS else []

@@ -83,10 +83,10 @@ class SortedStream:
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         known = tiles + -(-tiles // _TOGETHER)
-        noted = known + tiles * (2 * planes + 2)
-        words = cupy.zeros(noted + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
+        after = known + tiles * (2 * planes + 2)
+        words = cupy.zeros(after + _NOTES // 2, dtype=np.uint64)  # cleared by one launch
         start = int(words.data.ptr)
-        heads, dozens, joined, notes = (np.uint64(start + 8 * at) for at in (0, tiles, known, noted))
+        heads, dozens, joined, notes = (np.uint64(start + 8 * at) for at in (0, tiles, known, after))
         keys, values, counts = (
             cupy.empty(most + tile, kind) for kind in (rows.keys.dtype, rows.values.dtype, np.uint32)
         )
@@ -110,12 +110,12 @@ class SortedStream:
         self._run(
             again, self.gpu.multiprocessors, _AGAIN_THREADS, (rows.values, np.uint32(rows.omit_nan), totals, *out)
         )
-        found: NDArray[np.uint32] = words[noted:].get().view(np.uint32)
-        if found[_UNSORTED]:
+        noted: NDArray[np.uint32] = words[after:].get().view(np.uint32)
+        if noted[_UNSORTED]:
             return False
-        if found[_LISTED] > MOST_READ_AGAIN or found[_UNFIT]:
+        if noted[_LISTED] > MOST_READ_AGAIN or noted[_UNFIT]:
             return True
-        groups = int(found[_GROUPS])
+        groups = int(noted[_GROUPS])
         return StreamedGroups(keys[:groups], values[:groups], counts[:groups])
 
     def _run(self, name: str, grid: int, block: int, args: tuple[Any, ...]) -> None:

@@ -3,8 +3,15 @@
 // sure are marked, and added up as whole arrays are.
 #include "grouped_square_columns.cuh"
 
+// For sm_120 the compiler takes so few registers otherwise that it spills some.
+#if __CUDA_ARCH__ >= 1200
+constexpr int LEAST_BLOCKS = 4;
+#else
+constexpr int LEAST_BLOCKS = 0;
+#endif
+
 template <class T, bool VALUED, int LANES, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS, int THREADS>
-__global__ void __launch_bounds__(THREADS) square_spans(const T* data, const int64* offsets, uint64 count, uint64 total,
+__global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) square_spans(const T* data, const int64* offsets, uint64 count, uint64 total,
                                                         uint64 length, uint64 longest, T* values, uint32* marked, uint64 finish,
                                                         uint64 ddof, uint32 omit_nan) {
     const ::Spans spans{offsets, count, total, length, length, longest, 1};

@@ -69,7 +69,7 @@ bool run_close(uint64 grid, void* const* a) {
     if (!strcmp(name, "square_spans<" #T ", " #V ", " #L ", " #S ", " #VECTORS ", " #F ", " #R ">")) \
         return run_spans<T, V, L, S, VECTORS, F, R>(grid, args)
 #define ALL(T, V) \
-    SPANS_OF(T, V, 1, 1, true, 1, 4); SPANS_OF(T, V, 1, 1, true, 2, 2); SPANS_OF(T, V, 1, 1, true, 4, 1); \
+    SPANS_OF(T, V, 1, 1, true, 1, 2); SPANS_OF(T, V, 1, 1, true, 2, 2); SPANS_OF(T, V, 1, 1, true, 4, 1); \
     SPANS_OF(T, V, 2, 2, true, 4, 1); SPANS_OF(T, V, 2, 2, true, 8, 1); SPANS_OF(T, V, 4, 4, true, 4, 1); \
     SPANS_OF(T, V, 8, 4, true, 4, 1); SPANS_OF(T, V, 8, 4, true, 8, 1); SPANS_OF(T, V, 16, 2, true, 8, 1); \
     SPANS_OF(T, V, 32, 1, true, 4, 1); SPANS_OF(T, V, 1, 1, false, 1, 2); SPANS_OF(T, V, 1, 1, false, 2, 1); \
