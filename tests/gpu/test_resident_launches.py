@@ -14,7 +14,7 @@ from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.resident import AlongReduction, Arrangement, ResidentReducer, whole
-from warpfold.kernels.cuda.resident.rows import rows_serve
+from warpfold.kernels.cuda.resident.along import rows_serve
 from warpfold.kernels.dtypes import DTYPES
 
 

@@ -2,30 +2,37 @@
 
 Sums, means, squares and variances of float32 and float64 take the kernels of `../grouped/`. What those mark is added up
 by one more launch, which does nothing where there are no marks: so the host need not look. Sums and means of rows of
-small arrays take one launch (`rows.py`). All other ops, and few long rows, take blocks for each value.
+small arrays take one launch (`rows_serve`). All other ops, and few long rows, take blocks for each value.
 """
 
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp, Finishing
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
-from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
+from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, WARP
 from warpfold.kernels.cuda.grouped import GroupedSums, Layout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
-from warpfold.kernels.cuda.resident.rows import rows_reduction, rows_serve
+from warpfold.kernels.cuda.resident.shapes import EACH_THREADS
 from warpfold.kernels.cuda.resident.stream_totals import stream_at
 from warpfold.kernels.cuda.resident.whole import ResidentReducer
 from warpfold.kernels.dtypes import DType
 
 _MOST_MEMORY = 1 << 25
 """Bytes in between: launches that need more are not remembered."""
+
+_MOST_READS = 1 << 10
+"""Reads of 16 bytes of a row: a warp takes microseconds for more, and several warps less."""
+
+_ROWS = EACH_THREADS // WARP
+"""Rows of a block."""
 
 _MOST_REMEMBERED = 8
 """For so many alignments and streams a thread remembers the launches for arrays that lie alike."""
@@ -163,3 +170,46 @@ class _Remembered(threading.local):
     def __init__(self, begin: Callable[[], object]) -> None:
         begin()
         self.launches: dict[tuple[int, int, int, int], _Launches] = {}
+
+
+class RowsReduction(Protocol):
+    """An op of the rows of arrays that lie alike, ready to be started."""
+
+    def __call__(self, address: int, out: int, stream: int, captured: bool = False) -> None:
+        """Put the reduction of the array at `address`, a multiple of 16, to values at `out` on `stream`. Raises CuPy's
+        CUDADriverError."""
+
+
+def rows_serve(reducer: ResidentReducer, op: FinishedOp, dtype: DType, members: Members) -> bool:
+    """Whether these values are rows that one launch adds up."""
+    summed = op.kind is SumKind.VALUES and op.finish in {Finishing.SUM, Finishing.MEAN}
+    size = members.count * dtype.itemsize
+    return (
+        summed
+        and dtype.name in FLOATS
+        and members.stride == 1
+        and size % VECTOR_BYTES == 0
+        and size <= _MOST_READS * VECTOR_BYTES
+        and members.values <= _ROWS * reducer.each_blocks
+    )
+
+
+def rows_reduction(reducer: ResidentReducer, op: FinishedOp, dtype: DType, members: Members) -> RowsReduction:
+    """The launch for rows that it serves (`reduced_rows` of `../sources/reduced.cu`). All that a call needs is at hand
+    by local names, as in `whole.py`."""
+    on, totals = reducer.rows_launch(dtype), reducer.each_totals
+    function = function_of(on.kernel, on.threads, on.shared, 6)
+    pointer, block, shared, launch = function.pointer, function.block, function.shared, function.launch
+    pack, room, known = function.pack, function.room, totals.known
+    rows, length, finish, grid = members.values, members.count, int(op.finish), -(-members.values // _ROWS)
+
+    def start(address: int, out: int, stream: int, captured: bool = False) -> None:
+        words = None if captured else known.get(stream)
+        if words is None:
+            kept = totals.of(stream, captured=captured)
+            words = kept.data.ptr
+        memory, table = room.parts
+        pack(memory, 0, address, rows, length, words, out, finish)
+        launch(pointer, grid, 1, 1, block, 1, 1, shared, stream, table, 0)
+
+    return start

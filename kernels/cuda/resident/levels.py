@@ -103,8 +103,8 @@ class ResidentLevels:
     @staticmethod
     def holds(sums: LevelSums) -> bool:
         """Whether the window holds all that was added. Waits for the GPU."""
-        told = 2 * sums.values
-        return not int(sums.words[told : told + 1].get()[0])
+        behind = 2 * sums.values
+        return not int(sums.words[behind : behind + 1].get()[0])
 
     def merge(self, parts: Sequence[LevelSums], stream: Any) -> LevelSums | None:
         """The sums of all parts, of one GPU, together; None where their windows differ."""
