@@ -29,3 +29,9 @@ class Timings(Answer):
     total_ms: float
     stages: dict[str, StageTime] = {}
     bound: str | None = None
+
+    @property
+    def words(self) -> str:
+        """How long the reduction took, and what was compiled before it."""
+        first = f" after {self.prepare_ms:.0f} ms for a first run's kernels" if self.prepare_ms >= 1 else ""
+        return f"{self.kernel_ms:.3f} ms{first}"

@@ -15,6 +15,8 @@ from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
+from warpfold.kernels.iso8601 import TimeValue
+from warpfold.kernels.ops import Value
 
 
 class Input(Answer):
@@ -35,6 +37,11 @@ class Placement(Answer):
     reason: str
     bytes: int | None = None
     predicted: dict[str, float] = Field(default_factory=dict)
+
+
+def in_words(value: Value | complex | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
+    """A value as it is printed: a decimal in full, and an instant or a duration in ISO 8601."""
+    return "null" if value is None else decimal or (repr(value) if time is None else time.iso)
 
 
 class ReduceResult(Answer):
@@ -60,9 +67,14 @@ class ReduceResult(Answer):
     input: Input | None = None
     placement: Placement | None = None
 
+    @property
+    def words(self) -> str:
+        """The value as it is printed."""
+        return in_words(self.value, self.decimal, self.time)
+
     def __repr__(self) -> str:
         of = f"{self.op} of {number_of('element', self.count)} as {self.dtype}"
-        return f"<ReduceResult {of}: {self.value!r}, {self.strategy}>"
+        return f"<ReduceResult {of}: {self.words}, {self.strategy}>"
 
     def _repr_html_(self) -> str:
         rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"

@@ -214,4 +214,4 @@ def _show(batch: Batch, *, as_json: bool) -> None:
 
 
 def _value(outcome: JobOutcome) -> str | None:
-    return repr(outcome.result.value) if isinstance(outcome.result, ReduceResult) else None
+    return outcome.result.words if isinstance(outcome.result, ReduceResult) else None

@@ -69,7 +69,7 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
     else:
         write_array(result.to_numpy(), to)
     where = result.device.get("name", result.backend)
-    _say(result, result.count, f"{where}, {result.timings.kernel_ms:.3f} ms")
+    _say(result, result.count, f"{where}, {result.timings.words}")
     if result.artefact is not None and result.artefact.part("states") is not None:
         output.say(f"job {job.id} has the states, which `warpfold merge` takes")
 

@@ -30,6 +30,7 @@ from warpfold.client.models import Child, Job
 from warpfold.client.progress import state_of
 from warpfold.contract.jobs import summary_of
 from warpfold.contract.moments import moment
+from warpfold.contract.wording import number_of
 
 _PANEL = "Jobs"
 _POINTS = "`warpfold results --job {id}` lists the points, and `warpfold report {id}` writes a report"
@@ -148,10 +149,10 @@ def _elements(source: dict[Any, Any]) -> str:
 def value(job: Job) -> str | None:
     """The value of a reduction, the shape of its values, or the number of its groups."""
     if isinstance(job.result, GroupbyResult):
-        return f"{job.result.groups:,} groups"
+        return number_of("group", job.result.groups)
     if isinstance(job.result, ReduceArrayResult):
         return f"array of {' × '.join(map(str, job.result.shape)) or 'one value'}"
-    return repr(job.result.value) if isinstance(job.result, ReduceResult) else None
+    return job.result.words if isinstance(job.result, ReduceResult) else None
 
 
 def show(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:

@@ -122,7 +122,7 @@ def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
         values = {column.name: column.words or column.values or () for column in result.columns}
         print_table([*keys, *values], [*keys.values(), *values.values()])
     where = result.device.get("name", result.backend)
-    _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.kernel_ms:.3f} ms")
+    _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.words}")
     if "states" in spec:
         output.say(f"job {ended.id} has the states, which `warpfold merge` takes")
 

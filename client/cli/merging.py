@@ -96,5 +96,5 @@ def _show(client: Client, job: LiveJob, result: MergeResult, to: Path | None) ->
     where = result.device.get("name", result.backend)
     output.say(
         f"{result.groups:,} {what} of {result.tables:,} table{'' if result.tables == 1 else 's'}; exact, correctly "
-        f"rounded; {where}, {result.timings.kernel_ms:.3f} ms; job {job.id}"
+        f"rounded; {where}, {result.timings.words}; job {job.id}"
     )

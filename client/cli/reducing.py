@@ -23,7 +23,7 @@ from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, is_plain,
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
 from warpfold.client.errors import JobFailed
-from warpfold.client.job_results import ReduceResult
+from warpfold.client.job_results import ReduceResult, in_words
 from warpfold.client.jobs import result_of
 from warpfold.client.models import Job
 from warpfold.client.reductions import MOST_VALUES
@@ -33,7 +33,6 @@ from warpfold.contract.timings import bound_in_words
 from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.intact import intact
-from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import OPS, Op, Value
@@ -245,7 +244,7 @@ def _reduce_each(
             elif as_json:
                 output.lines([{"file": str(path), **result.model_dump(mode="json")}])
             else:
-                typer.echo(f"{_written(result.value, result.decimal, result.time)}\t{path}")
+                typer.echo(f"{result.words}\t{path}")
     if failed:
         raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
 
@@ -321,14 +320,13 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
 def _print(job: Job, *, fingerprint: bool) -> None:
     result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
-    typer.echo(_written(result.value, result.decimal, result.time))
+    typer.echo(result.words)
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     where = result.device.get("name", result.backend)
-    prepare_ms, bound = result.timings.prepare_ms, bound_in_words(result.timings.model_dump())
+    bound = bound_in_words(result.timings.model_dump())
     output.say(
         f"{result.op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; "
-        f"{where}, {result.timings.kernel_ms:.3f} ms"
-        + (f" after {prepare_ms:.0f} ms for a first run's kernels" if prepare_ms >= 1 else "")
+        f"{where}, {result.timings.words}"
         + (f", {bound}" if bound else "")
         + (f"; {_digits(result.hex)}" if result.hex else "")
         + _left(result.nulls, null=result.value is None)
@@ -372,7 +370,7 @@ def _reduce_locally(
         written = digits.model_dump() if isinstance(digits, ComplexHex) else digits
         output.document({"value": shown, "hex": written, **fields, "correctly_rounded": result.correctly_rounded})
         return
-    typer.echo(_written(value, result.decimal, result.time))
+    typer.echo(in_words(value, result.decimal, result.time))
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     output.say(
         f"{op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; this machine"
@@ -388,11 +386,6 @@ def _named(fingerprint: str | None) -> str:
 def _left(nulls: int, *, null: bool) -> str:
     """A phrase about the nulls; with `null` they made the value null."""
     return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
-
-
-def _written(value: Value | complex | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
-    """A value as it is printed."""
-    return "null" if value is None else decimal or (repr(value) if time is None else time.iso)
 
 
 def _digits(hexadecimal: str | ComplexHex) -> str:

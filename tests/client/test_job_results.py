@@ -73,3 +73,25 @@ def of_the_service(model: type[Any], /, **fields: Any) -> Any:
 )
 def test_a_result_is_read_as_what_it_is(served: dict[str, Any], read: type[Answer]) -> None:
     assert type(ADAPTER.validate_python(served)) is read
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"value": 0.1}, "0.1"),
+        ({"value": None, "hex": None}, "null"),
+        ({"value": 0.1, "decimal": "0.1000"}, "0.1000"),
+        ({"value": 1, "time": {"iso": "1970-01-02", "unit": "D", "timezone": None, "exact": None}}, "1970-01-02"),
+        ({"value": {"re": 1.0, "im": -2.0}, "hex": None}, "(1-2j)"),
+    ],
+)
+def test_a_value_is_said_as_what_it_stands_for(fields: dict[str, Any], words: str) -> None:
+    result = job_results.ReduceResult.model_validate({**EXAMPLE, **fields})
+    assert result.words == words
+    assert words in repr(result)
+
+
+def test_the_time_of_a_first_run_says_what_was_compiled_before_it() -> None:
+    timings = job_results.ReduceResult.model_validate(EXAMPLE).timings
+    again, first = (timings.model_copy(update={"kernel_ms": 0.5, "prepare_ms": ms}) for ms in (0.0, 120.4))
+    assert (again.words, first.words) == ("0.500 ms", "0.500 ms after 120 ms for a first run's kernels")

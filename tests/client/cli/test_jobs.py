@@ -143,7 +143,7 @@ def test_a_job_of_any_kind_is_described_in_the_list(shell: Shell) -> None:
     (shell.folder / "sales.csv").write_text("region,price\nEU,1\n")
     assert shell.run("reduce", "sales.csv", "--by", "region", "--column", "price").code == 0
     (row,) = shell.run("jobs", "--limit", "1").out.splitlines()[1:]
-    assert re.search(r"sum of price by region · dataset [0-9a-f]{12} +1 groups$", row), row
+    assert re.search(r"sum of price by region · dataset [0-9a-f]{12} +1 group$", row), row
 
 
 def test_results_that_are_too_long_to_show_name_the_command_that_shows_them(
