@@ -24,7 +24,7 @@ def hard(kind: str, size: int, dtype: str, random: np.random.Generator) -> Array
         case "integers":
             made = random.integers(0, 5000, size)
         case "next to ties":
-            bits = {"float32": 12, "float64": 26}[dtype]
+            bits = {"float16": 5, "float32": 12, "float64": 26}[dtype]
             odd = random.integers(1 << bits - 1, int(2 ** (bits - 0.5)), size) * 2 + 1
             made = np.where(random.random(size) < 0.4, odd, random.choice([0, 2.0**-30, 2.0**-100, 2.0**-140], size))
         case "pairs":
