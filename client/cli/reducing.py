@@ -40,6 +40,7 @@ from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
 
+_SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 _EXAMPLES = """Examples:
 
 warpfold reduce samples.npy
@@ -314,7 +315,8 @@ def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
         order: Any = "F" if head.fortran_order else "C"
         return np.asarray(np.memmap(path, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
     except KernelError as error:
-        raise typer.BadParameter(f"{called} {error}", param_hint=parameter) from None
+        hint = "; `warpfold submit` takes specs" if path.suffix.lower() in _SPECS else ""
+        raise typer.BadParameter(f"{called} {error}{hint}", param_hint=parameter) from None
 
 
 def _print(job: Job, *, fingerprint: bool) -> None:

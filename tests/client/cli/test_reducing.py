@@ -198,3 +198,9 @@ def test_a_changed_bit_of_a_stored_member_is_named_here_too(shell: Shell) -> Non
     for more in ((), ("--axis", "0"), ("--op", "dot", "--other", "x.npz")):
         refused = shell.run("reduce", "x.npz", "--local", *more)
         assert (refused.code, "x.npz is damaged: the checksum of 'x'" in _joined(refused.err)) == (2, True), refused
+
+
+def test_a_spec_in_place_of_an_array_is_sent_to_the_command_that_takes_it(shell: Shell) -> None:
+    (shell.folder / "job.json").write_text('{"kind": "reduce"}')
+    refused = shell.run("reduce", "job.json", "--local")
+    assert (refused.code, "`warpfold submit` takes specs" in _joined(refused.err)) == (2, True), refused
