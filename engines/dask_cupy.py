@@ -1,7 +1,7 @@
 """Chunks of Dask arrays that are CuPy arrays: each is added up on the GPU that it lies on.
 
-Exact sums stay on the GPU, where they are merged with others and rounded; no task waits for those of a chunk. Many sums
-that no window holds, and those of squares, come to the host, where they are trimmed to a few digits each.
+Exact sums stay on the GPU, where they are merged with others and rounded; no task waits for that of a whole chunk. Many
+sums that no window holds, and those of squares, come to the host, where they are trimmed to a few digits each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -71,19 +71,14 @@ def on_gpu(values: NDArray[Any]) -> Any:
     return cupy.asarray(values.reshape(-1)).reshape(values.shape)
 
 
-def whole_values(
-    chunk: Any, *, axes: tuple[int, ...], op: str, ddof: int, result: "np.dtype[Any]", keepdims: bool
-) -> Any:
-    """The values along `axes` of a chunk that has all of their elements, as a CuPy array of dtype `result`. Those of
-    integers are reduced on the host."""
+def whole_values(chunk: Any, axes: tuple[int, ...], op: str, ddof: int, result: "np.dtype[Any]") -> Any:
+    """The values along `axes`, which stay with length 1, of a chunk that has all of their elements, as a CuPy array of
+    dtype `result`. Those of integers are reduced on the host."""
     import cupy
 
     if chunk.dtype.name in SHAPES:
-        made = _arrays().reduce(op, chunk, axes, keepdims, None, ddof)
-        _let_others_read(cupy.cuda.get_current_stream(chunk.data.device_id))
-        return made
-    values = PartialResults.of(cupy.asnumpy(chunk), axes, op).values(result, ddof)
-    return on_gpu(values if keepdims else values.squeeze(axes))
+        return _arrays().reduce(op, chunk, axes, True, None, ddof)
+    return on_gpu(PartialResults.of(cupy.asnumpy(chunk), axes, op).values(result, ddof))
 
 
 def partial_of(chunk: Any, weights: Any, axes: tuple[int, ...], op: str) -> Part:
@@ -105,7 +100,6 @@ def partial_of(chunk: Any, weights: Any, axes: tuple[int, ...], op: str) -> Part
             return _whole(totals(chunk.device.id), chunk, weights, op, shape)
         stream = cupy.cuda.get_current_stream()
         sums = levels_of(levels(chunk.device.id), chunk, axes, op, shape, stream)
-        _let_others_read(stream)
         return _many(totals(chunk.device.id).gpu, chunk, axes, op, shape) if sums is None else sums
 
 
@@ -131,11 +125,7 @@ def merged(parts: Sequence[Part]) -> Part:
     sums: list[ChunkTotal | ChunkLevels] = [_sum(some) for some in _alike(parts)]
     for some in _many_alike(parts):
         together = _merged_levels(some)
-        for part in [checked(each) for each in some] if together is None else [together]:
-            if isinstance(part, PartialResults):
-                on_host.append(part)
-            else:
-                sums.append(part)
+        sums += some if together is None else [together]
     if len(sums) == 1 and not on_host:
         return sums[0]
     return PartialResults.merge([*on_host, *(part.brought() for part in sums)])
@@ -175,28 +165,12 @@ def _merged_levels(parts: Sequence[ChunkLevels]) -> ChunkLevels | None:
 
     from warpfold.engines.cupy import levels
 
+    if len(parts) == 1:
+        return parts[0]
     with parts[0].device as device:
         stream = cupy.cuda.get_current_stream()
         made = merged_levels(levels(device.id), parts, stream)
         _let_others_read(stream)
-    return made
-
-
-def checked(part: ChunkLevels) -> ChunkLevels | PartialResults:
-    """The same sums in a window that is known to hold them, or on the host."""
-    import cupy
-
-    from warpfold.engines.cupy import levels, totals
-
-    if part.chunk is None:
-        return part
-    with part.device as device:
-        resident, stream = levels(device.id), cupy.cuda.get_current_stream()
-        if resident.holds(part.sums):
-            return replace(part, chunk=None)
-        made = levels_of(resident, part.chunk, part.axes, part.op, part.shape, stream, waits=True)
-        if made is None:
-            return _many(totals(device.id).gpu, part.chunk, part.axes, part.op, part.shape)
     return made
 
 
