@@ -30,7 +30,6 @@ from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed.shapes import (
-    KEPT,
     SHAPES,
     FewShape,
     KeyedShapes,
@@ -91,10 +90,10 @@ class TimingGpu:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gpu, name)
 
-    def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Any:
+    def kernel(self, unit: Unit, name: str) -> Any:
         import cupy
 
-        kernel = self._gpu.kernel(unit, name, cooperative=cooperative)
+        kernel = self._gpu.kernel(unit, name)
 
         def launch(*args: Any) -> None:
             start, stop = cupy.cuda.Event(), cupy.cuda.Event()
@@ -204,9 +203,6 @@ def variants_of(groups: int, *, in_order: bool, more: bool) -> dict[str, KeyedSh
         return variants
     if in_order:
         variants["runs"] = replace(SHAPES, longest_streamed=0)
-        for kept in KEPT:
-            name = f"kept {kept.reads} {kept.threads} {kept.blocks}"
-            variants[name] = replace(SHAPES, serial=kept, wide_serial=kept, longest_streamed=1 << 60)
         for stream in (
             KeyStreamShape(2, 256, 4), KeyStreamShape(2, 320, 3), KeyStreamShape(2, 448, 2), KeyStreamShape(4, 256, 2),
             KeyStreamShape(4, 192, 2), KeyStreamShape(2, 192, 5), KeyStreamShape(2, 384, 3), KeyStreamShape(2, 512, 2),

@@ -27,6 +27,7 @@ from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.grouped import GroupedSums, OffsetsLayout
 from warpfold.kernels.cuda.grouped.shapes import SHAPES, families, unit_of
 from warpfold.kernels.cuda.grouped.squares import squares_units
@@ -141,7 +142,11 @@ def _segments(gpu: Gpu, elements: Any, mean: int, loops: Sequence[Callable[[], o
         x, layout = cupy.from_dlpack(elements)[: int(edges[-1])], OffsetsLayout.of(edges)
         ops = [FINISHED_OPS[op] for op in ("sum_squares", "std")]
         of_ops = [FinishedValues(gpu, x, layout, dtype, op.kind, Rounding(op.finish)) for op in ops]
-        starts = (GroupedSums(gpu, x, layout, dtype).start, *(made.start for made in of_ops))
+        recorder = RecordingGpu(gpu)
+        sums = GroupedSums(recorder, x, layout, dtype)
+        with recorder.recording() as launches:  # a start brings the offsets to the GPU, which is no part of the sums
+            sums.start()
+        starts = (Prepared(gpu, launches).start, *(made.start for made in of_ops))
         calls = [partial(_on, gpu, start, torch) for start in starts]
         *read, total, squares, deviation_ms = times([*loops, *calls], torch)
         gpu.stream.synchronize()

@@ -1,6 +1,5 @@
 """Exact sums by key on a GPU, against exact integers; memory that is not written first reads as all ones."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed import KeyedSums
-from warpfold.kernels.cuda.keyed.shapes import KEPT, SHAPES, KeptShape, KeyedShapes, SerialShape
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.formats.frames import keyed_arrays
@@ -50,14 +48,10 @@ def value_of(members: Array, numbers: list[int], unit: int, *, mean: bool, dtype
     return round_ratio(sum(numbers), members.size if mean else 1, unit, dtype)
 
 
-def compare(
-    gpu: Gpu, keys: Array, values: Array, *, omit_nan: bool = False, start: int = 0, shapes: KeyedShapes = SHAPES
-) -> KeyedSums:
+def compare(gpu: Gpu, keys: Array, values: Array, *, omit_nan: bool = False, start: int = 0) -> KeyedSums:
     """The sums on the GPU, once all keys and counts, and every bit of many groups, were compared."""
     key, dtype = DTYPES[keys.dtype.name], DTYPES[values.dtype.name]
-    made = KeyedSums(
-        gpu, on_device(keys, start), key, on_device(values, start), dtype, omit_nan=omit_nan, shapes=shapes
-    )
+    made = KeyedSums(gpu, on_device(keys, start), key, on_device(values, start), dtype, omit_nan=omit_nan)
     made.add()
     groups = made.groups()
     order = np.argsort(keys, kind="stable")
@@ -122,12 +116,8 @@ def test_keys_in_runs(gpu: Gpu, dtype: str, data: str) -> None:
 
 
 @pytest.mark.parametrize("data", ["normal", "any finite", "special", "negative zeros", "cancelling", "lognormal"])
-@pytest.mark.parametrize(
-    ("dtype", "serial"), [("float32", SHAPES.serial), *(("float32", kept) for kept in KEPT), ("float64", SHAPES.serial)]
-)
-def test_many_sorted_groups(gpu: Gpu, dtype: str, serial: SerialShape, data: str) -> None:
-    wide = serial if isinstance(serial, KeptShape) else SHAPES.wide_serial
-    shapes = replace(SHAPES, serial=serial, wide_serial=wide)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_sorted_groups(gpu: Gpu, dtype: str, data: str) -> None:
     random = np.random.default_rng(4)
     for number, each in enumerate((1, 2.7, 40, 400)):
         sizes = random.geometric(1 / each, int(ROWS / each)) if each > 1 else np.ones(ROWS, np.int64)
@@ -135,26 +125,9 @@ def test_many_sorted_groups(gpu: Gpu, dtype: str, serial: SerialShape, data: str
         steps = random.integers(1, 9, sizes.size)
         keys = np.repeat(np.cumsum(steps) - 500, sizes).astype(np.int32 if number % 2 else np.int64)
         made = compare(
-            gpu, keys, adversarial(data, DTYPES[dtype], keys.size, number), omit_nan=number == 3, start=number,
-            shapes=shapes,
-        )  # fmt: skip
+            gpu, keys, adversarial(data, DTYPES[dtype], keys.size, number), omit_nan=number == 3, start=number
+        )
         assert data != "normal" or made.strategy == "stream"
-
-
-@pytest.mark.parametrize("kept", KEPT)
-def test_blocks_that_stay_have_the_groups_of_others(gpu: Gpu, kept: KeptShape) -> None:
-    """Each block has several tiles, and the last one is not full."""
-    random = np.random.default_rng(8)
-    keys = on_device(np.cumsum(random.random(12_345_677) < 0.3).astype(np.int32), 0)
-    values = on_device(random.standard_normal(12_345_677).astype(np.float32), 0)
-    results = []
-    for shapes in (SHAPES, replace(SHAPES, serial=kept)):
-        made = KeyedSums(gpu, keys, DTYPES["int32"], values, DTYPES["float32"], shapes=shapes)
-        made.add()
-        groups = made.groups()
-        results.append((groups.keys.get(), groups.counts.get(), made.values().get().view(np.uint32)))
-        assert made.strategy == "stream"
-    assert all(np.array_equal(*pair) for pair in zip(*results, strict=True))
 
 
 def test_keys_that_only_look_sorted(gpu: Gpu) -> None:

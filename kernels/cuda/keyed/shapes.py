@@ -1,7 +1,7 @@
 """How the kernels of `../sources/keyed.cu` are launched: plain values, kept apart from what they tune."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpfold.kernels.cuda.compile import Unit
@@ -100,29 +100,9 @@ class KeyStreamShape(SortedShape):
 class SerialShape(SortedShape):
     """How threads add up rows one after another (include/keyed_stream_serial.cuh)."""
 
-    kernel = "serial_sums"
-    stays = False
-    """Whether a block takes one tile after another, so that as many blocks run as find room."""
-
     def shared(self, key: int) -> int:
-        """Bytes of shared memory of a block, for keys of so many bytes."""
-        return self._tile + (key + 4) * self.tile
-
-    @property
-    def _tile(self) -> int:
-        return self.heads + 8 * (self.warps + 1)  # SerialTile
-
-
-@dataclass(frozen=True, slots=True)
-class KeptShape(SerialShape):
-    """The same by blocks that stay (include/keyed_stream_kept.cuh)."""
-
-    kernel = "kept_sums"
-    stays = True
-
-    def shared(self, key: int) -> int:
-        """Bytes of shared memory of a block, for keys of so many bytes."""
-        return self._tile + 2 * (key + 4) * self.tile
+        """Bytes of shared memory of a block, for keys of so many bytes (`SerialTile`, and the groups of a tile)."""
+        return self.heads + 8 * (self.warps + 1) + (key + 4) * self.tile
 
 
 MOST_BUCKETS = 256
@@ -191,9 +171,6 @@ class KeyedShapes:
 
 SHAPES = KeyedShapes()
 
-KEPT = (KeptShape(2, 512, 2), KeptShape(4, 256, 3))
-"""Blocks that stay, beside which `SHAPES.serial` is measured."""
-
 
 VALUES = ("float32", "float64", "int32", "int64", "uint64")
 """The dtype that holds elements: int32 for narrow integers and truth values, int64 for uint32."""
@@ -257,7 +234,7 @@ def stream_kernels(key: DType, dtype: DType, planes: int, shapes: KeyedShapes, *
     sums = f"stream_sums<{keys}, {dtype.name}, {planes}, {of}, {shape.reads}, {shape.threads}, {shape.blocks}>"
     if serial is not None:
         of_serial = f"{serial.reads}, {serial.threads}, {serial.blocks}"
-        sums = f"{serial.kernel}<{keys}, {dtype.name}, {of_serial}>"
+        sums = f"serial_sums<{keys}, {dtype.name}, {of_serial}>"
     return (
         sums,
         f"stream_joins<{planes}>",
@@ -347,12 +324,6 @@ def families() -> Iterator[list[str]]:
                     stream_kernels(key, dtype, planes, SHAPES, mean=mean) for planes in planes_of(dtype) for key in keys
                 ]
                 yield list(dict.fromkeys(name for names in streams for name in names if "joins" not in name))
-            if name == "float32":
-                kept = [(keys[0], KEPT[0]), (keys[1], KEPT[0]), (keys[0], KEPT[1])]
-                yield [
-                    stream_kernels(key, dtype, 1, replace(SHAPES, serial=shape, wide_serial=shape), mean=False)[0]
-                    for key, shape in kept
-                ]
         for key in keys:
             yield [few_kernel(key, dtype, levels, SHAPES.few[levels - 1]) for levels in kinds]
             yield [runs_kernel(key, dtype, levels, SHAPES.runs_of(key, levels)) for levels in kinds]

@@ -18,9 +18,6 @@ _UNSORTED, _LISTED, _UNFIT, _GROUPS, _NOTES = range(5)
 _TOGETHER = 32
 """Tiles of which one looks far back (include/keyed_progress.cuh)."""
 
-_RESERVED = 1024
-"""Bytes of shared memory that the GPU takes for each block."""
-
 _JOIN_THREADS, _END_THREADS, _AGAIN_THREADS = 256, 128, 128
 
 
@@ -65,9 +62,7 @@ class SortedStream:
         shape = rows.shapes.serial_of(rows.key, rows.dtype, self.planes, mean=mean)
         if shape is None:
             return None
-        shared = shape.shared(rows.key.itemsize)
-        taken = shape.blocks * (shared + _RESERVED) - _RESERVED if shape.stays else shared
-        return shape if taken <= room else None
+        return shape if shape.shared(rows.key.itemsize) <= room else None
 
     def groups(self, *, mean: bool) -> StreamedGroups | bool:
         """The sums or means of all groups. Otherwise whether the keys are sorted: False if they are not, and True if
@@ -79,7 +74,6 @@ class SortedStream:
         serial = self._serial(mean=mean)
         shape = serial or rows.shapes.stream_of(rows.key, planes, mean=mean)
         shared = self._shared(mean=mean) if serial is None else serial.shared(size)
-        stays = serial is not None and serial.stays
         tile = shape.tile
         tiles, most = -(-rows.count // tile), min(rows.count, rows.reach.range)
         known = tiles + -(-tiles // _TOGETHER)
@@ -99,9 +93,8 @@ class SortedStream:
         sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, planes, rows.shapes, mean=mean)
         turned = (np.uint64 if size == 8 else np.uint32)(1 << 8 * size - 1 if rows.key.kind is Kind.INT else 0)
         unit, count = np.int32(self.unit), np.uint64(rows.count)
-        blocks = min(tiles, shape.blocks * self.gpu.multiprocessors) if stays else tiles
-        self.gpu.kernel(unit_of(sums), sums, cooperative=stays)(
-            blocks, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), shared
+        self.gpu.kernel(unit_of(sums), sums)(
+            tiles, shape.threads, (rows.keys, rows.values, count, turned, unit, *out), shared
         )
         self._run(joins, -(-tiles // _JOIN_THREADS), _JOIN_THREADS, (parts, joined, notes, np.uint32(tiles)))
         sizes = (np.uint32(tiles), np.uint32(tile), count)

@@ -5,7 +5,7 @@
 #include "keyed_runs.cuh"
 #include "keyed_sample.cuh"
 #include "keyed_stream_ends.cuh"
-#include "keyed_stream_kept.cuh"
+#include "keyed_stream_serial.cuh"
 
 #define STATE \
     uint64 *sums, uint32 *counts, uint32 *absent, uint32 *flags, uint32 *notes, uint32 *listed, double *elements, uint32 most, uint64 range
@@ -61,13 +61,6 @@ __global__ void __launch_bounds__(THREADS, BLOCKS - OTHER) serial_sums(const K* 
     extern __shared__ __align__(16) uint32 memory[];
     const SortedGroups<K, V> out SORTED_OF;
     add_serial_stream<K, READS, THREADS>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
-}
-
-template <class K, class V, int READS, int THREADS, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) kept_sums(const K* keys, const V* values, uint64 count, K turned, int32 unit, SORTED) {
-    extern __shared__ __align__(16) uint32 memory[];
-    const SortedGroups<K, V> out SORTED_OF;
-    add_kept_stream<K, READS, THREADS>(keys, values, count, turned, unit, out, reinterpret_cast<char*>(memory));
 }
 
 template <int PLANES>

@@ -1,9 +1,6 @@
 """Every kernel of exact sums by key runs on small arrays, for compute-sanitizer to watch:
 `compute-sanitizer --tool racecheck python -m tests.support.gpu.watched_keyed`."""
 
-from dataclasses import replace
-from unittest.mock import patch
-
 import numpy as np
 
 from tests.support.gpu.accumulators import on_device
@@ -11,7 +8,6 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed import KeyedSums
-from warpfold.kernels.cuda.keyed.shapes import KEPT, SHAPES
 from warpfold.kernels.dtypes import DTYPES
 
 ROWS = 40_007
@@ -38,16 +34,6 @@ def add_by_key(gpu: Gpu) -> int:
                     made.groups()
                     made.least(0, 0, (1 << 31) - 1, first=True)
                 ran += 1
-    keys, array = (
-        on_device(np.sort(random.integers(0, 9000, ROWS)), 0),
-        on_device(adversarial("normal", DTYPES["float32"], ROWS), 0),
-    )
-    for kept in KEPT:
-        shapes = replace(SHAPES, serial=kept, wide_serial=kept)
-        for held in (keys.astype(np.int32), keys):
-            with patch.object(gpu, "multiprocessors", 1):  # so that a block has several tiles
-                KeyedSums(gpu, held, DTYPES[held.dtype.name], array, DTYPES["float32"], shapes=shapes).add()
-            ran += 1
     numbers = on_device(random.integers(-9, 9, ROWS), 0)
     made = KeyedSums(gpu, numbers, DTYPES["int64"], numbers, DTYPES["int64"])
     made.add()

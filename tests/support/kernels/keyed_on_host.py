@@ -31,7 +31,7 @@ SMALL_KEYED = KeyedShapes(
     other_stream=KeyStreamShape(1, WARP, 1),
     wide_stream=KeyStreamShape(1, WARP, 1),
     serial=SerialShape(2, WARP, 1),
-    wide_serial=SerialShape(2, WARP, 1),
+    wide_serial=SerialShape(4, WARP, 1),
     size_threads=WARP,
     size_blocks=1,
     part=PartShape(8, WARP, 1),
@@ -54,8 +54,7 @@ class HostKeyedGpu(HostGpu):
         self.shared_per_block = shared
         self._keyed = library
 
-    def kernel(self, unit: Unit, name: str, *, cooperative: bool = False) -> Any:
-        assert not cooperative or self.multiprocessors == 1, "blocks run one after another here, and must not wait"
+    def kernel(self, unit: Unit, name: str) -> Any:
         if unit.source not in (SOURCE, squares_unit().source):
             return super().kernel(unit, name)
 

@@ -4,7 +4,6 @@ import ctypes
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import host_array
-from tests.support.kernels.keyed_on_host import SMALL_KEYED, WARP, HostKeyedGpu, keyed_cupy
-from warpfold.kernels.cuda.keyed.shapes import KeptShape
+from tests.support.kernels.keyed_on_host import SMALL_KEYED, HostKeyedGpu, keyed_cupy
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
@@ -42,16 +40,13 @@ def add(libraries: tuple[ctypes.CDLL, ctypes.CDLL], monkeypatch: pytest.MonkeyPa
     """Sums of an array by keys."""
     monkeypatch.setitem(sys.modules, "cupy", keyed_cupy())
 
-    def run(keys: Array, array: Array, *, omit_nan: bool = False, kept: KeptShape | None = None) -> KeyedSums:
-        gpu: Any = HostKeyedGpu(*libraries, shared=6144 if kept is None else 8192)
+    def run(keys: Array, array: Array, *, omit_nan: bool = False) -> KeyedSums:
+        gpu: Any = HostKeyedGpu(*libraries)
         key, dtype = DTYPES[keys.dtype.name], DTYPES[array.dtype.name]
-        shapes = SMALL_KEYED
-        if kept is not None:
-            gpu.multiprocessors, shapes = 1, replace(SMALL_KEYED, serial=kept, wide_serial=kept)
-        made = KeyedSums(gpu, host_array(keys), key, host_array(array), dtype, omit_nan=omit_nan, shapes=shapes)
+        made = KeyedSums(gpu, host_array(keys), key, host_array(array), dtype, omit_nan=omit_nan, shapes=SMALL_KEYED)
         made.add()
         if made.strategy == "stream" and dtype.itemsize == 4 and made.levels == 1:
-            assert any(name.startswith("serial_sums" if kept is None else "kept_sums") for name in gpu.ran)
+            assert any(name.startswith("serial_sums") for name in gpu.ran)
         return made
 
     return run
@@ -107,17 +102,14 @@ def sizes_in_tiles() -> list[list[int]]:
     ]
 
 
-KEPT = KeptShape(2, WARP, 1)
-
-
 @pytest.mark.parametrize("data", ["normal", "special", "negative zeros", "any finite", "cancelling"])
-@pytest.mark.parametrize(("dtype", "kept"), [("float32", None), ("float32", KEPT), ("float64", None)])
-def test_sorted_groups_lie_in_tiles_as_they_please(add: Add, dtype: str, kept: KeptShape | None, data: str) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sorted_groups_lie_in_tiles_as_they_please(add: Add, dtype: str, data: str) -> None:
     for number, sizes in enumerate(sizes_in_tiles()):
         keys = np.repeat(np.sort(np.random.default_rng(number).permutation(1 << 20)[: len(sizes)]), sizes) - 4000
         keys = keys.astype(np.int64 if dtype == "float32" and number % 2 else np.int32)
         array = adversarial(data, DTYPES[dtype], keys.size, number)
-        made = add(keys, array, kept=kept)
+        made = add(keys, array)
         check(made, keys, array)
         if data == "normal":
             assert made.strategy == ("runs" if sizes == [700] else "stream"), sizes

@@ -88,16 +88,6 @@ void run_serial(uint64 grid, uint64 shared, void* const* a) {
     });
 }
 
-template <class K, int READS>
-void run_kept(uint64 grid, uint64 shared, void* const* a) {
-    Memory memory(shared);
-    if (shared < sizeof(KeptTiles<K, READS, 32>)) abort();
-    blocks(grid, [&] {
-        add_kept_stream<K, READS, 32>(at<K*>(a, 0), at<float32*>(a, 1), at<uint64>(a, 2), at<K>(a, 3), at<int32>(a, 4),
-                                      sorted_of<K, float32>(a, 5), reinterpret_cast<char*>(memory.at()));
-    });
-}
-
 template <int PLANES>
 void run_joins(uint64 grid, uint64, void* const* a) {
     blocks(8 * grid, [&] { join_parts<PLANES>(at<uint64*>(a, 0), at<uint64*>(a, 1), at<uint32*>(a, 2), at<uint32>(a, 3)); });
@@ -233,7 +223,6 @@ struct Name {
     RUN("stream_sums<" #K ", " #V ", " #P ", " #MEAN ", " #R ", 32, 1>", run_stream<K, V, P, MEAN, R>); \
     RUN("stream_ends<" #K ", " #V ", " #P ", " #MEAN ">", run_ends<K, V, P, MEAN>)
 #define SERIAL(K, R) RUN("serial_sums<" #K ", float32, " #R ", 32, 1>", run_serial<K, R>)
-#define KEPT(K, R) RUN("kept_sums<" #K ", float32, " #R ", 32, 1>", run_kept<K, R>)
 #define STREAMS(K, V, P, R) STREAM(K, V, P, false, R); STREAM(K, V, P, true, 1)
 #define AGAIN(K, V) \
     RUN("stream_again<" #K ", " #V ", false>", run_again<K, V, false>); RUN("stream_again<" #K ", " #V ", true>", run_again<K, V, true>)
@@ -268,7 +257,6 @@ extern "C" bool keyed_by_name(const char* text, uint64 grid, uint64 shared, void
     RUN("other_than_zero<int32, float64>", run_zeros<int32, float64>);
     STREAMS(uint32, float32, 1, 2); STREAMS(uint32, float32, 2, 1); STREAMS(uint32, float64, 2, 1);
     SERIAL(uint32, 2); SERIAL(uint64, 2); SERIAL(uint64, 4);
-    KEPT(uint32, 2); KEPT(uint32, 4); KEPT(uint64, 2);
     STREAMS(uint64, float32, 1, 1); STREAMS(uint64, float32, 2, 1);
     AGAIN(uint32, float32); AGAIN(uint32, float64); AGAIN(uint64, float32);
     RUN("stream_joins<1>", run_joins<1>);
