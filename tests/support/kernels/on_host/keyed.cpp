@@ -11,7 +11,7 @@
 #include "keyed_sample.cuh"
 #include "keyed_squares.cuh"
 #include "keyed_stream_ends.cuh"
-#include "keyed_stream_kept.cuh"
+#include "keyed_stream_serial.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
