@@ -1,6 +1,6 @@
 """Sums of sorted keys of many groups: the groups come out side by side (include/keyed_stream.cuh)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,8 @@ class SortedStream:
             keys, values, counts, heads, dozens, parts, joined, listed, notes, np.uint32(MOST_READ_AGAIN),
             np.uint32(most),
         )  # fmt: skip
-        sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, planes, rows.shapes, mean=mean)
+        chosen = rows.shapes if serial else replace(rows.shapes, serial=None, wide_serial=None)
+        sums, joins, ends, again = stream_kernels(rows.key, rows.dtype, planes, chosen, mean=mean)
         turned = (np.uint64 if size == 8 else np.uint32)(1 << 8 * size - 1 if rows.key.kind is Kind.INT else 0)
         unit, count = np.int32(self.unit), np.uint64(rows.count)
         self.gpu.kernel(unit_of(sums), sums)(
