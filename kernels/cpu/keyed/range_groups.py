@@ -29,8 +29,8 @@ from warpfold.kernels.keyed import (
 _MOST_BYTES = 1 << 28
 """The most bytes of rows that are held at a time."""
 
-_FREE = 4
-"""They take no more than one in so many bytes that are free."""
+_SHARE_OF_FREE = 4
+"""Rows that are held take one in so many of the free bytes at most."""
 
 _LEAST_BATCH = 1 << 20
 """The fewest rows that are held at a time, so that each range has some."""
@@ -59,13 +59,13 @@ def group_in_ranges(
     for start, stop in pairwise(stops):
         tables.are_last = stop == stops[-1]
         rows = BatchOfRows(whole, start, stop)
-        scattered = stream(rows, partial(ScatteredRows, ranges), _half(progress, start, stop, stops[-1], 0))
+        scattered = stream(rows, partial(ScatteredRows, ranges), _half_of(progress, start, stops[-1]))
         parts = RangesInTurn(scattered.fold, stop - start)
-        reduced = stream(parts, lambda: _Reducing(tables), _half(progress, start, stop, stops[-1], 1))
+        reduced = stream(parts, lambda: _Reducing(tables), _half_of(progress, stop, stops[-1], left=stop - start))
         load_ms, kernel_ms = load_ms + scattered.load_ms, kernel_ms + scattered.kernel_ms + reduced.kernel_ms
         read_s += scattered.stages.read_s or 0.0
         reduce_s += (scattered.stages.reduce_s or 0.0) + (reduced.stages.reduce_s or 0.0)
-    table = _joined([each for each in tables.made if each is not None])
+    table = _concatenated([each for each in tables.made if each is not None])
     stages = replace(scattered.stages, read_s=read_s, reduce_s=reduce_s)
     return replace(table, load_ms=load_ms, kernel_ms=kernel_ms, stages=stages)
 
@@ -73,22 +73,22 @@ def group_in_ranges(
 def _batches(whole: WholeColumns) -> list[int]:
     """Where batches of rows begin, and where the last one ends."""
     row = whole.key.dtype.itemsize + sum(column.dtype.itemsize for column in whole.columns)
-    most = max(_LEAST_BATCH, min(_MOST_BYTES, available_bytes() // _FREE) // row)
+    most = max(_LEAST_BATCH, min(_MOST_BYTES, available_bytes() // _SHARE_OF_FREE) // row)
     count = -(-whole.key.count // most)
     return [whole.key.count * number // count for number in range(count + 1)]
 
 
-def _half(progress: Progress | None, start: int, stop: int, total: int, half: int) -> Progress | None:
-    """What reports that rows start … stop − 1 were brought in order, or reduced: each is half of the work on a row."""
+def _half_of(progress: Progress | None, at: int, total: int, left: int = 0) -> Progress | None:
+    """What reports one half of the work on the rows of a batch, which is to order them or to reduce them. With no row
+    of this half done, at − left / 2 of `total` rows count as done."""
     if progress is None:
         return None
-    if half:
-        return lambda done, _: progress(stop - (stop - start - done) // 2, total)
-    return lambda done, _: progress(start + done // 2, total)
+    return lambda done, _: progress(at + (done - left) // 2, total)
 
 
 class _RangeTables:
-    """The groups of all ranges, and their tables once the last rows of a range were added."""
+    """The groups of all ranges. While `are_last` is set, rows are the last of their ranges, whose tables are then
+    `made`."""
 
     def __init__(self, plan: GroupPlan, count: int, make: Callable[[], Groups]) -> None:
         self._plan, self._make = plan, make
@@ -120,10 +120,10 @@ class _Reducing(Folding):
         """Do nothing: no two threads have groups in common."""
 
 
-def _joined(tables: list[GroupTable]) -> GroupTable:
+def _concatenated(tables: list[GroupTable]) -> GroupTable:
     """The tables of all ranges, one behind another."""
     pyarrow, first = required("pyarrow", "tables"), tables[0]
-    columns = tuple(_column(columns) for columns in zip(*(table.columns for table in tables), strict=True))
+    columns = tuple(_concatenated_column(columns) for columns in zip(*(table.columns for table in tables), strict=True))
     return replace(
         first,
         keys=tuple(pyarrow.concat_arrays(keys) for keys in zip(*(table.keys for table in tables), strict=True)),
@@ -132,7 +132,7 @@ def _joined(tables: list[GroupTable]) -> GroupTable:
     )
 
 
-def _column(parts: tuple[GroupColumn, ...]) -> GroupColumn:
+def _concatenated_column(parts: tuple[GroupColumn, ...]) -> GroupColumn:
     if len({part.values.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
         values = whole_numbers([number for part in parts for number in part.values.tolist()])
     else:

@@ -1,4 +1,4 @@
-"""Rows in the order of ranges of their keys: threads bring them into that order part by part, and other threads take one
+"""Rows in the order of ranges of their keys: threads bring the rows into that order part by part, and then take one
 range after another."""
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from warpfold.kernels.source import part_of
 
 @dataclass(frozen=True, slots=True)
 class BatchOfRows:
-    """Rows start … stop − 1 as a stream takes them."""
+    """Rows start … stop − 1 of whole columns, as a stream takes them."""
 
     whole: WholeColumns
     start: int
@@ -50,9 +50,9 @@ class BatchOfRows:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Neighbouring rows in the order of their ranges: range r is rows ends[r] … ends[r + 1] − 1."""
+    """Neighbouring rows in the order of their ranges: the keys and the elements of each column, shape (rows,). Range r
+    is rows ends[r] … ends[r + 1] − 1."""
 
-    start: int
     ends: NDArray[np.int64]
     arrays: tuple[NDArray[Any], ...]
 
@@ -69,7 +69,7 @@ class ScatteredRows:
 
     @property
     def ranges(self) -> int:
-        """The number of ranges."""
+        """How many ranges there are."""
         return self._ranges.count
 
     def add(self, start: int, rows: KeyedRows) -> None:
@@ -86,7 +86,7 @@ class ScatteredRows:
             bits = np.dtype(f"uint{8 * array.itemsize}")
             self._loops.scatter(readable(array, bits), numbers, ends, out.view(bits))
             arrays.append(out)
-        self._parts.append(_Part(start, ends, tuple(arrays)))
+        self._parts.append(_Part(ends, tuple(arrays)))
 
     def merge(self, other: "ScatteredRows") -> None:
         """Take in all rows that `other` took in."""
