@@ -387,7 +387,7 @@ def _named(fingerprint: str | None) -> str:
 
 def _left(nulls: int, *, null: bool) -> str:
     """A phrase about the nulls; with `null` they made the value null."""
-    return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
+    return f"; {number_of('null', nulls)} {'met' if null else 'left out'}" if nulls else ""
 
 
 def _digits(hexadecimal: str | ComplexHex) -> str:

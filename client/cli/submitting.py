@@ -16,7 +16,7 @@ from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
-from warpfold.client.cli.spec_files import Entry, entries, is_array, loaded, naming_places, number
+from warpfold.client.cli.spec_files import Entry, entries, is_array, naming_places, number_or_text, read_yaml
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 
@@ -189,7 +189,7 @@ def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout:
 def _read(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
-        spec = loaded(text)
+        spec = read_yaml(text)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
     except yaml.constructor.ConstructorError as error:
@@ -212,7 +212,7 @@ def _source(*, values: str | None, generate: str | None, path: str | None, datas
     if generate is not None:
         return {"type": "generate", "distribution": generate, **made}
     if values is not None:
-        return {"type": "values", "values": [number(word) for word in values.replace(",", " ").split()], **made}
+        return {"type": "values", "values": [number_or_text(word) for word in values.replace(",", " ").split()], **made}
     if path is not None:
         return {"type": "path", "path": path}
     if dataset is not None:
@@ -235,6 +235,6 @@ def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | 
             if not isinstance(inner, dict):
                 raise typer.BadParameter(f"{parent!r} is not an object", param_hint="--set")
         try:
-            inner[last] = loaded(text)
+            inner[last] = read_yaml(text)
         except yaml.YAMLError as error:
             raise typer.BadParameter(f"{assignment!r}: {error}", param_hint="--set") from None
