@@ -1,0 +1,104 @@
+"""Reductions to one value on the command line."""
+
+from typing import Any
+
+import typer
+from pydantic import TypeAdapter
+
+from warpfold.client import local
+from warpfold.client.cli import output
+from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.opening import ReadHere
+from warpfold.client.cli.session import fail
+from warpfold.client.job_results import ReduceResult, in_words
+from warpfold.client.jobs import result_of
+from warpfold.client.models import Job
+from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
+from warpfold.contract.time_view import TimeView
+from warpfold.contract.timings import bound_in_words
+from warpfold.contract.wording import number_of
+from warpfold.kernels.errors import KernelError
+from warpfold.kernels.intact import intact
+from warpfold.kernels.nulls import with_nulls
+from warpfold.kernels.ops import Value
+from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.source import ArraySource
+
+_JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
+"""Writes a value as JSON can say it."""
+
+
+def _print(job: Job, *, fingerprint: bool) -> None:
+    result = result_of(job)
+    assert isinstance(result, ReduceResult), "the job is a reduction"
+    typer.echo(result.words)
+    rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
+    where = result.device.get("name", result.backend)
+    bound = bound_in_words(result.timings.model_dump())
+    output.say(
+        f"{result.op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; "
+        f"{where}, {result.timings.words}"
+        + (f", {bound}" if bound else "")
+        + (f"; {_digits(result.hex)}" if result.hex else "")
+        + _left(result.nulls, null=result.value is None)
+        + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
+    )
+
+
+def _reduce_locally(
+    array: Elements, op: str, other: Elements | None, chosen: dict[str, Any], *, read: ReadHere, as_json: bool
+) -> None:
+    try:
+        # The dtypes of both arrays may be made one.
+        if isinstance(array, ArraySource) and isinstance(other, ArraySource):
+            with intact([("", array), ("", other)]):
+                result = local.reduce(array.array, op, other=other.array, **chosen)
+        else:
+            result = local.reduce_elements(array, op, other=other, **chosen)
+        result, null = with_nulls(result, [part for part in (array, other) if part is not None])
+        if not null:
+            check_length(result.value)
+        source = read.view()
+    except KernelError as error:
+        code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
+        raise fail(str(error), code) from None
+    value = None if null else value_of(result)
+    nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
+    if as_json:
+        fields = {
+            "op": result.op,
+            "dtype": result.dtype,
+            "count": result.count,
+            "strategy": result.strategy,
+            "nulls": nulls,
+            "input": source.model_dump(mode="json"),
+        }
+        shown = _JSON.dump_python(value, mode="json")
+        fields = {"decimal": result.decimal, **fields} if result.decimal else fields
+        if (time := TimeView.of(result.time)) is not None:
+            fields = {"time": time.model_dump(mode="json"), **fields}
+        digits = None if value is None else hex_of(value)
+        written = digits.model_dump() if isinstance(digits, ComplexHex) else digits
+        output.document({"value": shown, "hex": written, **fields, "correctly_rounded": result.correctly_rounded})
+        return
+    typer.echo(in_words(value, result.decimal, result.time))
+    rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
+    output.say(
+        f"{op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; this machine"
+        + _left(nulls, null=null)
+        + _named(source.fingerprint if read.fingerprint else None)
+    )
+
+
+def _named(fingerprint: str | None) -> str:
+    return f"; SHA-256 {fingerprint}" if fingerprint else ""
+
+
+def _left(nulls: int, *, null: bool) -> str:
+    """A phrase about the nulls; with `null` they made the value null."""
+    return f"; {number_of('null', nulls)} {'met' if null else 'left out'}" if nulls else ""
+
+
+def _digits(hexadecimal: str | ComplexHex) -> str:
+    """The hexadecimal digits of a value, or of the two parts of one."""
+    return hexadecimal if isinstance(hexadecimal, str) else f"{hexadecimal.re} + {hexadecimal.im} i"
