@@ -24,8 +24,8 @@ _SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """An array, mapped into memory, and the file that it is in."""
+class MappedArray:
+    """The array of a plain .npy file, mapped into memory, and the path of the file."""
 
     array: NDArray[Any]
     path: Path
@@ -41,8 +41,8 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """The file or pattern that a URL names, which the service reads itself."""
+class ArrayAtUrl:
+    """The array in the files that a URL names, with or without a pattern. The service reads them."""
 
     url: str
 
@@ -57,9 +57,11 @@ class _Named:
 
 
 @contextmanager
-def _read(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Read | Opened | _Named]:
+def read_array(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[MappedArray | Opened | ArrayAtUrl]:
+    """The array that `name` names for the option `parameter`: a file or a folder, a pipe, or a URL. Files other than
+    plain .npy files are read by the options `of_file`. Raises BadParameter."""
     if is_url(name):
-        yield _Named(name)
+        yield ArrayAtUrl(name)
         return
     path = Path(name)
     if name and path.is_dir():
@@ -67,12 +69,12 @@ def _read(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Re
         return
     with seekable(path, parameter) as file:
         if is_plain(file, of_file):
-            yield _Read(_opened(file, "standard input" if str(path) == DASH else str(path), parameter), file)
+            yield MappedArray(_mapped(file, "standard input" if str(path) == DASH else str(path), parameter), file)
         else:
             yield Opened(file, of_file)
 
 
-def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
+def _mapped(path: Path, called: str, parameter: str) -> NDArray[Any]:
     """The array in a .npy file, mapped into memory."""
     try:
         with path.open("rb") as file:
