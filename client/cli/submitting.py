@@ -1,7 +1,7 @@
 """Commands that hand in jobs: submit, run."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,10 +119,7 @@ def submit(
             output.lines(entry.shown() for entry in listed)
             return
         with service(context) as client:
-            specs = [entry.sent(client) for entry in listed]
-            with naming_places(listed):
-                name = " ".join(Path(file).name for file in files)[:128]
-                batch = client.submit_many(specs, name=name, key=key, webhook=receiver)
+            batch = _hand_in_together(client, listed, files, key, receiver)
             places = () if batches.is_file_of_lines(files[0]) and len(files) == 1 else [each.place for each in listed]
             _show_batch(batch, places, wait=wait, timeout=timeout, as_json=as_json)
         return
@@ -171,6 +168,16 @@ def hand_in(
     ended = wait_for(job, timeout)
     show_job(ended, as_json=as_json)
     check_ended_well(ended)
+
+
+def _hand_in_together(
+    client: Client, listed: Sequence[Entry], files: Sequence[str], key: str | None, receiver: Mapping[str, str] | None
+) -> LiveBatch:
+    """Submit all entries as one batch, which is named after the files."""
+    specs = [entry.sent(client) for entry in listed]
+    with naming_places(listed):
+        name = " ".join(Path(file).name for file in files)[:128]
+        return client.submit_many(specs, name=name, key=key, webhook=receiver)
 
 
 def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout: float | None, as_json: bool) -> None:
