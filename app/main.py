@@ -52,52 +52,65 @@ need a bearer token."""
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The api on the servers that `settings` name (the environment's by default). Nothing is connected yet."""
-    settings = settings or load_settings()
-    if not settings.database_url:
-        raise ValueError("WARPFOLD_DATABASE_URL names no database; `warpfold serve` starts one")
-    database = Database(settings.database_url, application="warpfold api")
-    access = Access(database)
-    metrics = Metrics()
-    chart_renderer = ChartRenderer()
-    large_bodies = LargeBodies()
-    inspections = Inspections(settings.folders())
-    tracing = start_tracing(settings, "api")
-    notifications = Notifications(settings.database_url, on_access=access.forget)
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        notifications.start()
-        # Uploads that a killed api left unfinished: its successor is the first to find them.
-        await asyncio.to_thread(Store(settings.datasets_dir()).remove_abandoned, ABANDONED_S)
-        yield
-        chart_renderer.close()
-        large_bodies.close()
-        inspections.close()
-        await notifications.close()
-        await database.close()
-        tracing.close()
-
+    context = _context_of(settings or load_settings())
     app = FastAPI(
         title="Warpfold",
         summary="Exact reductions and reduction benchmarks on a shared GPU server",
         description=_DESCRIPTION,
         version=version("warpfold"),
-        lifespan=lifespan,
-        openapi_url=None,  # served below, with a token
+        lifespan=_lifespan,
+        openapi_url=None,  # `_document` serves it, with a token
         redirect_slashes=False,
     )
-    app.state.context = Context(
+    app.state.context = context
+    _add_middleware(app, context)
+    _include_routes(app)
+    error_handlers.install(app)
+    dashboard.install(app, context.settings)
+    openapi.install(app)
+    context.tracing.watch(app)
+    return app
+
+
+def _context_of(settings: Settings) -> Context:
+    """The parts of an api process. Raises ValueError where `settings` name no database."""
+    if not settings.database_url:
+        raise ValueError("WARPFOLD_DATABASE_URL names no database; `warpfold serve` starts one")
+    database = Database(settings.database_url, application="warpfold api")
+    access = Access(database)
+    return Context(
         settings,
         database,
-        notifications,
+        Notifications(settings.database_url, on_access=access.forget),
         access,
         Failures(),
-        large_bodies,
-        inspections,
-        metrics,
-        chart_renderer,
-        tracing,
+        LargeBodies(),
+        Inspections(settings.folders()),
+        Metrics(),
+        ChartRenderer(),
+        start_tracing(settings, "api"),
     )
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Start what runs beside requests, and close all parts of the process in the end."""
+    context: Context = app.state.context
+    context.notifications.start()
+    # Uploads that a killed api left unfinished: its successor is the first to find them.
+    await asyncio.to_thread(Store(context.settings.datasets_dir()).remove_abandoned, ABANDONED_S)
+    yield
+    context.chart_renderer.close()
+    context.large_bodies.close()
+    context.inspections.close()
+    await context.notifications.close()
+    await context.database.close()
+    context.tracing.close()
+
+
+def _add_middleware(app: FastAPI, context: Context) -> None:
+    """What every request passes; the last one that is added is the first one that a request meets."""
+    settings = context.settings
     app.add_middleware(
         BodyLimit,
         max_bytes=settings.max_body_bytes,
@@ -108,10 +121,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         },
     )
     app.add_middleware(Methods)
-    app.add_middleware(Guard, settings=settings, access=access)
+    app.add_middleware(Guard, settings=settings, access=context.access)
     app.add_middleware(ResponseHeaders)
-    app.add_middleware(RequestTimes, requests=metrics.requests)
+    app.add_middleware(RequestTimes, requests=context.metrics.requests)
     app.add_middleware(RequestIds)
+
+
+def _include_routes(app: FastAPI) -> None:
     for part in (
         jobs,
         artefacts,
@@ -132,11 +148,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.include_router(administration.own_access, dependencies=[Depends(known_parameters_of_own_access)])
     app.include_router(health.router)
     app.include_router(_document())
-    error_handlers.install(app)
-    dashboard.install(app, settings)
-    openapi.install(app)
-    tracing.watch(app)
-    return app
 
 
 def _document() -> APIRouter:

@@ -1,5 +1,6 @@
 """Batches: many jobs by one request, and the service's answers about them."""
 
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,9 +18,13 @@ from warpfold.client.job_results import Result
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.webhook import SHOW_SECRETS, Webhook
+from warpfold.contract.wording import number_of
 
 MOST_JOBS = 10_000
 """The most jobs of one batch."""
+
+SPEC_FIELD = re.compile(r"specs\[(\d+)\]\.?(.*)")
+"""The field of a refusal that names a spec of a batch by its number, and what of the spec."""
 
 _LONG_POLL_S = 20.0
 _PAGE = 200
@@ -70,12 +75,13 @@ class Batch(Answer):
         return self
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id}: {self.progress.done:,} of {self.count:,} jobs, {self.status}>"
+        done = f"{self.progress.done:,} of {number_of('job', self.count)}"
+        return f"<{type(self).__name__} {self.id}: {done}, {self.status}>"
 
     def _repr_html_(self) -> str:
         done = self.progress
         return html.properties(
-            f"batch of {self.count:,} jobs",
+            f"batch of {number_of('job', self.count)}",
             [
                 ("id", self.id),
                 ("name", self.name or None),
@@ -172,10 +178,10 @@ def wait(batch: Batch, timeout_s: float | None = None, follow: Progress | None =
     while not batch.ended:
         left = _LONG_POLL_S if give_up is None else min(_LONG_POLL_S, give_up - time.monotonic())
         if left <= 0:
-            done = batch.progress
+            ended, jobs = batch.progress.done, batch.progress.total
             raise WaitedTooLong(
-                f"batch {batch.id} is still {batch.status} after {timeout_s:g} s: {done.done:,} of {done.total:,} jobs "
-                "have ended"
+                f"batch {batch.id} is still {batch.status} after {timeout_s:g} s: {ended:,} of "
+                f"{number_of('job', jobs)} {'has' if jobs == 1 else 'have'} ended"
             )
         headers = {"Prefer": f"wait={max(1, int(left))}"}  # whole seconds
         if tag is not None and follow is not None:

@@ -79,7 +79,7 @@ class ReduceResult(Answer):
     def _repr_html_(self) -> str:
         rounded = "correctly rounded" if self.correctly_rounded else "not correctly rounded"
         return html.properties(
-            f"{self.op} of {self.count:,} elements",
+            f"{self.op} of {number_of('element', self.count)}",
             [
                 ("value", repr(self.value)),
                 ("decimal", self.decimal),
@@ -134,7 +134,7 @@ class ReduceArrayResult(Answer):
 
     def _repr_html_(self) -> str:
         return html.properties(
-            f"{self.op} of {self.count:,} elements",
+            f"{self.op} of {number_of('element', self.count)}",
             [
                 ("shape", " × ".join(map(str, self.shape)) or "one value"),
                 ("dtype", self.dtype),

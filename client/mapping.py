@@ -1,13 +1,13 @@
-"""Reductions of all arrays of an iterator, in bounded memory: the arrays go in batches, of which two are in hand."""
+"""Reductions of all arrays of an iterator, in bounded memory: the arrays go in batches, of which the service has two at
+a time."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from warpfold.client import batches, reductions
-from warpfold.client.batches import Batch
+from warpfold.client.batches import SPEC_FIELD, Batch
 from warpfold.client.errors import JobFailed, NotHandedIn, Refused
 from warpfold.client.exchange import Steps
 from warpfold.client.job_results import ReduceResult
@@ -18,17 +18,19 @@ WINDOW = 256
 """Reductions in a batch."""
 
 _WINDOW_BYTES = 4 << 20
-_OF_ONE = (TypeError, ValueError, OSError, KernelError, Refused)
+"""The bytes of sources after which a batch takes no more reductions."""
+
+_ARRAY_ERRORS = (TypeError, ValueError, OSError, KernelError, Refused)
 """The errors of an array that cannot be handed in, or of its options."""
-_OF_A_REQUEST = frozenset({400, 404, 409, 413, 415, 422})
-"""The statuses of refusals for what a request holds. Others are for who sent it, or for the time being."""
-_SPEC = re.compile(r"specs\[(\d+)\]\.?(.*)")
+
+_REQUEST_STATUSES = frozenset({400, 404, 409, 413, 415, 422})
+"""The statuses of refusals for what a request holds. Other statuses concern its sender, or pass with time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some arrays in a row: the batch of their reductions, None where no array could be handed in, and the errors of
-    those that could not, by their places in the row."""
+    """Neighbouring arrays of the iterator: how many they are; the batch of their reductions, None where no array could
+    be handed in; and the errors of the arrays that could not, by their places among these arrays."""
 
     count: int
     batch: Batch | None
@@ -44,8 +46,8 @@ def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool)
     for array in arrays:
         try:
             spec = yield from reductions.spec(array, op, options=options, rehash=rehash)
-        except _OF_ONE as error:
-            if isinstance(error, Refused) and error.status not in _OF_A_REQUEST:
+        except _ARRAY_ERRORS as error:
+            if isinstance(error, Refused) and error.status not in _REQUEST_STATUSES:
                 raise
             refused[count] = NotHandedIn(error)
         else:
@@ -60,14 +62,14 @@ def window(arrays: Iterator[object], op: str, options: Options, *, rehash: bool)
 
 
 def _handed_in(specs: dict[int, dict[str, Any]], refused: dict[int, NotHandedIn]) -> Steps[Batch | None]:
-    """Hand in `specs` as one batch. Those that the service refuses by their number become `refused`, and the others
-    are handed in without them."""
+    """Hand in `specs` as one batch. Specs that the service refuses by their number move to `refused`, and the other
+    specs are handed in without them."""
     while specs:
         try:
             return (yield from batches.submit(specs.values(), name="", tags={}, key=None))
         except Refused as error:
             places = list(specs)
-            named = {int(match[1]) for each in error.errors if (match := _SPEC.match(each.field)) is not None}
+            named = {int(match[1]) for each in error.errors if (match := SPEC_FIELD.match(each.field)) is not None}
             if not named:
                 raise
             for number in named:

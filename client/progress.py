@@ -11,6 +11,7 @@ from rich.table import Column
 from warpfold.client.batches import Batch
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
+from warpfold.contract.wording import number_of
 
 
 @contextmanager
@@ -65,7 +66,7 @@ def state_of_batch(batch: Batch) -> str:
     """The state of a batch in a few words."""
     done = batch.progress
     counts = [
-        f"{done.done:,} of {batch.count:,} jobs",
+        f"{done.done:,} of {number_of('job', batch.count)}",
         *(
             f"{count:,} {name}"
             for name, count in (("running", done.running), ("failed", done.failed), ("cancelled", done.cancelled))

@@ -1,7 +1,8 @@
 """JSON as people and programs write it, read so that nothing in it is lost without a word.
 
-Readers of JSON keep the last of two members with one name, and read 1e-400 as 0. Here the first is an error. In a list
-the second stays text, of which an array of floats makes 0 and an array of integers an error.
+Readers of JSON keep the last of two members with one name, and read 1e-400 as 0. Here a name that an object has twice
+is an error. A number such as 1e-400 in a list stays text: an array of floats reads it as 0, and an array of integers
+refuses it.
 """
 
 import json
@@ -16,22 +17,22 @@ from warpfold.kernels.values import float_or_text
 
 _SHAPES = bytes.maketrans(b"123456789.E", b"0000000000e")
 _SUSPECTS = (b"0" * 16, b"e-000")
-"""What the text of a number has, as `_SHAPES` translates it, that float64 makes whole although it is not: sixteen
-digits, or an exponent of three."""
+"""A number that is not whole, and whose nearest float64 is, has one of these in its text as `_SHAPES` translates it:
+sixteen digits, or an exponent of three digits."""
 _KEPT = dict(zip("0123456789.eE+-", "0123456789.ee+-", strict=True))
 _NUMBERS_ALONE = bytes(ord(_KEPT.get(chr(code), " ")) for code in range(256))
 _LONGEST_NAME = 64
 
 
-class _Written(str):
-    """The text of a number of which float64 would make another number, a whole one."""
+class _NotWhole(str):
+    """The text of a number that is not whole, and whose nearest float64 is."""
 
     __slots__ = ()
 
 
 def read_json(body: bytes) -> Any:
-    """`body` as JSON of RFC 8259. Raises ValueError where it is none, and InvalidInput that names the field where an
-    object has two members of one name."""
+    """The value of `body`, which is JSON of RFC 8259. Raises ValueError where `body` is no JSON, and InvalidInput that
+    names the field where an object has two members of one name."""
     value = from_json(body, allow_inf_nan=False)
     # A colon follows the name of each member, so that no name was lost where there are as many members as colons.
     # Colons within texts only send the body the slow way.
@@ -41,8 +42,8 @@ def read_json(body: bytes) -> Any:
 
 
 def _members(value: Any) -> int:
-    """How many members the objects in `value` have, but for those in a list that begins with something else: no field
-    takes such a list, and long lists of numbers are common."""
+    """How many members all objects in `value` have. Objects in a list whose first element is neither an object nor a
+    list are not looked for: no field takes such a list, and long lists of numbers are common."""
     count, left = 0, [value]
     while left:
         inner = left.pop()
@@ -55,7 +56,8 @@ def _members(value: Any) -> int:
 
 
 def _became_whole(value: Any, body: bytes) -> bool:
-    """Whether `value` may have a whole number for one in `body` that is none. The quick questions come first."""
+    """Whether `value` may have a whole number where `body` has a number that is not whole. The quick questions come
+    first."""
     shapes = body.translate(_SHAPES)
     if not any(suspect in shapes for suspect in _SUSPECTS) or not _has_whole_float(value):
         return False
@@ -90,7 +92,7 @@ class _Repeated:
 
 
 def _read_with_care(body: bytes) -> Any:
-    value = json.loads(body.decode(), object_pairs_hook=_object, parse_float=_real)
+    value = json.loads(body.decode(), object_pairs_hook=_object, parse_float=_float_or_text)
     place = next(_places(value, ()), None)
     if place is not None:
         field = ".".join(part[:_LONGEST_NAME] for part in place)
@@ -98,9 +100,9 @@ def _read_with_care(body: bytes) -> Any:
     return value
 
 
-def _real(text: str) -> float | _Written:
+def _float_or_text(text: str) -> float | _NotWhole:
     number = float_or_text(text)
-    return _Written(number) if isinstance(number, str) else number
+    return _NotWhole(number) if isinstance(number, str) else number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
@@ -108,13 +110,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
     for name, value in pairs:
         if name in made:
             return _Repeated(name)
-        # Fields for one integer take no float at all.
-        made[name] = float(value) if isinstance(value, _Written) else value
+        # Only lists keep the text: a field for one integer refuses every float.
+        made[name] = float(value) if isinstance(value, _NotWhole) else value
     return made
 
 
 def _places(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Where members of one name stand."""
+    """The paths of the names that an object has twice."""
     if isinstance(value, _Repeated):
         yield (*path, value.name)
     elif isinstance(value, dict):

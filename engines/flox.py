@@ -16,9 +16,9 @@ import numpy as np
 from flox.aggregations import Aggregation
 from numpy.typing import NDArray
 
-from warpfold.engines import flox_records
+from warpfold.engines import flox_records, flox_values
 from warpfold.engines.flox_parts import count_of, dtype_of_elements, packed, packed_states, rounded, state
-from warpfold.engines.flox_records import CARRIED, NOTHING, RECORD, as_integers
+from warpfold.engines.flox_records import CARRIED, NOTHING, RECORD
 from warpfold.engines.numbered import reduce_groups
 from warpfold.kernels.cpu.grouped.digits import Digits
 from warpfold.kernels.cpu.grouped.partial import PartialResults
@@ -164,7 +164,7 @@ def _merged(
 def _integers(parts: Parts) -> Parts:
     """The same parts as Python integers."""
     all_integers = parts.dtype == object and all(isinstance(part, int) for part in parts.flat)
-    return parts if all_integers else as_integers(parts)
+    return parts if all_integers else flox_values.as_integers(parts)
 
 
 def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
@@ -202,15 +202,15 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
 def _of_records(records: Parts, op: str) -> NDArray[Any] | None:
     """The values of records; None where these have to be rounded otherwise."""
     row, none = op_named(op), _of_none(op)
-    elements = flox_records.dtype_of_records(records)
+    elements = flox_values.dtype_of_records(records)
     if elements is None:
         return np.full(records.shape, none)
     result = row.result_dtype(elements)
     if result == INTEGER:
         integers = np.dtype(np.uint64 if elements.numpy.kind == "u" else np.int64)
-        values = flox_records.whole(records, integers)
+        values = flox_values.whole(records, integers)
     else:
-        values = flox_records.rounded(records, DTYPES[result], none, mean=row.finish is Finish.MEAN)
+        values = flox_values.rounded(records, DTYPES[result], none, mean=row.finish is Finish.MEAN)
     return None if values is None else values.reshape(records.shape)
 
 

@@ -105,7 +105,7 @@ def packed_states(states: StateColumn, dtype: DType) -> list[int]:
 
 
 def part_of(units: int, count: int, flags: int, number: int) -> int:
-    """The part of a sum of so many `units` of a state, of elements of the dtype of that number."""
+    """The part of a sum of `count` elements, whose dtype is NAMES[number]: so many `units` of a state, and `flags`."""
     return (units << _UNITS) + _fields(number, count, flags) if count else 0
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.checksums import Checksum, verified
+from warpfold.kernels.checksums import Checksum, verify
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, Chain, Extent, Source, bytes_at, checksums_of, unchanged
@@ -22,8 +22,8 @@ class ChainedSource(Chain):
     """The elements of sources of one dtype, one source after another. A source is opened when it is read, and few of
     them are open at a time, so that there may be more files than a process may hold open.
 
-    Elements are copied, so that a file that is cut while it is read is an error, not the end of the process. Only who
-    survives such cuts reads the maps of few files."""
+    Elements are copied, so that a file that is cut while it is read is an error, not the end of the process. Only a
+    process that survives such cuts (`kernels.mapped`) reads the maps of few files."""
 
     MOST_OPEN = 64
 
@@ -75,8 +75,9 @@ class ChainedSource(Chain):
         return extents
 
     def maps(self) -> Sequence[NDArray[Any]] | None:
-        """The elements of each link that has any, if the links are few enough to stay open, and all elements lie in
-        maps of files as kernels read them. Raises InvalidInput where a link cannot be opened."""
+        """The elements of each link that has any, one dimension each; None where the links are too many to stay open,
+        or where some elements do not lie in the map of a file as kernels read them. Raises InvalidInput where a link
+        cannot be opened."""
         if len(self._links) > self.MOST_OPEN:
             return None
         maps = []
@@ -108,8 +109,7 @@ class ChainedSource(Chain):
         for at, before in closed:
             if not unchanged(before):
                 raise InvalidInput(f"{self._links[at].name} changed while it was read")
-            with verified(checksums_of(before)):
-                pass
+            verify(checksums_of(before))
         return source
 
     def is_unchanged(self) -> bool:

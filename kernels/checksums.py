@@ -22,20 +22,25 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 
 _POLYNOMIAL = 0xEDB88320
-"""That of CRC-32. Bit 31 is the coefficient of x^0."""
-_ONE = 1 << 31
-_X8 = 1 << 23
-_PART = 1 << 23
-_LEAST_COMPILED = 1 << 20
+"""The polynomial of CRC-32. Here and in all checksums bit 31 is the coefficient of x^0."""
+
+_ONE, _X8 = 1 << 31, 1 << 23
+"""The polynomials 1 and x^8."""
+
+_PART_BYTES = 1 << 23
+"""The bytes of a checksum that one thread computes at a time."""
+
+_LEAST_COMPILED_BYTES = 1 << 20
 """Fewer bytes take zlib less time than loading compiled code."""
-_PIECE = 1 << 18
+
+_PIECE_BYTES = 1 << 18
 """Bytes that stay in a second-level cache between their copy and their checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """The CRC-32 that `length` bytes of an open file from `begin` on should have. They are the member `name` of an
-    archive, which errors call `called`."""
+    """The CRC-32 that `length` bytes of an open file should have, from byte `begin` on. These bytes are the member
+    `name` of an archive, whose own name in errors is `called`."""
 
     descriptor: int
     begin: int
@@ -47,17 +52,17 @@ class Checksum:
 
 @contextmanager
 def verified(checksums: Sequence[Checksum]) -> Iterator[None]:
-    """Verify `checksums` by threads of their own while the block reduces the bytes, and wait for them behind it. Raises
-    InvalidInput where bytes have another checksum."""
+    """Verify `checksums` by other threads while the block reduces the bytes, and wait for these threads after the
+    block. Raises InvalidInput where bytes have another checksum, or where a file became shorter."""
     if not checksums:
         yield
         return
     stop, threads = Event(), ThreadPoolExecutor(usable_cores(), "checksum")
     try:
-        begun = [(each, _begun(each, threads, stop)) for each in checksums]
+        begun = [(each, _parts_of(each, threads, stop)) for each in checksums]
         yield
         for checksum, parts in begun:
-            if reduce(_behind, (part.result() for part in parts), (0, 0))[0] != checksum.crc:
+            if reduce(_joined, (part.result() for part in parts), (0, 0))[0] != checksum.crc:
                 fault = f"is damaged: the checksum of {checksum.name!r} is not that of its bytes"
                 raise InvalidInput(f"{checksum.called} {fault}".lstrip(), "source")
     finally:
@@ -65,13 +70,20 @@ def verified(checksums: Sequence[Checksum]) -> Iterator[None]:
         threads.shutdown(cancel_futures=True)
 
 
-def _begun(checksum: Checksum, threads: ThreadPoolExecutor, stop: Event) -> "list[Future[tuple[int, int]]]":
-    held, crc32 = local(), _method(checksum.length)
+def verify(checksums: Sequence[Checksum]) -> None:
+    """Verify `checksums`, whose bytes were reduced before. Raises as `verified`."""
+    with verified(checksums):
+        pass
+
+
+def _parts_of(checksum: Checksum, threads: ThreadPoolExecutor, stop: Event) -> "list[Future[tuple[int, int]]]":
+    """The CRC-32 and the length of each part of the bytes, in order, which `threads` compute until `stop` is set."""
+    held, crc32 = local(), _crc32_for(checksum.length)
 
     def part(begin: int, length: int) -> tuple[int, int]:
-        """The CRC-32 of some bytes, and their number."""
+        """The CRC-32 of `length` bytes from `begin` on, and `length`."""
         if not hasattr(held, "buffer"):
-            held.buffer = np.empty(_PIECE, np.uint8)
+            held.buffer = np.empty(_PIECE_BYTES, np.uint8)
         crc, done = 0, 0
         while done < length and not stop.is_set():
             got = os.preadv(checksum.descriptor, [held.buffer[: length - done]], begin + done)
@@ -81,38 +93,38 @@ def _begun(checksum: Checksum, threads: ThreadPoolExecutor, stop: Event) -> "lis
             done += got
         return crc, length
 
-    starts = range(checksum.begin, checksum.begin + checksum.length, _PART)
     end = checksum.begin + checksum.length
-    return [threads.submit(part, start, min(_PART, end - start)) for start in starts]
+    starts = range(checksum.begin, end, _PART_BYTES)
+    return [threads.submit(part, start, min(_PART_BYTES, end - start)) for start in starts]
 
 
-def _method(length: int) -> Callable[[NDArray[np.uint8], int], int]:
-    """The fastest way to the checksum of so many bytes: the base installation has no compiled code."""
-    if length >= _LEAST_COMPILED and find_spec("numba") is not None:
+def _crc32_for(length: int) -> Callable[[NDArray[np.uint8], int], int]:
+    """The fastest function that continues the CRC-32 of `length` bytes: the base installation has no compiled one."""
+    if length >= _LEAST_COMPILED_BYTES and find_spec("numba") is not None:
         return import_module("warpfold.kernels.crc32").crc32  # type: ignore[no-any-return]
     return lambda data, crc: zlib.crc32(data.data, crc)
 
 
-def _behind(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
-    """The checksum and the number of the bytes of `first` with those of `second` behind them. Zeros behind bytes
-    multiply the polynomial that is their checksum by a power of x."""
-    return _times(first[0], _power(second[1])) ^ second[0], first[1] + second[1]
+def _joined(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    """The CRC-32 and the length of the bytes of `first` with those of `second` behind them. A byte of zeros behind
+    other bytes multiplies their CRC-32, as a polynomial, by x^8."""
+    return _product(first[0], _power(second[1])) ^ second[0], first[1] + second[1]
 
 
 @lru_cache(maxsize=4)
 def _power(length: int) -> int:
-    """x to the power of 8 · `length`, by squares."""
+    """x^(8 · length) modulo the polynomial of CRC-32, by repeated squares."""
     power, square = _ONE, _X8
     while length:
         if length & 1:
-            power = _times(power, square)
-        square = _times(square, square)
+            power = _product(power, square)
+        square = _product(square, square)
         length >>= 1
     return power
 
 
-def _times(first: int, second: int) -> int:
-    """The product of two polynomials with coefficients 0 and 1, modulo that of CRC-32."""
+def _product(first: int, second: int) -> int:
+    """The product of two polynomials with coefficients 0 and 1, modulo the polynomial of CRC-32."""
     product = 0
     for place in range(31, -1, -1):
         if first >> place & 1:

@@ -71,7 +71,7 @@ class FileBytes:
     finds out that the file was cut, where touching a map would end the process."""
 
     def __init__(self, descriptor: int, offset: int, checksum: Checksum | None = None) -> None:
-        """`checksum` is that of the bytes, which are all that it covers but what lies before them."""
+        """`checksum` is that of the member of an archive whose last bytes these are, if one is known."""
         self._descriptor = os.dup(descriptor)
         self._offset = offset
         self._checksum = checksum
@@ -87,12 +87,12 @@ class FileBytes:
         return Location(self._descriptor, self._offset + start)
 
     def with_checksum(self, checksum: Checksum) -> "FileBytes":
-        """The same bytes, which have a checksum."""
+        """The same bytes, with the checksum of the member of an archive that ends with them."""
         return FileBytes(self._descriptor, self._offset, checksum)
 
     @property
     def checksum(self) -> Checksum | None:
-        """What the file says of the bytes, if it says anything."""
+        """The checksum that the file gives for these bytes; None where it gives none."""
         return None if self._checksum is None else replace(self._checksum, descriptor=self._descriptor)
 
     def is_unchanged(self) -> bool:
@@ -325,7 +325,8 @@ def unchanged(source: object) -> bool:
 
 
 def checksums_of(source: object) -> Sequence[Checksum]:
-    """The checksums of all elements of a source that are read by position; none of a part of what a checksum covers."""
+    """The checksums of the files of a source whose elements are read by position. A part of an array has none, because
+    a checksum covers a whole member of an archive."""
     match source:
         case ArraySource(file=FileBytes(checksum=Checksum() as checksum)):
             return (checksum,)

@@ -22,6 +22,8 @@ Written = bool | int | float | str
 _LONGEST_SHOWN = 128  # bits
 _LONGEST_TEXT = 64
 _STICKY_DIGITS = 40
+"""A longer text of a number is cut to so many digits, of which the last says whether digits behind it were not 0."""
+
 _EXACT = 1 << 53
 """Up to here a float64 stands for one integer only."""
 _NAMED = frozenset(sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity"))
@@ -74,8 +76,9 @@ def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> 
 
 
 def float_or_text(text: str) -> float | str:
-    """The float64 nearest to the number that `text` says. It is a text where that float64 is not finite, or is an
-    integer, up to 2^53, and another number: as text it is read where a float is meant, and refused where an integer is.
+    """The float64 nearest to the decimal number `text`; or a text of that number where the float64 is not finite, and
+    where the float64 is an integer of at most 2^53 and the number is not that integer. A reader of floats takes such a
+    text, and a reader of integers refuses it.
 
     Raises ValueError where `text` is no decimal number."""
     number = float(text)
@@ -86,7 +89,7 @@ def float_or_text(text: str) -> float | str:
             exact = Decimal(text)
             if exact == number:
                 return number
-            if len(text) > _LONGEST_TEXT:  # other digits, of which the same float64 is the nearest
+            if len(text) > _LONGEST_TEXT:  # fewer digits, which have the same nearest float64
                 return str(Context(prec=_STICKY_DIGITS, rounding=ROUND_05UP).plus(exact))
     return text
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from warpfold.app.charts.chart import Chart
 from warpfold.app.json_view import json_view_of
 from warpfold.app.reports.report import Part, Report, Table, Verdict
-from warpfold.contract.wording import ABSENT, milliseconds
+from warpfold.contract.wording import ABSENT, milliseconds, number_of
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -78,7 +78,7 @@ def balance(part: Part) -> str:
         for verdict in Verdict
         if counts[verdict]
     )
-    return f"{len(part.compared)} published figure{'' if len(part.compared) == 1 else 's'}: {counted}."
+    return f"{number_of('published figure', len(part.compared))}: {counted}."
 
 
 def _comparisons(part: Part) -> list[Table]:

@@ -1,6 +1,5 @@
 """Commands about batches: batches list, show, wait, cancel, results; and files of specs, of which each line is one."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from warpfold.client.api import Client
-from warpfold.client.batches import MOST_JOBS, Batch, JobOutcome
+from warpfold.client.batches import MOST_JOBS, SPEC_FIELD, Batch, JobOutcome
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
@@ -22,7 +21,6 @@ from warpfold.kernels.errors import InvalidInput
 
 _ID_LENGTH = 36
 _SEARCHED = 1000
-_SPEC = re.compile(r"specs\[(\d+)\]\.?(.*)")
 
 BatchId = Annotated[str, typer.Argument(metavar="ID", help="Of a batch, or as much of its beginning as is unique.")]
 
@@ -164,7 +162,7 @@ def read_specs(file: str, complete: Callable[[dict[str, Any]], dict[str, Any]]) 
 
 def place_of(field: str, places: Sequence[str]) -> str:
     """A field of a refusal, with the place of its spec (`specs.jsonl:3`) for the number of the spec in the batch."""
-    named = _SPEC.fullmatch(field)
+    named = SPEC_FIELD.fullmatch(field)
     if named is None or int(named[1]) >= len(places):
         return field
     return places[int(named[1])] + (f": {named[2]}" if named[2] else "")

@@ -143,7 +143,7 @@ def _elements(source: dict[Any, Any]) -> str:
             return str(path)
         case {"type": "dataset", "id": dataset}:
             return f"dataset {dataset[:8]}"
-    return f"{source.get('count', len(source.get('values', ()))):,} values"
+    return number_of("value", source.get("count", len(source.get("values", ()))))
 
 
 def value(job: Job) -> str | None:

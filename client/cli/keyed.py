@@ -186,5 +186,5 @@ def write_table(table: Any, to: Path) -> None:
 
 
 def _say(groups: int, rows: int, dropped: int, where: str) -> None:
-    left = f"; {dropped:,} row{'' if dropped == 1 else 's'} without a key left out" if dropped else ""
+    left = f"; {number_of('row', dropped)} without a key left out" if dropped else ""
     output.say(f"{number_of('group', groups)} of {number_of('row', rows)}; exact, correctly rounded; {where}{left}")

@@ -14,6 +14,7 @@ from warpfold.client.cli.session import Timeout, check_ended_well, find, service
 from warpfold.client.group_table import MergeResult
 from warpfold.client.jobs import result_of
 from warpfold.client.live_jobs import LiveJob
+from warpfold.contract.wording import number_of
 from warpfold.kernels.places.place import is_url
 
 _EXAMPLES = """Examples:
@@ -92,9 +93,9 @@ def _show(client: Client, job: LiveJob, result: MergeResult, to: Path | None) ->
         client.artefact(job, to)
     else:
         write_array(values, to)
-    what = "values" if result.shape is not None else "groups"
+    merged = number_of("group" if result.shape is None else "value", result.groups)
     where = result.device.get("name", result.backend)
     output.say(
-        f"{result.groups:,} {what} of {result.tables:,} table{'' if result.tables == 1 else 's'}; exact, correctly "
-        f"rounded; {where}, {result.timings.words}; job {job.id}"
+        f"{merged} of {number_of('table', result.tables)}; exact, correctly rounded; {where}, {result.timings.words}; "
+        f"job {job.id}"
     )

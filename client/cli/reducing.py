@@ -1,46 +1,28 @@
 """The command that reduces a file: reduce."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
-from pydantic import TypeAdapter
 
-from warpfold.client import local
 from warpfold.client.cli import output
+from warpfold.client.cli.arrays import MappedArray, read_array
 from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit
-from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching, seekable
+from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
-from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, is_plain, options_of
+from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
+from warpfold.client.cli.values import print_value, reduce_locally
 from warpfold.client.errors import JobFailed
-from warpfold.client.job_results import ReduceResult, in_words
-from warpfold.client.jobs import result_of
-from warpfold.client.models import Job
-from warpfold.client.reductions import MOST_VALUES
-from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
-from warpfold.contract.time_view import TimeView
-from warpfold.contract.timings import bound_in_words
-from warpfold.contract.wording import number_of
-from warpfold.kernels.errors import KernelError
-from warpfold.kernels.intact import intact
-from warpfold.kernels.npy import read_head
-from warpfold.kernels.nulls import with_nulls
-from warpfold.kernels.ops import OPS, Op, Value
+from warpfold.kernels.ops import OPS
 from warpfold.kernels.places.place import is_url
-from warpfold.kernels.sequential import Elements, SequentialSource
-from warpfold.kernels.source import ArraySource
 
-_SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 _EXAMPLES = """Examples:
 
 warpfold reduce samples.npy
@@ -67,8 +49,29 @@ warpfold reduce 's3://bucket/run-*.npy' --backend dask --partitions 64
 
 warpfold reduce samples.npy --local"""
 
-_JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
-"""Writes a value as JSON can say it."""
+_FOR_THE_SERVICE = ("backend", "fingerprint")
+"""The fields of a spec that a reduction on this machine does not take."""
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="A file of yours, several, or 'runs/*.npy'; a URL; - is a .npy file from standard input.",
+    ),
+]
+Keys = Annotated[
+    str | None, typer.Option(metavar="KEYS", help="Reduce the rows of each group, by these columns of a table.")
+]
+Segments = Annotated[
+    str | None, typer.Option(metavar="N", help="Reduce segments of this length, or between offsets: 0,3,9.")
+]
+ColumnDType = Annotated[
+    str | None, typer.Option(help="Of the column of a CSV or TSV file, whose beginning else decides.")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", dir_okay=False, help="Write arrays to .npy or .csv, groups to .csv."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -83,13 +86,7 @@ def complete_op(incomplete: str) -> list[tuple[str, str]]:
 
 def reduce(
     context: typer.Context,
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="A file of yours, several, or 'runs/*.npy'; a URL; - is a .npy file from standard input.",
-        ),
-    ],
+    files: Files,
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
     other: Annotated[str | None, typer.Option(help="The second array of dot.")] = None,
@@ -99,30 +96,21 @@ def reduce(
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
     axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="KEYS", help="Reduce the rows of each group, by these columns of a table.")
-    ] = None,
+    by: Keys = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
-    segments: Annotated[
-        str | None, typer.Option(metavar="N", help="Reduce segments of this length, or between offsets: 0,3,9.")
-    ] = None,
+    segments: Segments = None,
     states: Annotated[bool, typer.Option("--states", help="Store exact states, for `warpfold merge`.")] = False,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     column: Annotated[str | None, typer.Option(help="The column of a table; with --by several: x,y.")] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Of the column of a CSV or TSV file, whose beginning else decides.")
-    ] = None,
+    dtype: ColumnDType = None,
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
     float8: Annotated[str | None, typer.Option(help="The bytes are floats of 8 bits: e4m3fn or e5m2.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
-    to: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="Write arrays to .npy or .csv, groups to .csv."),
-    ] = None,
+    to: Output = None,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
@@ -135,71 +123,48 @@ def reduce(
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
     name of its file.
     """
-    options: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof} | {
-        "partitions": checked_partitions(partitions, backend)
+    chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
+        "partitions": checked_partitions(partitions, backend),
+        "states": _checked_states(states, by, axis or segments, locally=locally),
+        "fingerprint": fingerprint or None,
     }
-    options["fingerprint"] = True if fingerprint and not locally else None
-    options["states"] = _checked_states(states, by, axis or segments, locally=locally)
-    chosen = {name: value for name, value in options.items() if value is not None}
+    fields = {name: value for name, value in chosen.items() if value is not None}
+    how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
     _check_where(files, other, backend, locally=locally)
     check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
     if by is not None:
         if len(files) > 1 or any((other, axis, segments, array, select)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy})
-        named = {"backend": backend, "fingerprint": fingerprint or None}
-        asked = GroupByRequest(
-            by, column, op, chosen | {name: value for name, value in named.items() if value}, of_table
-        )
-        how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
-        reduce_by(context, files[0], asked, how)
+        reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
         return
     of_file = options_of(
         {"column": column, "filter": rows, "null_policy": null_policy, "array": array, "select": select}
         | {"float8": float8, "dtype": dtype}
     )
-    fields = fields_from(axis, segments, keepdims=keepdims)
-    check_file(to, fields, as_json=as_json)
+    asked = _Request(op, fields, fields_from(axis, segments, keepdims=keepdims), of_file)
+    check_file(to, asked.shape, as_json=as_json)
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
-        if fields:
+        if asked.shape:
             raise typer.BadParameter("--axis and --segments take a single file", param_hint="FILE")
         if other is not None or locally or timeout is not None:
             raise typer.BadParameter("--other, --local and --timeout take a single file", param_hint="FILE")
-        if backend is not None:
-            chosen["backend"] = backend
-        _reduce_each(context, matching(files), op, chosen, of_file, rehash=rehash, as_json=as_json)
-        return
-    with ExitStack() as opened:
-        first = opened.enter_context(_read(files[0], "FILE", of_file))
-        second = None if other is None else opened.enter_context(_read(other, "--other", of_file))
-        if locally:
-            paths = [(files[0], first), *([] if other is None else [(other, second)])]
-            read = opened.enter_context(
-                ReadHere([(name, part.path) for name, part in paths if isinstance(part, _Read | Opened)], fingerprint)
-            )
-            with_it = None if second is None else second.elements("--other", OPS.get(op))
-            elements = first.elements("FILE", OPS.get(op), in_place=bool(fields))
-            if fields:
-                reduce_groups_locally(elements, op, with_it, chosen, fields, read=read, as_json=as_json, to=to)
-            else:
-                _reduce_locally(elements, op, with_it, chosen, read=read, as_json=as_json)
-            return
-        if backend is not None:
-            chosen["backend"] = backend
-        with service(context) as client:
-            sent = None if second is None else opened.enter_context(second.sent("--other", checked=True))
-            whole = opened.enter_context(first.sent("FILE", checked=True))
-            ended = wait_for(
-                client.submit_reduce(whole, op, other=sent, rehash=rehash, **chosen, **of_file, **fields), timeout
-            )
-            if as_json:
-                output.document(ended)
-                check_ended_well(ended)
-                return
-            show = (
-                partial(print_array, client, ended, to) if fields else partial(_print, ended, fingerprint=fingerprint)
-            )
-            show()
+        _reduce_each(context, matching(files), asked, how)
+    elif locally:
+        _reduce_here(files[0], other, asked, how)
+    else:
+        _reduce_there(context, files[0], other, asked, how)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked of an array: the op, the other fields of the spec, those of them that give the result a shape, and
+    the options by which a file is read."""
+
+    op: str
+    fields: Mapping[str, Any]
+    shape: Mapping[str, Any]
+    of_file: Mapping[str, Any]
 
 
 def _checked_states(states: bool, by: str | None, shape: str | None, *, locally: bool) -> bool | None:
@@ -217,179 +182,66 @@ def _check_where(files: list[str], other: str | None, backend: str | None, *, lo
         raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
 
 
-def _reduce_each(
-    context: typer.Context,
-    paths: list[Path],
-    op: str,
-    chosen: Mapping[str, Any],
-    of_file: Mapping[str, Any],
-    *,
-    rehash: bool,
-    as_json: bool,
-) -> None:
+def _reduce_here(file: str, other: str | None, asked: _Request, how: RunOptions) -> None:
+    """Reduce one array, or two, on this machine."""
+    fields = {name: value for name, value in asked.fields.items() if name not in _FOR_THE_SERVICE}
+    with ExitStack() as opened:
+        first = opened.enter_context(read_array(file, "FILE", asked.of_file))
+        second = None if other is None else opened.enter_context(read_array(other, "--other", asked.of_file))
+        named = [(file, first), *([] if other is None else [(other, second)])]
+        paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
+        read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
+        with_it = None if second is None else second.elements("--other", OPS.get(asked.op))
+        elements = first.elements("FILE", OPS.get(asked.op), in_place=bool(asked.shape))
+        if asked.shape:
+            reduce_groups_locally(
+                elements, asked.op, with_it, fields, asked.shape, read=read, as_json=how.as_json, to=how.to
+            )
+        else:
+            reduce_locally(elements, asked.op, with_it, fields, read=read, as_json=how.as_json)
+
+
+def _reduce_there(context: typer.Context, file: str, other: str | None, asked: _Request, how: RunOptions) -> None:
+    """Have the service reduce one array, or two."""
+    with ExitStack() as opened:
+        first = opened.enter_context(read_array(file, "FILE", asked.of_file))
+        second = None if other is None else opened.enter_context(read_array(other, "--other", asked.of_file))
+        client = opened.enter_context(service(context))
+        sent = None if second is None else opened.enter_context(second.sent("--other", checked=True))
+        whole = opened.enter_context(first.sent("FILE", checked=True))
+        fields = {**asked.fields, **asked.of_file, **asked.shape}
+        ended = wait_for(client.submit_reduce(whole, asked.op, other=sent, rehash=how.rehash, **fields), how.timeout)
+        if how.as_json:
+            output.document(ended)
+            check_ended_well(ended)
+        elif asked.shape:
+            print_array(client, ended, how.to)
+        else:
+            print_value(ended, fingerprint="fingerprint" in asked.fields)
+
+
+def _reduce_each(context: typer.Context, paths: list[Path], asked: _Request, how: RunOptions) -> None:
+    """Have the service reduce each of several files by itself."""
+
     def contents() -> Iterator[object]:
         for path in paths:
-            with _read(str(path), "FILE", of_file) as read, read.sent("FILE") as whole:
+            with read_array(str(path), "FILE", asked.of_file) as read, read.sent("FILE") as whole:
                 yield whole
 
     for path in paths:  # every file is checked before any file is sent
-        with _read(str(path), "FILE", of_file):
+        with read_array(str(path), "FILE", asked.of_file):
             pass
     failed = 0
     with service(context) as client:
-        reduced = client.map(op, contents(), failures="yield", rehash=rehash, **chosen, **of_file)
+        fields = {**asked.fields, **asked.of_file}
+        reduced = client.map(asked.op, contents(), failures="yield", rehash=how.rehash, **fields)
         for path, result in zip(paths, reduced, strict=True):
             if isinstance(result, JobFailed):
                 failed += 1
                 output.say(f"{path}: {result}")
-            elif as_json:
+            elif how.as_json:
                 output.lines([{"file": str(path), **result.model_dump(mode="json")}])
             else:
                 typer.echo(f"{result.words}\t{path}")
     if failed:
         raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """An array, mapped into memory, and the file that it is in."""
-
-    array: NDArray[Any]
-    path: Path
-
-    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
-        """The elements of the array."""
-        return ArraySource(self.array)
-
-    @contextmanager
-    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
-        """The data for the client: the array where it fits into a request, else its file as it is."""
-        yield self.array if self.array.size <= MOST_VALUES else self.path
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """The file or pattern that a URL names, which the service reads itself."""
-
-    url: str
-
-    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
-        """Raises BadParameter."""
-        raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
-
-    @contextmanager
-    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
-        """The URL, as the client takes it."""
-        yield self.url
-
-
-@contextmanager
-def _read(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[_Read | Opened | _Named]:
-    if is_url(name):
-        yield _Named(name)
-        return
-    path = Path(name)
-    if name and path.is_dir():
-        yield Opened(path, of_file)
-        return
-    with seekable(path, parameter) as file:
-        if is_plain(file, of_file):
-            yield _Read(_opened(file, "standard input" if str(path) == DASH else str(path), parameter), file)
-        else:
-            yield Opened(file, of_file)
-
-
-def _opened(path: Path, called: str, parameter: str) -> NDArray[Any]:
-    """The array in a .npy file, mapped into memory."""
-    try:
-        with path.open("rb") as file:
-            head = read_head(file)
-            size = path.stat().st_size - head.offset
-        if size < head.data_bytes:
-            raise typer.BadParameter(
-                f"{called} is truncated: {head.data_bytes} bytes of data are promised, {size} are there",
-                param_hint=parameter,
-            )
-        if head.data_bytes == 0:
-            return np.empty(head.shape, head.dtype)
-        order: Any = "F" if head.fortran_order else "C"
-        return np.asarray(np.memmap(path, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
-    except KernelError as error:
-        hint = "; `warpfold submit` takes specs" if path.suffix.lower() in _SPECS else ""
-        raise typer.BadParameter(f"{called} {error}{hint}", param_hint=parameter) from None
-
-
-def _print(job: Job, *, fingerprint: bool) -> None:
-    result = result_of(job)
-    assert isinstance(result, ReduceResult), "the job is a reduction"
-    typer.echo(result.words)
-    rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
-    where = result.device.get("name", result.backend)
-    bound = bound_in_words(result.timings.model_dump())
-    output.say(
-        f"{result.op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; "
-        f"{where}, {result.timings.words}"
-        + (f", {bound}" if bound else "")
-        + (f"; {_digits(result.hex)}" if result.hex else "")
-        + _left(result.nulls, null=result.value is None)
-        + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
-    )
-
-
-def _reduce_locally(
-    array: Elements, op: str, other: Elements | None, chosen: dict[str, Any], *, read: ReadHere, as_json: bool
-) -> None:
-    try:
-        # The dtypes of both arrays may be made one.
-        if isinstance(array, ArraySource) and isinstance(other, ArraySource):
-            with intact([("", array), ("", other)]):
-                result = local.reduce(array.array, op, other=other.array, **chosen)
-        else:
-            result = local.reduce_elements(array, op, other=other, **chosen)
-        result, null = with_nulls(result, [part for part in (array, other) if part is not None])
-        if not null:
-            check_length(result.value)
-        source = read.view()
-    except KernelError as error:
-        code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
-        raise fail(str(error), code) from None
-    value = None if null else value_of(result)
-    nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
-    if as_json:
-        fields = {
-            "op": result.op,
-            "dtype": result.dtype,
-            "count": result.count,
-            "strategy": result.strategy,
-            "nulls": nulls,
-            "input": source.model_dump(mode="json"),
-        }
-        shown = _JSON.dump_python(value, mode="json")
-        fields = {"decimal": result.decimal, **fields} if result.decimal else fields
-        if (time := TimeView.of(result.time)) is not None:
-            fields = {"time": time.model_dump(mode="json"), **fields}
-        digits = None if value is None else hex_of(value)
-        written = digits.model_dump() if isinstance(digits, ComplexHex) else digits
-        output.document({"value": shown, "hex": written, **fields, "correctly_rounded": result.correctly_rounded})
-        return
-    typer.echo(in_words(value, result.decimal, result.time))
-    rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
-    output.say(
-        f"{op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}; this machine"
-        + _left(nulls, null=null)
-        + _named(source.fingerprint if read.fingerprint else None)
-    )
-
-
-def _named(fingerprint: str | None) -> str:
-    return f"; SHA-256 {fingerprint}" if fingerprint else ""
-
-
-def _left(nulls: int, *, null: bool) -> str:
-    """A phrase about the nulls; with `null` they made the value null."""
-    return f"; {nulls:,} null{'' if nulls == 1 else 's'} {'met' if null else 'left out'}" if nulls else ""
-
-
-def _digits(hexadecimal: str | ComplexHex) -> str:
-    """The hexadecimal digits of a value, or of the two parts of one."""
-    return hexadecimal if isinstance(hexadecimal, str) else f"{hexadecimal.re} + {hexadecimal.im} i"

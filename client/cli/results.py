@@ -14,7 +14,7 @@ from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, find, service
 from warpfold.client.jobs import result_of
 from warpfold.client.live_jobs import LiveJob
-from warpfold.client.results import Picture, with_pictures
+from warpfold.client.results import Picture, Results, with_pictures
 
 _PANEL = "Results"
 _REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
@@ -128,13 +128,7 @@ def results(
     as_json: Json = False,
 ) -> None:
     """List measurements across jobs, newest first."""
-    if as_json and how not in (Format.TABLE, Format.JSON):
-        raise typer.BadParameter(f"--json is another format than {how}; choose one", param_hint="--format")
-    how = Format.JSON if as_json else how
-    if how is Format.TABLE and to is not None:
-        raise typer.BadParameter("a file is json, csv or parquet: say which with --format", param_hint="--output")
-    if how is Format.PARQUET and to is None and sys.stdout.isatty():
-        raise typer.BadParameter("Parquet is not text: name a file with --output", param_hint="--format")
+    how = _format_of(how, to, as_json=as_json)
     wanted: dict[str, Any] = {
         "kind": kind,
         "op": op,
@@ -164,7 +158,24 @@ def results(
         points = client.results(limit=limit or 50, **wanted)
     if how is Format.JSON:
         _write("".join(f"{output.line(row)}\n" for row in points).encode(), to)
-        return
+    else:
+        _show(points)
+
+
+def _format_of(how: Format, to: Path | None, *, as_json: bool) -> Format:
+    """The format of the answer. Raises BadParameter where the options contradict each other."""
+    if as_json and how not in (Format.TABLE, Format.JSON):
+        raise typer.BadParameter(f"--json is another format than {how}; choose one", param_hint="--format")
+    how = Format.JSON if as_json else how
+    if how is Format.TABLE and to is not None:
+        raise typer.BadParameter("a file is json, csv or parquet: say which with --format", param_hint="--output")
+    if how is Format.PARQUET and to is None and sys.stdout.isatty():
+        raise typer.BadParameter("Parquet is not text: name a file with --output", param_hint="--format")
+    return how
+
+
+def _show(points: Results) -> None:
+    """Print a table of measurements."""
     names = ("op", "dtype", "n", "strategy", "device", "cache", "ms", "GB/s", "% of ceiling", "error", "remarks")
     output.table(
         names,

@@ -100,11 +100,12 @@ def naming_places(listed: Sequence[Entry]) -> Iterator[None]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML, which includes JSON. Floats that JSON has no numbers for stay text, which the service reads, and so
-    do those of which float64 would make an integer that they are not."""
+    """Reads YAML, which includes JSON. Two kinds of floats stay text, which the service reads: those that JSON has no
+    numbers for, and those that are no integers and whose nearest float64 is one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping. Raises ConstructorError for a name that stands in it twice: one of the two would be lost."""
+        """The mapping. Raises ConstructorError for a name that stands in it twice: one of the two values would be
+        lost."""
         names: set[str] = set()
         for key, _ in node.value:
             if key.tag != _MERGE and isinstance(key, yaml.ScalarNode):
@@ -115,7 +116,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
+def _float_or_text(loader: _Loader, node: yaml.ScalarNode) -> float | str:
     number = loader.construct_yaml_float(node)
     written = str(node.value).replace("_", "")
     if ":" in written and math.isfinite(number):  # minutes and seconds
@@ -124,17 +125,17 @@ def _real(loader: _Loader, node: yaml.ScalarNode) -> float | str:
     return str(number) if named else float_or_text(written)
 
 
-_Loader.add_constructor("tag:yaml.org,2002:float", _real)
+_Loader.add_constructor("tag:yaml.org,2002:float", _float_or_text)
 
 
-def loaded(text: str) -> Any:
+def read_yaml(text: str) -> Any:
     """The value of a text in YAML. Raises YAMLError."""
     return yaml.load(text, _Loader)  # noqa: S506 - it is a safe loader
 
 
-def number(text: str) -> int | float | str:
-    """A number, exactly; or the text, which the service reads, where JSON has no such number (such as "nan" or a hex
-    float)."""
+def number_or_text(text: str) -> int | float | str:
+    """The number that `text` says exactly; or the text itself where JSON has no such number, as it has none for "nan"
+    and for hex floats: the service reads these."""
     for kind in (int, float_or_text):
         with suppress(ValueError):
             return kind(text)

@@ -1,7 +1,7 @@
 """Commands that hand in jobs: submit, run."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
-from warpfold.client.cli.spec_files import Entry, entries, is_array, loaded, naming_places, number
+from warpfold.client.cli.spec_files import Entry, entries, is_array, naming_places, number_or_text, read_yaml
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
 
@@ -119,10 +119,7 @@ def submit(
             output.lines(entry.shown() for entry in listed)
             return
         with service(context) as client:
-            specs = [entry.sent(client) for entry in listed]
-            with naming_places(listed):
-                name = " ".join(Path(file).name for file in files)[:128]
-                batch = client.submit_many(specs, name=name, key=key, webhook=receiver)
+            batch = _hand_in_together(client, listed, files, key, receiver)
             places = () if batches.is_file_of_lines(files[0]) and len(files) == 1 else [each.place for each in listed]
             _show_batch(batch, places, wait=wait, timeout=timeout, as_json=as_json)
         return
@@ -173,6 +170,16 @@ def hand_in(
     check_ended_well(ended)
 
 
+def _hand_in_together(
+    client: Client, listed: Sequence[Entry], files: Sequence[str], key: str | None, receiver: Mapping[str, str] | None
+) -> LiveBatch:
+    """Submit all entries as one batch, which is named after the files."""
+    specs = [entry.sent(client) for entry in listed]
+    with naming_places(listed):
+        name = " ".join(Path(file).name for file in files)[:128]
+        return client.submit_many(specs, name=name, key=key, webhook=receiver)
+
+
 def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout: float | None, as_json: bool) -> None:
     """Print the id. With `wait`, wait for the end and print the outcome of each job."""
     if not wait:
@@ -189,7 +196,7 @@ def _show_batch(batch: LiveBatch, places: Sequence[str], *, wait: bool, timeout:
 def _read(file: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
-        spec = loaded(text)
+        spec = read_yaml(text)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
     except yaml.constructor.ConstructorError as error:
@@ -212,7 +219,7 @@ def _source(*, values: str | None, generate: str | None, path: str | None, datas
     if generate is not None:
         return {"type": "generate", "distribution": generate, **made}
     if values is not None:
-        return {"type": "values", "values": [number(word) for word in values.replace(",", " ").split()], **made}
+        return {"type": "values", "values": [number_or_text(word) for word in values.replace(",", " ").split()], **made}
     if path is not None:
         return {"type": "path", "path": path}
     if dataset is not None:
@@ -235,6 +242,6 @@ def _complete(spec: dict[str, Any], tags: list[str] | None, assign: list[str] | 
             if not isinstance(inner, dict):
                 raise typer.BadParameter(f"{parent!r} is not an object", param_hint="--set")
         try:
-            inner[last] = loaded(text)
+            inner[last] = read_yaml(text)
         except yaml.YAMLError as error:
             raise typer.BadParameter(f"{assignment!r}: {error}", param_hint="--set") from None

@@ -12,6 +12,7 @@ from warpfold.contract.sources.artefact import ArtefactSource
 from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.table import TableSource
+from warpfold.contract.wording import number_of
 from warpfold.kernels.keyed import MOST_GROUPS
 
 MOST_TABLES = 1000
@@ -93,7 +94,7 @@ class MergeSpec(Task):
         tables = stored.get("tables")
         if not isinstance(tables, Sequence) or not tables:
             return ("merged states",)
-        return ("merged states", f"{len(tables):,} table{'' if len(tables) == 1 else 's'}")
+        return ("merged states", number_of("table", len(tables)))
 
 
 class MergeResult(GroupTableResult):

@@ -16,7 +16,7 @@ from warpfold.contract.sources.options import AnyOptions, faults_of, files_named
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.chained import ChainedSource, Link
-from warpfold.kernels.checksums import verified
+from warpfold.kernels.checksums import verify
 from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -260,8 +260,7 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls
                 yield piece
-            with verified(checksums_of(opened)):
-                pass
+            verify(checksums_of(opened))
             if isinstance(source, SequentialSource):  # nulls may lie behind its last element
                 tally.nulls = nulls + source.tally.nulls
 

@@ -278,12 +278,12 @@ def read_of(called: str, field: str, begin: Callable[[], BinaryIO], open_in: Cal
         file = unless_read.enter_context(begin())
         source = open_in(file)
         if not isinstance(source, SequentialSource | Frame):
-            return _with_name(source, called)  # it has descriptors of its own
+            return _with_file_name(source, called)  # it has descriptors of its own
         return _named(source, called, field, unless_read.pop_all(), file)
 
 
-def _with_name(source: T, called: str) -> T:
-    """The same source, in errors of whose checksum the file has its name."""
+def _with_file_name(source: T, called: str) -> T:
+    """The same source, whose checksum, if it has one, names the file in errors."""
     if isinstance(source, ArraySource) and source.file is not None and source.file.checksum is not None:
         file = source.file.with_checksum(replace(source.file.checksum, called=called))
         return cast(T, replace(source, file=file))

@@ -22,6 +22,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.groupings import ShapeField, check_shape, shape_in_words
 from warpfold.contract.placement import Lies
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.wording import number_of
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.places.place import NOWHERE, Places
@@ -116,9 +117,9 @@ class ValuesSource(SourceSpec):
     def summary(stored: Mapping[str, Any]) -> str | None:
         match stored:
             case {"dtype": dtype, "count": int(count)}:
-                return f"{count:,} values as {dtype}"
+                return f"{number_of('value', count)} as {dtype}"
             case {"dtype": dtype, "values": [*values]}:
-                return f"{len(values):,} value{'' if len(values) == 1 else 's'} as {dtype}"
+                return f"{number_of('value', len(values))} as {dtype}"
         return None
 
     def open(self, folders: Folders) -> ArraySource:

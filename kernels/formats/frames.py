@@ -313,32 +313,22 @@ def keyed_arrays(
     ]
     nulls = [gathered(truths_of(array)) if keeps_nulls(array) else None for _, array, _ in columns]
     sources = [(name, gathered(array), where) for name, array, where in columns]
-    first, *others = [(where, _length(array)) for _, array, where in (*held, *sources)]
-    for where, length in others:
-        if length != first[1]:
-            raise InvalidInput(f"has {length:,} elements, and {first[0]} {first[1]:,}: a row needs one of each", where)
+    count = _common_length([*held, *sources])
     types = []
     for name, array, where in held:
         kind = array.type if isinstance(array, pyarrow.Array) else _type_of(array.dtype)
         check_key(name, kind, where)
         types.append(kind)
-    count = first[1]
     if between is not None:
         start, stop = between
         count = stop - start
-        held = [
-            (
-                name,
-                array.slice(start, count) if isinstance(array, pyarrow.Array) else part_of(array, start, stop),
-                where,
-            )
-            for name, array, where in held
-        ]
-        sources = [(name, part_of(array, start, stop), where) for name, array, where in sources]
+        held, sources = (
+            [(name, _cut(array, start, stop), where) for name, array, where in each] for each in (held, sources)
+        )
 
     def rows(start: int, stop: int) -> KeyedRows:
         taken = tuple(
-            array.slice(start, stop - start)
+            _cut(array, start, stop)
             if isinstance(array, pyarrow.Array)
             else pyarrow.array(np.ascontiguousarray(array.read(start, stop)))
             for _, array, _ in held
@@ -367,6 +357,20 @@ def keyed_arrays(
         whole=None if only is None else WholeColumns(only, tuple(array for _, array, _ in sources)),
         files=tuple((name, array) for name, array, _ in (*held, *sources)),
     )
+
+
+def _common_length(arrays: Sequence[tuple[str, Any, str]]) -> int:
+    """The length that all arrays have. Raises InvalidInput with the field of the first array of another length."""
+    first, *others = [(where, _length(array)) for _, array, where in arrays]
+    for where, length in others:
+        if length != first[1]:
+            raise InvalidInput(f"has {length:,} elements, and {first[0]} {first[1]:,}: a row needs one of each", where)
+    return first[1]
+
+
+def _cut(array: Any, start: int, stop: int) -> Any:
+    """Elements start … stop − 1 of a source, or of an array of pyarrow."""
+    return part_of(array, start, stop) if hasattr(array, "dtype") else array.slice(start, stop - start)
 
 
 def _length(array: Any) -> int:

@@ -109,7 +109,7 @@ def _stored(file: BinaryIO, info: zipfile.ZipInfo, ranges: tuple[Range, ...]) ->
     if isinstance(source, ArraySource) and source.file is not None and source.array.shape == head.shape:
         checksum = Checksum(file.fileno(), begin, info.file_size, info.CRC, info.filename.removesuffix(_SUFFIX))
         return ArraySource(source.array, source.file.with_checksum(checksum))
-    return source  # of a part no checksum is known
+    return source  # the checksum is that of the whole member
 
 
 def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selected: tuple[slice, ...]) -> Elements:

@@ -21,7 +21,7 @@ _ROWS_A_DOUBT = 16
 """A block in which one word of fewer rows is doubtful is left to pyarrow, which is then as fast."""
 
 _INEXACT = int(np.float64(2.0**53).view(np.int64))
-"""The bits of the float64 below which all integers are exact."""
+"""The bits of 2**53: all integers below it are exact in float64."""
 
 Words = Callable[[bytes, Any], Any]
 """Reads words, one a line, as an array of a type of pyarrow; None where a word is not of the type."""
@@ -46,8 +46,9 @@ class TextLayout:
 
 @dataclass(frozen=True, slots=True)
 class PlainColumns:
-    """The words of the columns of `types` (names and types of pyarrow) in a block, as `text_lines.scan` gives them,
-    shape (columns, rows), the columns in the order of `names`; and the doubtful ones."""
+    """The words of some columns in a block of `text`. `types` has pyarrow's type of each column by its name. `bits`,
+    shape (columns, rows), has the words as `text_lines.scan` gives them, with the columns in the order of `names`, and
+    `doubts` are the doubtful words."""
 
     text: NDArray[np.uint8]
     types: Mapping[str, Any]

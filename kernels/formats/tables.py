@@ -104,8 +104,8 @@ class Reading:
         return cls(name, dtype, read, rows, wanted.nulls, meaning)
 
     @property
-    def as_they_are(self) -> bool:
-        """Whether the elements are the numbers of the column, of all rows."""
+    def takes_all_numbers(self) -> bool:
+        """Whether the elements are the numbers of the column itself, one of each row."""
         return self.rows is None and self.meaning is None and not self.truths
 
     @property

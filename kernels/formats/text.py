@@ -79,7 +79,7 @@ def _source(text: "TextFile", types: dict[str, Any], hint: str, likely: int, rea
     def read(number: int, block: Block) -> Iterator[NDArray[Any]]:
         lines = block()
         plain = text.plain(number, lines, types)
-        numbers = plain.numbers() if plain is not None and reading.as_they_are else None
+        numbers = plain.numbers() if plain is not None and reading.takes_all_numbers else None
         if numbers is None:
             yield from reading.elements(batches(number, lines, plain), 0, tally)
         else:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.engines import flox as exact
-from warpfold.engines import flox_records
+from warpfold.engines import flox_records, flox_values
 from warpfold.engines.flox_parts import count_of, state
 from warpfold.engines.flox_records import RECORD
 from warpfold.kernels.cpu.grouped.partial import PartialResults
@@ -30,7 +30,7 @@ def records_of(array: Array, op: str = "sum") -> Array | None:
 
 def values_of(records: Array) -> list[Fraction]:
     """The sums, by the Python integers that they are beside others."""
-    units = [state(part, Terms.VALUES).units if part else 0 for part in flox_records.as_integers(records).ravel()]
+    units = [state(part, Terms.VALUES).units if part else 0 for part in flox_values.as_integers(records).ravel()]
     return [Fraction(unit) / 2**1074 for unit in units]
 
 
@@ -52,7 +52,7 @@ def test_records_are_exact_sums(dtype: str, binades: int) -> None:
     records = records_of(array)
     assert records is not None
     assert values_of(records) == exactly(array)
-    assert {count_of(part) for part in flox_records.as_integers(records)} == {7}
+    assert {count_of(part) for part in flox_values.as_integers(records)} == {7}
 
 
 def test_sums_of_exponents_that_are_far_apart_have_no_records() -> None:
@@ -74,7 +74,7 @@ def test_records_of_any_windows_are_merged_exactly_or_not_at_all(scales: tuple[i
     if merged is not None:
         assert values_of(merged) == wanted
     assert (merged is not None) == held
-    together = flox_records.as_integers(stacked).sum(axis=0)
+    together = flox_values.as_integers(stacked).sum(axis=0)
     assert [Fraction(state(part, Terms.VALUES).units) / 2**1074 for part in together] == wanted
 
 
@@ -131,7 +131,7 @@ def test_sums_and_means_are_rounded_once(dtype: str, counts: str) -> None:
     if counts == "many":
         records["count"] = 1 + np.arange(400) % 37
     for mean in (False, True):
-        values = flox_records.rounded(records, row, np.nan, mean=mean)
+        values = flox_values.rounded(records, row, np.nan, mean=mean)
         assert values is not None
         for value, total, count in zip(values.tolist(), exactly(array), records["count"].tolist(), strict=True):
             wanted = total / count if mean else total
@@ -146,15 +146,15 @@ def test_integers_fit_their_dtype_or_are_left_to_others() -> None:
         array = np.array([[most, 0], [most - 1, 1], [1, 2]], dtype)
         records = records_of(array)
         assert records is not None
-        values = flox_records.whole(records, np.dtype(dtype))
+        values = flox_values.whole(records, np.dtype(dtype))
         assert values is not None
         assert values.tolist() == [most, most, 3]
         too_large = records_of(np.array([[most, 1]], dtype))
         assert too_large is not None
-        assert flox_records.whole(too_large, np.dtype(dtype)) is None
+        assert flox_values.whole(too_large, np.dtype(dtype)) is None
     least = records_of(np.array([[np.iinfo(np.int64).min, 0]]))
     assert least is not None
-    values = flox_records.whole(least, np.dtype(np.int64))
+    values = flox_values.whole(least, np.dtype(np.int64))
     assert values is not None
     assert values.tolist() == [np.iinfo(np.int64).min]
 

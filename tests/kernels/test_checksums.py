@@ -27,8 +27,8 @@ def test_a_checksum_is_that_of_zlib_however_the_bytes_are_cut_and_no_changed_bit
     content = bytearray(np.random.default_rng(seed).bytes(length))
     crc = zlib.crc32(content)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as file:
-        patch.setattr(checksums, "_PART", part if length <= 64 else 512)
-        patch.setattr(checksums, "_PIECE", 100)
+        patch.setattr(checksums, "_PART_BYTES", part if length <= 64 else 512)
+        patch.setattr(checksums, "_PIECE_BYTES", 100)
         file.write(bytes(begin) + content)
         file.flush()
         checksum = Checksum(file.fileno(), begin, length, crc, "a", "the file x.npz")

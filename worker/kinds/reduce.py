@@ -1,6 +1,7 @@
 """Reductions of one array, or of two, to one value."""
 
 import base64
+from collections.abc import Sequence
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
@@ -8,6 +9,7 @@ from warpfold.contract.json_value import check_length, hex_of, value_of
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
+from warpfold.kernels.backend import Reduction
 from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.intact import intact
@@ -43,10 +45,9 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     width = sum(map(itemsize_of, sources))
     if any(_is_mapped(part) or meaning_of(part) for part in sources):
         survive_cuts()
-    if grouping is not None:
-        with intact(read):
-            return run_grouped(attempt, spec, grouping, (source, other), inputs)
     with intact(read):
+        if grouping is not None:
+            return run_grouped(attempt, spec, grouping, (source, other), inputs)
         reduction = attempt.backend.reduce(
             source,
             spec.op,
@@ -56,6 +57,14 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
             other=other,
             progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
         )
+    return _success(attempt, spec, reduction, sources, inputs)
+
+
+def _success(
+    attempt: Attempt, spec: ReduceSpec, reduction: Reduction, sources: Sequence[Elements], inputs: Inputs
+) -> Success:
+    """The result and the measured point of a reduction of `sources`, which were read. Raises a KernelError where the
+    value is too long to be written."""
     nbytes = sum(counted(part) * itemsize_of(part) for part in sources)
     decoded = [part for part in sources if isinstance(part, SequentialSource)]
     reduction, null = with_nulls(reduction, sources)
@@ -87,8 +96,8 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         attempt,
         reduction,
         nbytes,
-        dtype=source.dtype.name,
-        n=counted(source),
+        dtype=sources[0].dtype.name,
+        n=counted(sources[0]),
         value=None if null else repr(value),
     )
     return Success(result.model_dump(mode="json"), (point,))

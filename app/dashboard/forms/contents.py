@@ -12,6 +12,7 @@ from warpfold.app.http.error_handlers import spec_problem
 from warpfold.app.http.errors import ApiError, FieldProblem
 from warpfold.app.sources import InspectRequest
 from warpfold.contract.sources.inspection import Inspection
+from warpfold.contract.wording import number_of
 
 _NAMING = ("type", "path", "paths", "glob", "id", "text")
 """The fields of a source that say which file it reads, and how."""
@@ -62,5 +63,5 @@ def _described(dtype: str | None, shape: tuple[int, ...] | None, nulls: int | No
     if shape is not None:
         words.append(" × ".join(f"{length:,}" for length in shape))
     if nulls:
-        words.append(f"{nulls:,} null{'' if nulls == 1 else 's'}")
+        words.append(number_of("null", nulls))
     return words

@@ -32,7 +32,9 @@ def tables(result: GroupTableResult) -> tuple[Table, ...]:
     )
     notes = [f"The first {len(rows):,} of {result.groups:,} groups."] if len(rows) < result.groups else []
     if isinstance(result, GroupbyResult) and result.dropped:
-        notes.append(f"{result.dropped:,} rows without a key were left out.")
+        notes.append(
+            f"{number_of('row', result.dropped)} without a key {'was' if result.dropped == 1 else 'were'} left out."
+        )
     return (
         Table(
             title=title,

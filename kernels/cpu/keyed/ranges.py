@@ -15,16 +15,16 @@ from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.source import Source
 
 _PLACES, _RUN = 128, 64
-"""So many rows are looked at in each of so many places, so that keys which lie together count once."""
+"""The sample has _RUN neighbouring rows from each of _PLACES places, so that it shows equal keys that lie together."""
 
 _LEAST_ROWS = 1 << 20
-"""Fewer rows are not worth the look."""
+"""Tables of fewer rows are not sampled: that would take longer than ranges save."""
 
 _LEAST_BYTES = 6 << 20
-"""Fewer bytes of states stay near enough to the threads that change them."""
+"""Fewer bytes of states stay in caches that are near to the threads which change them."""
 
 _STATE_BYTES, _SQUARES_BYTES = 32, 64
-"""About what a group takes of a sum, or of a sum of squares."""
+"""About how many bytes a group takes for a sum, or for a sum of squares."""
 
 _GROUPS = 1 << 15
 """Groups of a range: their states take one to three megabytes. More ranges cost more calls, and more places to which
@@ -33,7 +33,7 @@ rows are written."""
 _LEAST_RANGES, _MOST_RANGES = 32, 256
 
 _RANGES_A_THREAD = 4
-"""Threads that have as many ranges each end at about the same time."""
+"""Where each thread takes at least so many ranges, all threads end at about the same time."""
 
 _CELLS = 1 << 12
 """Cells of equal width, of which ranges are made."""
@@ -78,7 +78,7 @@ def ranges_for(source: KeyedSource, plan: GroupPlan) -> KeyRanges | None:
         return None
     sample = _sample(whole.key)
     equal = sample.size - np.unique(sample).size
-    groups = sample.size**2 // (2 * max(1, equal))  # so many equal keys are likely of so many groups (birthdays)
+    groups = sample.size**2 // (2 * max(1, equal))  # of n keys of g groups n² / 2g pairs are equal
     if groups * _state_bytes(plan) < _LEAST_BYTES:
         return None
     least = max(_LEAST_RANGES, _RANGES_A_THREAD * usable_cores())

@@ -14,8 +14,9 @@ from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
+from warpfold.kernels.cpu.keyed.range_groups import group_in_ranges
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges, can_be_scattered, ranges_for
-from warpfold.kernels.cpu.keyed.scattered import ScatteredRows, group_in_ranges
+from warpfold.kernels.cpu.keyed.scattered import ScatteredRows
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece
 from warpfold.kernels.cpu.stream import stream

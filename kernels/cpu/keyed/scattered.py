@@ -1,100 +1,26 @@
-"""Reduces by key in ranges of keys: all threads bring the rows in the order of the ranges, and then each thread reduces
-one range after another. No two threads have groups in common, so that nothing is merged."""
+"""Rows in the order of ranges of their keys: threads bring the rows into that order part by part, and then take one
+range after another."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Progress
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges
-from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.cpu.pieces import Piece
-from warpfold.kernels.cpu.stream import Folding, stream
-from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
-from warpfold.kernels.keyed import (
-    Cells,
-    GroupColumn,
-    GroupPlan,
-    GroupTable,
-    KeyedRows,
-    WholeColumns,
-    check_groups,
-    whole_numbers,
-)
+from warpfold.kernels.keyed import Cells, KeyedRows, WholeColumns
 from warpfold.kernels.source import part_of
-
-_MOST_BYTES = 1 << 28
-"""The most bytes of rows that are held at a time."""
-
-_FREE = 4
-"""They take no more than one in so many bytes that are free."""
-
-_LEAST_BATCH = 1 << 20
-"""The fewest rows that are held at a time, so that each range has some."""
-
-
-class Groups(Protocol):
-    """The groups of one range."""
-
-    @property
-    def count(self) -> int: ...
-
-    def add(self, start: int, rows: KeyedRows, /) -> None: ...
-
-    def table(self, load_ms: float, /) -> GroupTable: ...
-
-
-def group_in_ranges(
-    whole: WholeColumns, plan: GroupPlan, ranges: KeyRanges, make: Callable[[], Groups], progress: Progress | None
-) -> GroupTable:
-    """Reduce the rows of each group; `make` makes the groups of a range. The rows are read one batch after another, of
-    which each is as large as memory allows. Raises InvalidInput naming "max_groups", what reading raises, and
-    OutOfMemory."""
-    tables = _RangeTables(plan, ranges.count, make)
-    load_ms = kernel_ms = reduce_s = read_s = 0.0
-    stops = _batches(whole)
-    for start, stop in pairwise(stops):
-        tables.are_last = stop == stops[-1]
-        rows = _Rows(whole, start, stop)
-        scattered = stream(rows, partial(ScatteredRows, ranges), _half(progress, start, stop, stops[-1], 0))
-        parts = _Ranges(scattered.fold, stop - start)
-        reduced = stream(parts, lambda: _Reducing(tables), _half(progress, start, stop, stops[-1], 1))
-        load_ms, kernel_ms = load_ms + scattered.load_ms, kernel_ms + scattered.kernel_ms + reduced.kernel_ms
-        read_s += scattered.stages.read_s or 0.0
-        reduce_s += (scattered.stages.reduce_s or 0.0) + (reduced.stages.reduce_s or 0.0)
-    table = _joined([each for each in tables.made if each is not None])
-    stages = replace(scattered.stages, read_s=read_s, reduce_s=reduce_s)
-    return replace(table, load_ms=load_ms, kernel_ms=kernel_ms, stages=stages)
-
-
-def _batches(whole: WholeColumns) -> list[int]:
-    """Where batches of rows begin, and where the last one ends."""
-    row = whole.key.dtype.itemsize + sum(column.dtype.itemsize for column in whole.columns)
-    most = max(_LEAST_BATCH, min(_MOST_BYTES, available_bytes() // _FREE) // row)
-    count = -(-whole.key.count // most)
-    return [whole.key.count * number // count for number in range(count + 1)]
-
-
-def _half(progress: Progress | None, start: int, stop: int, total: int, half: int) -> Progress | None:
-    """What reports that rows start … stop − 1 were brought in order, or reduced: each is half of the work on a row."""
-    if progress is None:
-        return None
-    if half:
-        return lambda done, _: progress(stop - (stop - start - done) // 2, total)
-    return lambda done, _: progress(start + done // 2, total)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows start … stop − 1 as a stream takes them."""
+class BatchOfRows:
+    """Rows start … stop − 1 of whole columns, as a stream takes them."""
 
     whole: WholeColumns
     start: int
@@ -124,9 +50,9 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Neighbouring rows in the order of their ranges: range r is rows ends[r] … ends[r + 1] − 1."""
+    """Neighbouring rows in the order of their ranges: the keys and the elements of each column, shape (rows,). Range r
+    is rows ends[r] … ends[r + 1] − 1."""
 
-    start: int
     ends: NDArray[np.int64]
     arrays: tuple[NDArray[Any], ...]
 
@@ -143,7 +69,7 @@ class ScatteredRows:
 
     @property
     def ranges(self) -> int:
-        """The number of ranges."""
+        """How many ranges there are."""
         return self._ranges.count
 
     def add(self, start: int, rows: KeyedRows) -> None:
@@ -160,7 +86,7 @@ class ScatteredRows:
             bits = np.dtype(f"uint{8 * array.itemsize}")
             self._loops.scatter(readable(array, bits), numbers, ends, out.view(bits))
             arrays.append(out)
-        self._parts.append(_Part(start, ends, tuple(arrays)))
+        self._parts.append(_Part(ends, tuple(arrays)))
 
     def merge(self, other: "ScatteredRows") -> None:
         """Take in all rows that `other` took in."""
@@ -174,7 +100,7 @@ class ScatteredRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranges:
+class RangesInTurn:
     """The ranges of some scattered rows as a stream takes them. Their places are those of rows, as if the rows were
     spread evenly."""
 
@@ -200,63 +126,3 @@ class _Ranges:
 
     def _read(self, number: int) -> tuple[int, KeyedRows]:
         return number, self.scattered.rows(number)
-
-
-class _RangeTables:
-    """The groups of all ranges, and their tables once the last rows of a range were added."""
-
-    def __init__(self, plan: GroupPlan, count: int, make: Callable[[], Groups]) -> None:
-        self._plan, self._make = plan, make
-        self._groups: list[Groups | None] = [None] * count
-        self._counts = [0] * count
-        self.made: list[GroupTable | None] = [None] * count
-        self.are_last = False
-
-    def add(self, number: int, rows: KeyedRows) -> None:
-        """Add rows to the groups of a range. Raises InvalidInput."""
-        groups = self._groups[number] or self._make()
-        groups.add(0, rows)
-        self._groups[number], self._counts[number] = groups, groups.count
-        check_groups(sum(self._counts), self._plan)
-        if self.are_last:
-            self.made[number], self._groups[number] = groups.table(0.0), None
-
-
-@dataclass(frozen=True, slots=True)
-class _Reducing(Folding):
-    """One of the threads that reduce ranges: their tables lie beside each other."""
-
-    tables: _RangeTables
-
-    def add(self, start: int, part: tuple[int, KeyedRows], /) -> None:
-        self.tables.add(*part)
-
-    def merge(self, other: object, /) -> None:
-        """Do nothing: no two threads have groups in common."""
-
-
-def _joined(tables: list[GroupTable]) -> GroupTable:
-    """The tables of all ranges, one behind another."""
-    pyarrow, first = required("pyarrow", "tables"), tables[0]
-    columns = tuple(_column(columns) for columns in zip(*(table.columns for table in tables), strict=True))
-    return replace(
-        first,
-        keys=tuple(pyarrow.concat_arrays(keys) for keys in zip(*(table.keys for table in tables), strict=True)),
-        sizes=np.concatenate([table.sizes for table in tables]),
-        columns=columns,
-    )
-
-
-def _column(parts: tuple[GroupColumn, ...]) -> GroupColumn:
-    if len({part.values.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
-        values = whole_numbers([number for part in parts for number in part.values.tolist()])
-    else:
-        values = np.concatenate([part.values for part in parts])
-    states = zip(*(part.states for part in parts), strict=True)
-    return replace(
-        parts[0],
-        values=values,
-        missing=np.concatenate([part.missing for part in parts]),
-        counts=np.concatenate([part.counts for part in parts]),
-        states=tuple(StateColumn.beside(columns) for columns in states),
-    )

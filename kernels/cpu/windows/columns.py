@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float32 import _term, add_float32
-from warpfold.kernels.cpu.windows.float64 import _INFINITY64, add_float64
+from warpfold.kernels.cpu.windows.float32 import add_float32, term_of
+from warpfold.kernels.cpu.windows.float64 import INFINITY64, add_float64
 from warpfold.kernels.cpu.windows.levels import (
     HELD,
     NOT_NEGATIVE_ZERO,
@@ -136,7 +136,7 @@ def _two_level_columns32(
     for r in range(rows):
         row = flat[at + r * stride : at + r * stride + sums.size]
         for c in range(sums.size):
-            d = _term(row[c], shift, keep, False)
+            d = term_of(row[c], shift, keep, False)
             t = d + anchors[c]
             sums[c] += np.float64(t).view(np.uint64)
             others[c] += np.float64((d - (t - anchors[c])) + seconds[c]).view(np.uint64)
@@ -149,7 +149,7 @@ def _one_level_columns32(
     for r in range(rows):
         row = flat[at + r * stride : at + r * stride + sums.size]
         for c in range(sums.size):
-            sums[c] += np.float64(_term(row[c], shift, keep, False) + anchors[c]).view(np.uint64)
+            sums[c] += np.float64(term_of(row[c], shift, keep, False) + anchors[c]).view(np.uint64)
 
 
 @jit
@@ -226,7 +226,7 @@ def add_columns64(
             begin, to = at * width + left, first + left
             _bound_columns(flat, begin, width, rows, most, least)
             two = _plan_columns(
-                flat, begin, width, rows, to, 52, _INFINITY64, 1023, flags, most, least, units, anchors, seconds, apart
+                flat, begin, width, rows, to, 52, INFINITY64, 1023, flags, most, least, units, anchors, seconds, apart
             )
             sums[:] = 0
             others[:] = 0

@@ -27,7 +27,8 @@ def _put(data: Any, at: Any, value: Any, count: Any) -> None:
 
 
 @jit
-def _word(data: Any, at: Any, count: Any) -> Any:
+def word_at(data: Any, at: Any, count: Any) -> Any:
+    """The integer of `count` bytes from data[at] on, of which the first is the lowest."""
     value = np.uint64(0)
     for place in range(count):
         value |= np.uint64(data[at + place]) << np.uint64(8 * place)
@@ -92,19 +93,19 @@ def look(data: Any, offsets: Any, code: Any, most_digits: Any, doubtful: Any) ->
         if sound:
             for place in range(4):
                 sound &= data[at + place] == _MAGIC[place]
-            first, stored = _word(data, at + 16, 2), _word(data, at + 18, 2)
-            flags, count = np.int64(data[at + 6]), _word(data, at + 8, 8)
+            first, stored = word_at(data, at + 16, 2), word_at(data, at + 18, 2)
+            flags, count = np.int64(data[at + 6]), word_at(data, at + 8, 8)
             sound &= data[at + 4] == VERSION and data[at + 5] == code and data[at + 7] == 0
-            sound &= _word(data, at + 20, 4) == 0 and length == HEAD + 4 * stored and flags <= _KNOWN_FLAGS
+            sound &= word_at(data, at + 20, 4) == 0 and length == HEAD + 4 * stored and flags <= _KNOWN_FLAGS
             sound &= first + stored <= most_digits and count >= 0
             sound &= count > 0 or (flags == 0 and stored == 0)
             sound &= (flags & NOT_NEGATIVE_ZERO) != 0 or (flags == 0 and stored == 0)
             sound &= stored > 0 or first == 0
             if sound and stored > 0:
-                top = _word(data, at + HEAD + 4 * (stored - 1), 4)
-                sound &= _word(data, at + HEAD, 4) != 0
+                top = word_at(data, at + HEAD + 4 * (stored - 1), 4)
+                sound &= word_at(data, at + HEAD, 4) != 0
                 if stored > 1:
-                    next_sign = _word(data, at + HEAD + 4 * (stored - 2), 4) & _SIGN
+                    next_sign = word_at(data, at + HEAD + 4 * (stored - 2), 4) & _SIGN
                     sound &= not (top == 0 and next_sign == 0) and not (top == DIGIT and next_sign != 0)
                 low, end = min(low, first), max(end, first + stored)
         doubtful[i] = not sound
@@ -119,15 +120,15 @@ def add(data: Any, offsets: Any, ids: Any, low: Any, limbs: Any, counts: Any, fl
     count passes 2**63, −1 if no count does."""
     for i in range(ids.size):
         at, g = offsets[i], ids[i]
-        count = counts[g] + _word(data, at + 8, 8)
+        count = counts[g] + word_at(data, at + 8, 8)
         if count < 0:
             return i
         counts[g] = count
         flags[g] |= data[at + 6]
-        stored = _word(data, at + 18, 2)
-        first = _word(data, at + 16, 2) - low
+        stored = word_at(data, at + 18, 2)
+        first = word_at(data, at + 16, 2) - low
         for k in range(stored):
-            digit = _word(data, at + HEAD + 4 * k, 4)
+            digit = word_at(data, at + HEAD + 4 * k, 4)
             if k == stored - 1 and digit & _SIGN:
                 digit -= DIGIT + 1
             limbs[g, first + k] += digit

@@ -1,9 +1,9 @@
-"""Variances and deviations of sums in pairs of float64, compiled: most are rounded from these as `kernels.exact.finish`
-defines, and it is known which.
+"""Variances and deviations from pairs of float64, compiled: most values are certain without the digits of their sums.
 
-A pair is high + low, where high is the float64 nearest to it. Each step on pairs errs by a few units of 2**−106 of its
-result, and `_ERROR` is more than all of them together. So a value lies between two bounds, and where both round to the
-same float, so does the value.
+A pair is high + low, where high is the float64 nearest to the pair. Each step on pairs errs by a few units of 2**−106
+of its result, and `_ERROR` is more than all these errors together. So a value lies between two bounds. Where both
+bounds round to the same float, that float is the value as `kernels.exact.finish` defines it. All other values are left
+to `spreads.py`.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional
@@ -12,21 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float64 import _SPLITTER
+from warpfold.kernels.cpu.windows.float64 import SPLITTER
 from warpfold.kernels.cpu.windows.levels import DIGIT
 from warpfold.kernels.cpu.windows.nearest import power, two_sum
 from warpfold.kernels.jit import jit
 
 _ERROR = 2.0**-98
-_LARGE = 2.0**106  # smaller integers are pairs without an error
+
+_LARGE = 2.0**106
+"""Smaller integers are pairs without an error."""
+
 _SHIFT = 2.0**32
-_LEAST, _MOST = 2.0**-300, 2.0**300  # no product of parts of such numbers leaves the normal float64
+
+_LEAST, _MOST = 2.0**-300, 2.0**300
+"""No product of parts of numbers between these leaves the normal float64."""
+
 _MOST_PLACES = 900
+"""Powers of 2 up to this exponent, and their inverses, are normal float64 with room for the factors beside them."""
+
+_PLACES_OF_SQUARES = 600
+"""Places that are left for the square of a number of `pair_of`, which is below 2**139."""
 
 
 @jit
 def pair_of(limbs: Any) -> Any:
-    """high, low, k: the sum of resolved limbs is nearly (high + low) · 2**(32 k), and that exactly below 2**106."""
+    """Returns high, low and k: the sum of resolved limbs is nearly (high + low) · 2**(32 k), and exactly that below
+    2**106."""
     last = limbs.size - 1
     high, low = np.float64(limbs[last] >> 32), 0.0
     k = last + 1
@@ -41,10 +52,10 @@ def pair_of(limbs: Any) -> Any:
 @jit
 def product(a: Any, b: Any) -> Any:
     """a · b as a pair, exactly (Dekker 1971)."""
-    c = _SPLITTER * a
+    c = SPLITTER * a
     a_high = c - (c - a)
     a_low = a - a_high
-    c = _SPLITTER * b
+    c = SPLITTER * b
     b_high = c - (c - b)
     b_low = b - b_high
     p = a * b
@@ -69,7 +80,7 @@ def _root(high: Any, low: Any) -> Any:
 
 @jit
 def _beside(x: Any, step: Any) -> Any:
-    """The float64 that is so many behind x > 0."""
+    """The float64 that comes `step` numbers after x > 0, or before x where `step` is negative."""
     return np.int64(np.float64(x).view(np.int64) + step).view(np.float64)
 
 
@@ -87,14 +98,15 @@ def _to_places(x: Any, spare: Any) -> Any:
 def near_spread(
     values: Any, squares: Any, places: Any, origin: Any, count: Any, ddof: Any, root: Any, form: Any
 ) -> Any:
-    """Whether a variance, or with `root` a deviation, is known, and it, rounded once. The arguments are those of
-    `spreads.round_spreads`, for one value."""
+    """Returns whether the variance of `count` elements, or with `root` their deviation, is certain, and that value
+    rounded once. The arguments are those of `spreads.round_spreads`, for one value."""
     s_high, s_low, s_place = pair_of(values)
     q_high, q_low, q_place = pair_of(squares)
     unit = origin + 32 * (places[1] + q_place)
     apart = origin + 64 * (places[0] + s_place) - unit
-    if not -_MOST_PLACES < apart < _MOST_PLACES - 600:
+    if not -_MOST_PLACES < apart < _MOST_PLACES - _PLACES_OF_SQUARES:
         return False, 0.0
+    # m = (Σx)² ÷ n and d = Σx² − m, both in the unit of Σx².
     p, e = product(s_high, s_high)
     m_high, m_low = _quotient(p, e + 2.0 * s_high * s_low, np.float64(count))
     scale = power(apart)

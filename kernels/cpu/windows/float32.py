@@ -35,7 +35,7 @@ _FAR = 1 << 20
 
 
 @jit
-def _term(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
+def term_of(word: Any, shift: Any, keep: Any, squares: Any) -> Any:
     """A pattern, shifted and masked to one of float32, as a float64, or its square."""
     # With the 31 the compiler sees that 32 bits are enough.
     placed = word if shift is None else np.int32(word) << (shift & 31)
@@ -115,7 +115,7 @@ def add_float32(bits: Any, layout: Any, squares: Any, origin: Any, limbs: Any, r
             before_top, before_low = top, low
             if levels == 0:
                 for i in range(tile.size):
-                    rest[i] = _term(tile[i], shift, keep, squares)
+                    rest[i] = term_of(tile[i], shift, keep, squares)
                 add_levels(rest, tile.size, top, low, origin, limbs)
                 break
     resolve(limbs)
@@ -146,7 +146,7 @@ def _tile32_products(
     unit = clamped_exponent((least_x + 1) >> fraction_x) - 127 - fraction_x
     unit += clamped_exponent((least_y + 1) >> fraction_y) - 127 - fraction_y
     for i in range(count):
-        rest[i] = _term(x[i], shift_x, keep_x, False) * _term(y[i], shift_y, keep_y, False)
+        rest[i] = term_of(x[i], shift_x, keep_x, False) * term_of(y[i], shift_y, keep_y, False)
     add_levels(rest, count, top, unit, origin, limbs)
     return flags
 

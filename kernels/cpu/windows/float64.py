@@ -35,10 +35,11 @@ _LIKELY = -85  # the unit of the window that a first tile is tried with
 _WILD = 600  # places from which element by element is faster than level by level
 
 _MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
-_INFINITY64 = np.int64(0x7FF0000000000000)
+INFINITY64 = np.int64(0x7FF0000000000000)
 _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)
-_SPLITTER = 2.0**27 + 1.0
+SPLITTER = 2.0**27 + 1.0
+"""A product with it cuts a float64 into two halves of 26 bits (Dekker 1971)."""
 
 
 @jit
@@ -68,9 +69,10 @@ def _each64(tile: Any, keep: Any, origin: Any, limbs: Any, fields: Any) -> None:
 
 
 @jit
-def _each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
+def each64_squared(tile: Any, origin: Any, limbs: Any) -> None:
+    """Add the squares of the elements to `limbs` one by one, whatever their exponents are."""
     for i in range(tile.size):
-        field = (tile[i] & _INFINITY64) >> 52
+        field = (tile[i] & INFINITY64) >> 52
         m = tile[i] & _FRACTION64
         m = m | _HIDDEN64 if field else m
         low, high = m & DIGIT, m >> 32  # high < 2**21
@@ -86,11 +88,11 @@ def _squares64(tile: Any, top: Any, unit: Any, origin: Any, limbs: Any, rest: An
     """Add the squares of multiples of 2**unit below 2**top."""
     # Dekker's product x² = p + e needs x² below 2**1024 and e, a multiple of 2**(2 unit), above 2**−1074.
     if top > 500 or unit < -530 or top - unit > _WILD // 2:
-        _each64_squared(tile, origin, limbs)
+        each64_squared(tile, origin, limbs)
         return
     for i in range(tile.size):
         d = np.int64(tile[i]).view(np.float64)
-        c = _SPLITTER * d
+        c = SPLITTER * d
         high = c - (c - d)
         low = d - high
         p = d * d
@@ -154,8 +156,8 @@ def add_float64(
                     certain = False
                     break
             most, least = bounds(tile)
-            if most >= _INFINITY64:
-                flags |= clean(tile, _INFINITY64, spare) | NOT_NEGATIVE_ZERO
+            if most >= INFINITY64:
+                flags |= clean(tile, INFINITY64, spare) | NOT_NEGATIVE_ZERO
                 tile = spare[: tile.size]
                 most, least = bounds(tile)
             if most == 0:
@@ -183,7 +185,7 @@ def add_float64(
 def _each64_products(x: Any, y: Any, origin: Any, limbs: Any) -> None:
     """Element by element, in integers: significands in a low half of 32 bits and a high one of 21."""
     for i in range(x.size):
-        field_x, field_y = (x[i] & _INFINITY64) >> 52, (y[i] & _INFINITY64) >> 52
+        field_x, field_y = (x[i] & INFINITY64) >> 52, (y[i] & INFINITY64) >> 52
         m, n = x[i] & _FRACTION64, y[i] & _FRACTION64
         m = m | _HIDDEN64 if field_x else m
         n = n | _HIDDEN64 if field_y else n
@@ -202,8 +204,8 @@ def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: 
     flags = 0
     most_x, least_x = bounds(x)
     most_y, least_y = bounds(y)
-    if most_x >= _INFINITY64 or most_y >= _INFINITY64:
-        flags = special_pairs(x, y, _INFINITY64, _INFINITY64, spare, spare_y) | NOT_NEGATIVE_ZERO
+    if most_x >= INFINITY64 or most_y >= INFINITY64:
+        flags = special_pairs(x, y, INFINITY64, INFINITY64, spare, spare_y) | NOT_NEGATIVE_ZERO
         x, y = spare[: x.size], spare_y[: y.size]
         most_x, least_x = bounds(x)
         most_y, least_y = bounds(y)
@@ -221,7 +223,7 @@ def _tile64_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, other: 
         return flags
     for i in range(count):
         d, f = np.int64(x[i]).view(np.float64), np.int64(y[i]).view(np.float64)
-        c, g = _SPLITTER * d, _SPLITTER * f
+        c, g = SPLITTER * d, SPLITTER * f
         d_high, f_high = c - (c - d), g - (g - f)
         d_low, f_low = d - d_high, f - f_high
         p = d * f

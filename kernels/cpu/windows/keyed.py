@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float64 import _SPLITTER, _each64_squared
+from warpfold.kernels.cpu.windows.float64 import SPLITTER, each64_squared
 from warpfold.kernels.cpu.windows.levels import (
     NAN,
     NEG_INF,
@@ -260,7 +260,7 @@ def add_wild(words: Any, ids: Any, squares: Any, origin: Any, slots: Any, limbs:
         elif a == _INFINITY:
             flags[g] |= NEG_INF if words[i] < 0 and not squares else POS_INF
         elif squares:
-            _each64_squared(words[i : i + 1], origin, limbs[slots[g]])
+            each64_squared(words[i : i + 1], origin, limbs[slots[g]])
         else:
             field = a >> 52
             significand = (a & np.int64(0x000FFFFFFFFFFFFF)) | (np.int64(field > 0) << 52)
@@ -280,7 +280,7 @@ def split_squares(elements: Any, squares: Any, errors: Any) -> None:
     """x² = squares + errors, exactly (Dekker 1971), where |x| is 0 or in 2**−480 … 2**500."""
     for i in range(elements.size):
         d = elements[i]
-        c = _SPLITTER * d
+        c = SPLITTER * d
         high = c - (c - d)
         low = d - high
         p = d * d

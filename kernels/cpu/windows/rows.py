@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float32 import _term, add_float32, add_float32_products
-from warpfold.kernels.cpu.windows.float64 import _INFINITY64, add_float64, add_float64_products
+from warpfold.kernels.cpu.windows.float32 import add_float32, add_float32_products, term_of
+from warpfold.kernels.cpu.windows.float64 import INFINITY64, add_float64, add_float64_products
 from warpfold.kernels.cpu.windows.levels import (
     HELD,
     NAN,
@@ -92,7 +92,7 @@ def _short32(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
 def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
     patterns = np.uint64(0)
     for i in range(tile.size):
-        patterns += np.float64(_term(tile[i], shift, keep, squares) + anchor).view(np.uint64)
+        patterns += np.float64(term_of(tile[i], shift, keep, squares) + anchor).view(np.uint64)
     return patterns
 
 
@@ -101,7 +101,7 @@ def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: 
     patterns = np.uint64(0)
     others = np.uint64(0)
     for i in range(tile.size):
-        d = _term(tile[i], shift, keep, squares)
+        d = term_of(tile[i], shift, keep, squares)
         t = d + anchor
         patterns += np.float64(t).view(np.uint64)
         others += np.float64((d - (t - anchor)) + second).view(np.uint64)
@@ -213,7 +213,7 @@ def sum_rows64(
                 continue
             top = clamped_exponent(most >> 52) - 1022
             unit = clamped_exponent((least + 1) >> 52) - 1075
-            if most < _INFINITY64 and top <= 1000 and top - unit <= HELD + STEP:
+            if most < INFINITY64 and top <= 1000 and top - unit <= HELD + STEP:
                 first = max(top - HELD, unit)
                 anchor, second = anchor_at(first), anchor_at(unit)
                 patterns, others = _two64(row, keep, anchor, second)

@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from warpfold.kernels.cpu.windows.encoding import HEAD, _word
+from warpfold.kernels.cpu.windows.encoding import HEAD, word_at
 from warpfold.kernels.cpu.windows.levels import DIGIT, deposit, resolve
 from warpfold.kernels.cpu.windows.nearest import MOST_DIVISOR, rounded_limbs
 from warpfold.kernels.jit import jit
@@ -241,9 +241,9 @@ def merge(data: Any, offsets: Any, targets: Any, states: Any, shape: Any, kind: 
     addresses = words_at(states)
     for j in range(offsets.size - 1):
         at, state = offsets[j], words_at(addresses[targets[j]])
-        state[COUNT] += _word(data, at + 8, 8)
+        state[COUNT] += word_at(data, at + 8, 8)
         state[META] |= data[at + 6] | kind
-        first, stored = _word(data, at + 16, 2), _word(data, at + 18, 2)
+        first, stored = word_at(data, at + 16, 2), word_at(data, at + 18, 2)
         if stored == 0:
             continue
         base = (state[META] >> 8) - 1
@@ -262,7 +262,7 @@ def merge(data: Any, offsets: Any, targets: Any, states: Any, shape: Any, kind: 
 
 @jit
 def _digit(data: Any, at: Any, k: Any, stored: Any) -> Any:
-    digit = _word(data, at + HEAD + 4 * k, 4)
+    digit = word_at(data, at + HEAD + 4 * k, 4)
     if k == stored - 1 and digit >> 31:
         digit -= DIGIT + 1
     return digit

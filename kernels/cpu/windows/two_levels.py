@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float32 import _term
+from warpfold.kernels.cpu.windows.float32 import term_of
 from warpfold.kernels.cpu.windows.levels import (
     HELD,
     STEP,
@@ -60,7 +60,7 @@ NARROW = 1 << 10
 def _element(word: Any, keep: Any, double: Any) -> Any:
     """The float64 of a pattern; `double` is None for patterns of float32."""
     if double is None:
-        return _term(word, None, keep, False)
+        return term_of(word, None, keep, False)
     return np.int64(word & keep).view(np.float64)
 
 

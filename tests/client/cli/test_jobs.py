@@ -66,8 +66,8 @@ def test_a_list_has_a_line_for_each_job(shell: Shell) -> None:
     lines = [line.split() for line in listed.transcript.splitlines()]
     assert lines[0] == ["id", "kind", "status", "owner", "submitted", "of", "value"]
     assert [line[1:] for line in lines[1:]] == [
-        ["reduce", "succeeded", "ada", "TIME", "sum", "of", "1", "values", "2.5"],
-        ["reduce", "succeeded", "ada", "TIME", "sum", "of", "1", "values", "1.0"],
+        ["reduce", "succeeded", "ada", "TIME", "sum", "of", "1", "value", "2.5"],
+        ["reduce", "succeeded", "ada", "TIME", "sum", "of", "1", "value", "1.0"],
     ]
     as_json = shell.run("jobs", *tag, "--json", "--limit", "1").out.splitlines()
     assert [json.loads(line)["result"]["value"] for line in as_json] == [2.5]

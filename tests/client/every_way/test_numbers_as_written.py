@@ -26,7 +26,7 @@ from tests.support.service import Service
 from warpfold.app.dashboard.forms.reading import form_for, spec_of
 from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
-from warpfold.client.cli.spec_files import loaded
+from warpfold.client.cli.spec_files import read_yaml
 from warpfold.client.cli.submitting import _source
 from warpfold.client.reductions import source as source_sent
 from warpfold.contract.folders import Folders
@@ -156,7 +156,7 @@ WRITTEN: Mapping[str, Callable[[list[Number]], Sum]] = {
     "tuple in a list": lambda values: of_object([tuple(values)]),
     "list of NumPy scalars": lambda values: of_object(numpy_scalars(values)),
     "JSON": lambda values: of_spec(spec(values)),
-    "YAML": lambda values: of_spec(json.dumps(loaded(spec(values)))),
+    "YAML": lambda values: of_spec(json.dumps(read_yaml(spec(values)))),
     "form": lambda values: of_spec(in_form(values)),
     "what the client sends": lambda values: of_spec(sent(values)),
 }
@@ -243,7 +243,7 @@ def test_a_number_that_only_float64_makes_whole_is_no_integer_in_any_text(writte
         in_option = _source(values=written, generate=None, path=None, dataset=None, dtype=dtype)
         texts = (
             json.dumps(read_json(of_values.encode())),
-            json.dumps(loaded(of_values)),
+            json.dumps(read_yaml(of_values)),
             json.dumps({"kind": "reduce", "source": in_option}),
             json.dumps(spec_of(form_for("reduce", typed), {**typed, "source.values": [written]})),
         )
@@ -256,11 +256,11 @@ def test_a_number_that_only_float64_makes_whole_is_no_integer_in_any_text(writte
 @pytest.mark.parametrize("text", ["op: sum\nop: max\n", '{"op": "sum", "op": "max"}', "source: {n: 1, n: 2}"])
 def test_a_name_that_stands_twice_in_yaml_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match=r"(?s)'(op|n)' is written twice in one object.*line \d"):
-        loaded(text)
+        read_yaml(text)
 
 
 def test_yaml_that_takes_over_another_mapping_may_change_what_it_took() -> None:
-    assert loaded("a: &a {n: 1, m: 2}\nb: {<<: *a, n: 3}") == {"a": {"n": 1, "m": 2}, "b": {"n": 3, "m": 2}}
+    assert read_yaml("a: &a {n: 1, m: 2}\nb: {<<: *a, n: 3}") == {"a": {"n": 1, "m": 2}, "b": {"n": 3, "m": 2}}
 
 
 _FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

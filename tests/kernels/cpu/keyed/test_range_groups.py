@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cpu.keyed import ranges, reducing, scattered
+from warpfold.kernels.cpu.keyed import range_groups, ranges, reducing
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import keyed_arrays
 from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
@@ -101,10 +101,10 @@ def test_ranges_and_merged_threads_give_the_same_table(dtype: str, key: str) -> 
 
 
 def test_several_columns_are_reduced_in_batches_that_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scattered, "_LEAST_BATCH", 1)
-    monkeypatch.setattr(scattered, "_MOST_BYTES", 20 * 7_000)
+    monkeypatch.setattr(range_groups, "_LEAST_BATCH", 1)
+    monkeypatch.setattr(range_groups, "_MOST_BYTES", 20 * 7_000)
     source = source_of(keys_of("int64"), values_of("float64"), values_of("float32"))
-    assert len(scattered._batches(source.whole)) == 4  # type: ignore[arg-type]
+    assert len(range_groups._batches(source.whole)) == 4  # type: ignore[arg-type]
     check_same(source, GroupPlan((*plan_of(("std", "max")), *plan_of(("sum", "mean"), 1))))
 
 
@@ -133,8 +133,8 @@ def test_groups_of_all_ranges_count_towards_the_most_that_are_allowed() -> None:
 
 
 def test_too_many_groups_are_noticed_before_all_batches_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scattered, "_LEAST_BATCH", 1)
-    monkeypatch.setattr(scattered, "_MOST_BYTES", 12 * 5_000)
+    monkeypatch.setattr(range_groups, "_LEAST_BATCH", 1)
+    monkeypatch.setattr(range_groups, "_MOST_BYTES", 12 * 5_000)
     source, seen = source_of(np.random.default_rng(3).permutation(ROWS), values_of("float32")), [0]
     with pytest.raises(InvalidInput, match="were reached"):
         CpuBackend(8 << 20).group_by(

@@ -1,0 +1,94 @@
+"""The arrays that commands reduce: in a plain .npy file, in a file of another format, or at a URL."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from warpfold.client.cli.files import DASH, seekable
+from warpfold.client.cli.opening import Opened, is_plain
+from warpfold.client.reductions import MOST_VALUES
+from warpfold.kernels.errors import KernelError
+from warpfold.kernels.npy import read_head
+from warpfold.kernels.ops import Op
+from warpfold.kernels.places.place import is_url
+from warpfold.kernels.sequential import Elements
+from warpfold.kernels.source import ArraySource
+
+_SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class MappedArray:
+    """The array of a plain .npy file, mapped into memory, and the path of the file."""
+
+    array: NDArray[Any]
+    path: Path
+
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+        """The elements of the array."""
+        return ArraySource(self.array)
+
+    @contextmanager
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
+        """The data for the client: the array where it fits into a request, else its file as it is."""
+        yield self.array if self.array.size <= MOST_VALUES else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAtUrl:
+    """The array in the files that a URL names, with or without a pattern. The service reads them."""
+
+    url: str
+
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+        """Raises BadParameter."""
+        raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
+
+    @contextmanager
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
+        """The URL, as the client takes it."""
+        yield self.url
+
+
+@contextmanager
+def read_array(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[MappedArray | Opened | ArrayAtUrl]:
+    """The array that `name` names for the option `parameter`: a file or a folder, a pipe, or a URL. Files other than
+    plain .npy files are read by the options `of_file`. Raises BadParameter."""
+    if is_url(name):
+        yield ArrayAtUrl(name)
+        return
+    path = Path(name)
+    if name and path.is_dir():
+        yield Opened(path, of_file)
+        return
+    with seekable(path, parameter) as file:
+        if is_plain(file, of_file):
+            yield MappedArray(_mapped(file, "standard input" if str(path) == DASH else str(path), parameter), file)
+        else:
+            yield Opened(file, of_file)
+
+
+def _mapped(path: Path, called: str, parameter: str) -> NDArray[Any]:
+    """The array in a .npy file, mapped into memory."""
+    try:
+        with path.open("rb") as file:
+            head = read_head(file)
+            size = path.stat().st_size - head.offset
+        if size < head.data_bytes:
+            raise typer.BadParameter(
+                f"{called} is truncated: {head.data_bytes} bytes of data are promised, {size} are there",
+                param_hint=parameter,
+            )
+        if head.data_bytes == 0:
+            return np.empty(head.shape, head.dtype)
+        order: Any = "F" if head.fortran_order else "C"
+        return np.asarray(np.memmap(path, head.dtype, mode="r", offset=head.offset, shape=head.shape, order=order))
+    except KernelError as error:
+        hint = "; `warpfold submit` takes specs" if path.suffix.lower() in _SPECS else ""
+        raise typer.BadParameter(f"{called} {error}{hint}", param_hint=parameter) from None
