@@ -128,6 +128,7 @@ def test_an_id_that_is_none_is_said(shell: Shell) -> None:
     assert shell.run("show", "zz").transcript == (
         "warpfold: none of the latest 1000 jobs begins with 'zz'\n[exit code 4]\n"
     )
+    assert shell.run("show", "00000000").transcript == ("warpfold: no job begins with '00000000'\n[exit code 4]\n")
     unknown = shell.run("show", "00000000-0000-4000-8000-000000000000")
     assert unknown.code == 4
     assert "There is no job with this id" in unknown.err
