@@ -43,13 +43,15 @@ def cancel(job_id: str) -> Steps[Job]:
 
 
 class JobFilter(TypedDict, total=False):
-    """Selects jobs. A field that is left out does not restrict them. A job must have one of the given statuses, kinds
+    """Selects jobs. A field that is left out does not restrict them. `id` is the id of a job, or at least 4 characters
+    with which it begins. A job must have one of the given statuses, kinds
     and owners, and all of the tags; a tag is a name, or a name and a value as "name:value". `text` are words with which
     a word of its tags or of its name begins. `parent` is the id of a preset's job whose parts are wanted, or "none" for
     jobs that are no part of another; `batch` is the id of a batch. It was accepted at `since` or later and before
     `until`: moments, or ISO 8601.
     """
 
+    id: str | None
     status: Status | Sequence[Status] | None
     kind: str | Sequence[str] | None
     owner: str | Sequence[str] | None

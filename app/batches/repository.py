@@ -29,6 +29,7 @@ from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import is_, jobs, still
 from warpfold.app.tables.users import users
 from warpfold.contract.batches import status_of_ended
+from warpfold.contract.id_beginning import range_of_ids
 from warpfold.contract.states import Status
 
 
@@ -151,6 +152,7 @@ _PAGE = select(batches.c.id).order_by(batches.c.seq.desc())
 _LISTED = _BATCHES.where(batches.c.id == func.any(bindparam("listed", type_=ARRAY(Uuid)))).order_by(
     batches.c.seq.desc()
 )
+_BEGINNING = select(batches.c.id).where(batches.c.id.between(bindparam("first"), bindparam("last"))).limit(2)
 _OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
 _IDS = (
     select(func.concat('"', jobs.c.id, '"'))
@@ -214,6 +216,12 @@ def page(connection: Connection, owner: str | None, limit: int, before_seq: int 
 def listed(connection: Connection, ids: Sequence[UUID]) -> Sequence[Batch]:
     """The batches with these ids, newest first."""
     return [_batch(row) for row in connection.execute(_LISTED, {"listed": ids})] if ids else []
+
+
+def beginning_with(connection: Connection, beginning: str) -> Sequence[UUID]:
+    """The ids of batches that begin so, of several only two."""
+    ids = range_of_ids(beginning)
+    return connection.execute(_BEGINNING, {"first": ids[0], "last": ids[1]}).scalars().all() if ids else ()
 
 
 def ids_of(connection: Connection, batch_id: UUID) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _MANY = re.compile(r'\{"(shape|groups)": ?(?:\[([\d, ]*)\]|(\d+))')
@@ -26,11 +27,20 @@ def answer_in_words(result: str) -> str | None:
         shape = [int(length) for length in (many[2] or many[3] or "").split(",") if length]
         what = "group" if many[1] == "groups" else "value"
         return f"{' × '.join(f'{length:,}' for length in shape) or 1} {what}{'' if shape in ([1], []) else 's'}"
-    match json.loads(result) if len(result) <= _LONGEST_READ else None:
-        case {"decimal": str(said)} | {"time": {"iso": str(said)}}:
-            return said
+    read = json.loads(result) if len(result) <= _LONGEST_READ else None
+    if isinstance(read, dict) and (meant := meaning_of(read)) is not None:
+        return meant
+    match read:
         case {"value": value} | {"study": "three_numbers", "exact": value}:
             return in_words(value)
+    return None
+
+
+def meaning_of(result: Mapping[str, Any]) -> str | None:
+    """What the value of a decimal or of a time stands for; None for other results."""
+    match result:
+        case {"decimal": str(said)} | {"time": {"iso": str(said)}}:
+            return said
     return None
 
 

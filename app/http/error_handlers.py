@@ -75,12 +75,13 @@ def _field(error: Mapping[str, Any]) -> str:
     location, context = error["loc"], error.get("ctx", {})
     cause = context.get("error")
     if isinstance(cause, InvalidInput) and cause.field is not None:
-        field = cause.field
-        if "other" in location and field.startswith("source."):
-            # An error of a source names the field `source`, also where `other` is at fault.
-            field = "other" + field.removeprefix("source")
+        of_a_source, _, within = cause.field.partition(".")
+        place = next((place for place, part in enumerate(location) if part in TAGGED_FIELDS), None)
+        if of_a_source == "source" and place is not None:
+            # An error of a source names the field `source`, wherever in the spec the source stands.
+            return f"{dotted(location[: place + 1])}.{within}".rstrip(".")
         # An error of a child names the fields of a job by itself.
-        return f"{dotted(location[:3])}.{field}" if "children" in location[:1] else field
+        return f"{dotted(location[:3])}.{cause.field}" if "children" in location[:1] else cause.field
     if error["type"].startswith("union_tag"):
         return f"{dotted(location)}.{context['discriminator'].strip(chr(39))}".lstrip(".")
     return dotted(location)

@@ -40,6 +40,7 @@ from warpfold.app.jobs.tags import words_of
 from warpfold.app.jobs.value_rows import CSV, csv_of_result
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.contract.fields import in_words, said_as
+from warpfold.contract.id_beginning import IdBeginning
 from warpfold.contract.jobs import KINDS, JobResult, JobSpec, Kind
 from warpfold.contract.states import Status
 
@@ -171,6 +172,7 @@ class JobQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    id: IdBeginning | None = Field(None, description="List the job with this id, or the jobs whose ids begin so.")
     status: Annotated[tuple[Status, ...], said_as(f"Input should be {in_words(Status)}")] = Field(
         (), description="List jobs in this state, or in one of several."
     )
@@ -215,6 +217,7 @@ class JobQuery(BaseModel):
         if self.text is not None and not 1 <= len(words) <= _MOST_WORDS:
             raise Invalid.of("text", f"should have a word, and no more than {_MOST_WORDS}")
         return Filter(
+            beginning=self.id,
             statuses=tuple(dict.fromkeys(self.status)),
             kinds=tuple(dict.fromkeys(self.kind)),
             owners=tuple(dict.fromkeys(self.owner)),

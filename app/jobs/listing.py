@@ -39,6 +39,7 @@ from warpfold.app.jobs.store import COLUMNS, OWNED, Job, brief_spec, job_of, lig
 from warpfold.app.jobs.workers import places
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import users
+from warpfold.contract.id_beginning import range_of_ids
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.states import Status
 
@@ -56,12 +57,13 @@ _PROBED = 256
 class Filter:
     """The jobs that a list has; a field that is empty or None does not restrict it.
 
-    A job has one of `statuses`, of `kinds` and of `owners`, all of `tags`, which are (name, value) pairs with a value
-    None for any, and all words of `text` at the beginning of a word of its tags or its name. `parent` is a preset, or
-    False for jobs that are not part of one, and `batch` the batch that brought the jobs, or False for jobs that came by
-    themselves. A job was accepted at `since` or later, and before `until`.
+    A job has an id that begins with `beginning`, one of `statuses`, of `kinds` and of `owners`, all of `tags`, which
+    are (name, value) pairs with a value None for any, and all words of `text` at the beginning of a word of its tags or
+    its name. `parent` is a preset, or False for jobs that are not part of one, and `batch` the batch that brought the
+    jobs, or False for jobs that came by themselves. A job was accepted at `since` or later, and before `until`.
     """
 
+    beginning: str | None = None
     statuses: tuple[Status, ...] = ()
     kinds: tuple[str, ...] = ()
     owners: tuple[str, ...] = ()
@@ -138,6 +140,10 @@ _OF_PARENT = """
 _OF_BATCH = """
     select seq from jobs where batch_id = :batch and seq < :before and seq >= :low order by seq desc limit :most
 """
+_OF_IDS = """
+    select seq from jobs
+    where id >= :first and id <= :last and seq < :before and seq >= :low order by seq desc limit :most
+"""
 _ALONE = """
     select seq from jobs where batch_id is null and seq < :before and seq >= :low order by seq desc limit :most
 """
@@ -146,6 +152,8 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
     "kinds": ARRAY(Text),
     "owners": ARRAY(BigInteger),
     "tag_ids": ARRAY(BigInteger),
+    "first": Uuid(),
+    "last": Uuid(),
     "parent": Uuid(),
     "batch": Uuid(),
     "before": BigInteger(),
@@ -240,6 +248,8 @@ def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
     low, high = lookups.ask(range_of, chosen.since, chosen.until)
     lists: list[_List] = []
     conditions: list[ColumnElement[bool]] = []
+    if chosen.beginning is not None:
+        lists.append(_of_ids(chosen.beginning))
     if chosen.statuses or chosen.kinds or chosen.owners:
         of_states = _of_states(lookups, chosen)
         if of_states is None:
@@ -266,6 +276,14 @@ def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
     if low >= high or any(not each.heads for each in lists):
         return None
     return Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
+
+
+def _of_ids(beginning: str) -> _List:
+    """The jobs whose ids begin so; without heads where no id begins so."""
+    ids = range_of_ids(beginning)
+    if ids is None:
+        return _List(_OF_IDS, {}, 0)
+    return _List(_OF_IDS, {"first": ids[0], "last": ids[1]}, 1, (jobs.c.id.between(*ids),))
 
 
 def _of_states(lookups: PageLookups, chosen: Filter) -> _List | None:

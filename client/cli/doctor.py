@@ -19,6 +19,7 @@ from warpfold.client.cli.server import server_installed
 from warpfold.client.cli.session import Session
 from warpfold.client.errors import NotConfigured, Refused, WarpfoldError
 from warpfold.client.settings import Surroundings, find_target
+from warpfold.contract.wording import number_of
 from warpfold.kernels.extras import install
 
 _STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "dim"}
@@ -91,7 +92,7 @@ def _service(url: str | None) -> Iterator[Finding]:
         yield Finding("service", "broken", str(error), "check the address, and that the service runs")
     else:
         live = sum(worker.state in ("idle", "running") for worker in workers)
-        answer = f"{target.url} takes you for {user.name} ({user.role}); {live} live workers"
+        answer = f"{target.url} takes you for {user.name} ({user.role}); {number_of('live worker', live)}"
         yield Finding("service", "ok" if live else "warning", answer, "" if live else "start a worker: jobs wait")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.first_rows import print_first
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import (
     JobId,
@@ -22,7 +23,7 @@ from warpfold.client.cli.session import (
     wait_for,
 )
 from warpfold.client.errors import Refused, WaitedTooLong
-from warpfold.client.group_table import GroupbyResult
+from warpfold.client.group_table import GroupbyResult, GroupTable
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Status
 from warpfold.client.live_jobs import LiveJob
@@ -194,6 +195,8 @@ def show_job(job: Job, *, as_json: bool) -> None:
             *((f"part {child.name}", _part(child)) for child in job.children or ()),
         ]
     )
+    if isinstance(job.result, ReduceArrayResult | GroupTable):
+        print_first(job.result, job.id[:8])
     if job.ended and job.kind in _MORE:
         output.say(_MORE[job.kind].format(id=job.id[:8]))
 

@@ -19,6 +19,7 @@ from warpfold.client.errors import (
 )
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.progress import state_of
+from warpfold.contract.id_beginning import is_beginning
 
 _ID_LENGTH = 36
 _SEARCHED = 1000
@@ -79,12 +80,20 @@ def find(client: Client, job_id: str) -> LiveJob:
         return client.job(job_id)
     if not job_id:
         raise typer.BadParameter("an id is not empty", param_hint="ID")
-    jobs = [job for job in client.jobs(limit=_SEARCHED) if job.id.startswith(job_id.lower())]
+    if is_beginning(job_id):
+        none, jobs = "no job", client.jobs(limit=2, id=job_id)
+    else:
+        latest = client.jobs(limit=_SEARCHED)
+        none, jobs = f"none of the latest {_SEARCHED} jobs", [job for job in latest if _begins(job, job_id)]
     if len(jobs) == 1:
         return jobs[0].refresh()
     if jobs:
-        raise fail(f"{len(jobs)} of the latest jobs begin with {job_id!r}; write more of the id", Exit.REFUSED)
-    raise fail(f"none of the latest {_SEARCHED} jobs begins with {job_id!r}", Exit.REFUSED)
+        raise fail(f"the ids of several jobs begin with {job_id!r}; write more of the id", Exit.REFUSED)
+    raise fail(f"{none} begins with {job_id!r}", Exit.REFUSED)
+
+
+def _begins(job: LiveJob, beginning: str) -> bool:
+    return job.id.startswith(beginning.lower())
 
 
 def wait_for(job: LiveJob, timeout_s: float | None, *, show_progress: bool | None = None) -> LiveJob:

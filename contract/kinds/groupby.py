@@ -374,7 +374,7 @@ class GroupTableResult(Frozen):
         None,
         exclude_if=lambda kernel: kernel is None,
         description="The method by which a GPU added the groups: `shared_memory` (with the copies of each group) for "
-        "few groups, `buckets` for many, `runs` for sorted keys, or `sorted`.",
+        "few groups, `buckets` for many, `runs` or `stream` for sorted keys, or `sorted`.",
     )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda", "dask"]

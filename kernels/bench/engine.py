@@ -135,6 +135,7 @@ class _Bench:
         self._rule = rule
         self._source_of = source_of
         self._seed = seed
+        self._ceiling: Ceiling | None = None
         self._key: tuple[str, int, CaseShape | None] | None = None
         self._loaded: Loaded | KernelError | None = None
         self._shaped: LoadedShape | None = None
@@ -145,12 +146,16 @@ class _Bench:
         target = self._target
         checked = self._checked(case) if case.shape is None else self._checked_shape(case)
         measured = measure(target.timer, target.observer, checked.workload, case.cache, self._rule)
-        ceiling = target.ceiling
+        cold = case.cache is Cache.COLD
+        ceiling = self._ceiling
+        if ceiling is None or ceiling.bounds(measured.read_bytes, cold=cold):
+            # A ceiling that is not trusted yet is measured again, which takes seconds: only for points with a share.
+            ceiling = self._ceiling = target.ceiling
         flags = flags_of(
             summary=measured.device,
             ending=measured.ending,
             read_bytes=measured.read_bytes,
-            cold=case.cache is Cache.COLD,
+            cold=cold,
             resolution_s=target.timer.resolution_s,
             ceiling=ceiling,
             looks=measured.looks,

@@ -89,6 +89,8 @@ def _scanned(plan: Any) -> int:
         Filter(statuses=(Status.RUNNING,)),
         Filter(statuses=(Status.FAILED,)),
         Filter(owners=("bob",)),
+        Filter(beginning="5f0c"),
+        Filter(beginning="5f0c", statuses=(Status.SUCCEEDED,)),
         Filter(tags=(("never", None),)),
     ],
 )

@@ -17,7 +17,7 @@ from warpfold.app.dashboard.figures import shown_of_result
 from warpfold.app.dashboard.rendering import etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow, rows_of
-from warpfold.app.dashboard.values import in_words
+from warpfold.app.dashboard.values import in_words, meaning_of
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.headers import matches
@@ -145,17 +145,23 @@ async def _model(context: Context, job: Job, visitor: Principal) -> dict[str, An
 
 def _summary(result: dict[str, Any]) -> ResultSummary:
     value = result.get("value", _NO_VALUE)
-    shown = {"value", "hex", "correctly_rounded"} if value is not _NO_VALUE else set()
-    # `measured` shows lists as tables. A preset's jobs are listed above its result, in their present state.
+    meant = meaning_of(result)
+    if meant is not None:
+        # The rounded value of a decimal and the integer of a time are facts beside what they stand for.
+        shown = {"decimal", "correctly_rounded"}
+    else:
+        shown = {"value", "hex", "correctly_rounded"} if value is not _NO_VALUE else set()
+    # A null says nothing. `measured` shows lists as tables. A preset's jobs are listed above its result, in their
+    # present state.
     rest = {
         name: inner
         for name, inner in result.items()
-        if name not in (*_APART, *shown, "study", "artefact") and not isinstance(inner, list)
+        if inner is not None and name not in (*_APART, *shown, "study", "artefact") and not isinstance(inner, list)
     }
     others = [json_view_of(name.capitalize(), result[name]) for name in _APART if isinstance(result.get(name), dict)]
     return ResultSummary(
-        value=None if value is _NO_VALUE else in_words(value),
-        hexadecimal=None if result.get("hex") is None else in_words(result["hex"]),
+        value=meant or (None if value is _NO_VALUE else in_words(value)),
+        hexadecimal=None if meant is not None or result.get("hex") is None else in_words(result["hex"]),
         correctly_rounded=result.get("correctly_rounded"),
         timeline=timeline_of(result.get("timings") or {}),
         bound=bound_in_words(result.get("timings") or {}),

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.batches import folding
+from warpfold.app.batches import folding, repository
 from warpfold.app.batches.repository import Batch
 from warpfold.app.dashboard.forms.reading import APART
 from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchanged
@@ -31,6 +31,7 @@ from warpfold.app.jobs import listing, service
 from warpfold.app.jobs.listing import Filter, Tally
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.tags import words_of
+from warpfold.contract.id_beginning import is_beginning
 from warpfold.contract.jobs import KINDS
 from warpfold.contract.moments import HOW, moment
 from warpfold.contract.states import Status
@@ -39,6 +40,8 @@ _PAGE = 50
 _LISTING = "jobs"
 
 _MOST_OWNERS = 16
+_SHORTEST_ID = 8
+"""So much of an id in the field of words is taken for an id: lists show so much, and few words look like it."""
 _SEARCHED_S = 0.2
 """How long a search goes on to older jobs while it has found nothing."""
 
@@ -181,7 +184,9 @@ router = pages()
 
 @router.get("/jobs")
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing, asked: AddressQuery) -> Response:
-    """The whole page."""
+    """The whole page; where the text is an id, or the beginning of one, the page of that job or batch."""
+    if asked.text and (named := await context.database.search(_page_named, asked.text)):
+        return RedirectResponse(named, 303)
     listed = await _page_of(context, shared, asked)
     model = _model(asked, listed, visitor)
     return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, how=HOW, **model)
@@ -217,6 +222,16 @@ async def cancel(
     """Ask for a job's end, and go back to where the button was."""
     await service.cancel(context, visitor, job_id)
     return RedirectResponse(safe_path(next) if next else f"/jobs/{job_id}", 303)
+
+
+def _page_named(connection: Connection, text: str) -> str | None:
+    """The address of the one job or batch that `text` names: its id, the beginning of it, or its address."""
+    beginning = text.rstrip("/").rpartition("/")[2]
+    if len(beginning) < _SHORTEST_ID or not is_beginning(beginning):
+        return None
+    found = [f"/jobs/{job.id}" for job in listing.page(connection, Filter(beginning=beginning), 2).jobs]
+    found += [f"/batches/{batch}" for batch in repository.beginning_with(connection, beginning)]
+    return found[0] if len(found) == 1 else None
 
 
 async def _page_of(context: Context, shared: Shared, asked: JobsQuery) -> JobsPage:

@@ -77,6 +77,37 @@ def test_a_wrong_text_is_refused_in_words_and_not_by_a_pattern(
     assert fault.message.startswith(message)
 
 
+_WRONG = {"type": "generate", "distribution": "normal", "n": 3, "parameters": {"mu": 1}}
+_THREE = {"type": "values", "values": [1, 2, 3]}
+_DOT = {"kind": "reduce", "op": "dot", "source": _THREE, "other": _WRONG}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"kind": "reduce", "op": "sum", "source": _WRONG}, "source.parameters.mu"),
+        (_DOT, "other.parameters.mu"),
+        (
+            {"kind": "groupby", "by": [{"name": "k", "source": _THREE}], "aggregations": [{"source": _WRONG}]},
+            "aggregations.0.source.parameters.mu",
+        ),
+        (
+            {"kind": "groupby", "by": [{"name": "k", "source": _WRONG}], "aggregations": [{"source": _THREE}]},
+            "by.0.source.parameters.mu",
+        ),
+        (
+            {"kind": "preset", "preset": "p05-three-numbers", "children": [{"name": "dot", "spec": _DOT}]},
+            "children.0.spec.other.parameters.mu",
+        ),
+    ],
+)
+def test_a_fault_of_a_source_is_named_where_the_source_stands(
+    refusing: httpx.Client, spec: Mapping[str, object], field: str
+) -> None:
+    (fault,) = problem(refusing.post("/v1/jobs", json=spec)).errors
+    assert (fault.field, fault.message) == (field, "normal has no parameter 'mu'; known: mean, std")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [

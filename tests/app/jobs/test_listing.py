@@ -46,6 +46,25 @@ def test_several_states_kinds_and_owners_are_each_one_of_them(api: Api, http: ht
     assert ids(http.get("/v1/jobs?owner=bob&owner=ann&status=running&status=succeeded")) == [done, running]
 
 
+def test_a_job_is_found_by_the_beginning_of_its_id_however_many_came_later(api: Api, http: httpx.Client) -> None:
+    first = api.submit()
+    others = [api.submit() for _ in range(3)]
+    for length in (4, 8, 9, 13, 36):
+        found = ids(http.get("/v1/jobs", params={"id": first[:length]}))
+        assert first in found
+        assert all(job.startswith(first[:length]) for job in found)
+    assert ids(http.get("/v1/jobs", params={"id": first.upper()})) == [first]
+    assert ids(http.get("/v1/jobs", params={"id": first, "status": "failed"})) == []
+    assert http.get("/v1/jobs", params={"id": others[0], "count": True}).json()["count"]["number"] == 1
+
+
+def test_what_no_id_begins_with_is_refused_or_finds_nothing(api: Api, http: httpx.Client) -> None:
+    api.submit()
+    for text in ("5f0", "zzzz", "5f0cbe4b-91c5-4fd2-8b3e-0a6d0f9c7a11-0", "5f0%"):
+        assert refused(http.get("/v1/jobs", params={"id": text})) == ["id"]
+    assert ids(http.get("/v1/jobs", params={"id": "5f0c-be4b"})) == []
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [

@@ -23,7 +23,7 @@ def test_a_whole_service_is_well(shell: Shell, service: Service) -> None:
     by_part = findings(shell, code=0)
     for part in ("client", "service", "python", "packages", "postgres", "data root"):
         assert by_part[part]["verdict"] == "ok", by_part[part]
-    assert "takes you for ada (admin); 1 live workers" in by_part["service"]["detail"]
+    assert "takes you for ada (admin); 1 live worker" in by_part["service"]["detail"]
 
 
 def test_what_is_broken_is_named_with_what_to_do(shell: Shell, tmp_path: Path) -> None:

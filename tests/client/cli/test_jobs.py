@@ -10,7 +10,7 @@ from tests.support.shell import Shell, plain
 from warpfold.client.api import Client
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.models import Job
-from warpfold.contract.kinds.reduce import ReduceResult
+from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
 LONG = ("submit", "--generate", "normal", "--n", "68719476736")
 
@@ -128,6 +128,7 @@ def test_an_id_that_is_none_is_said(shell: Shell) -> None:
     assert shell.run("show", "zz").transcript == (
         "warpfold: none of the latest 1000 jobs begins with 'zz'\n[exit code 4]\n"
     )
+    assert shell.run("show", "00000000").transcript == ("warpfold: no job begins with '00000000'\n[exit code 4]\n")
     unknown = shell.run("show", "00000000-0000-4000-8000-000000000000")
     assert unknown.code == 4
     assert "There is no job with this id" in unknown.err
@@ -144,6 +145,31 @@ def test_a_job_of_any_kind_is_described_in_the_list(shell: Shell) -> None:
     assert shell.run("reduce", "sales.csv", "--by", "region", "--column", "price").code == 0
     (row,) = shell.run("jobs", "--limit", "1").out.splitlines()[1:]
     assert re.search(r"sum of price by region · dataset [0-9a-f]{12} +1 group$", row), row
+
+
+def test_a_group_by_is_shown_with_its_groups(shell: Shell) -> None:
+    (shell.folder / "sales.csv").write_text("region,price\nsouth,9007199254740993\nnorth,2\n,3\n")
+    assert shell.run("reduce", "sales.csv", "--by", "region", "--column", "price").code == 0
+    job = json.loads(shell.run("jobs", "--limit", "1", "--json").out)["id"]
+    shown = shell.run("show", job)
+    assert [line.split() for line in shown.out.splitlines()[-3:]] == [
+        ["region", "price_sum"], ["north", "2"], ["south", "9007199254740993"]
+    ]  # fmt: skip
+    assert shown.err == ""
+
+
+@pytest.mark.parametrize(("length", "said"), [(2, ""), (21, "these are the first 20 of 21; ")])
+def test_an_array_is_shown_with_its_first_values(capsys: pytest.CaptureFixture[str], length: int, said: str) -> None:
+    example = ReduceArrayResult.model_json_schema()["examples"][0]
+    values = [None, *(float(number) for number in range(1, length))]
+    result = {**example, "shape": [length], "values": values, "hex": [None] * length, "counts": [1] * length}
+    show_job(Job.model_validate({**ENDED, "spec": {}, "result": result}), as_json=False)
+    printed = capsys.readouterr()
+    rows = [line.split() for line in printed.out.splitlines()]
+    at = rows.index(["axis_0", "value"])
+    assert rows[at + 1 : at + 3] == [["0"], ["1", "1.0"]]
+    assert len(rows) - at - 1 == min(length, 20)
+    assert printed.err.startswith(said)
 
 
 def test_results_that_are_too_long_to_show_name_the_command_that_shows_them(

@@ -1,10 +1,13 @@
 import math
+from dataclasses import replace
 from itertools import cycle
+from typing import Any
 
 import pytest
 
-from tests.support.kernels.scripted import ScriptedTarget, ScriptedTimer
+from tests.support.kernels.scripted import CEILING, ScriptedTarget, ScriptedTimer
 from warpfold.kernels.bench.axes import Axes, Cache, Case
+from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
 from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.bench.stopping import Ending, Rule
@@ -52,6 +55,29 @@ def test_the_cache_is_as_the_case_says() -> None:
     assert hot.measured is not None
     assert (cold.measured.device.median, hot.measured.device.median) == (2e-3, 1e-3)
     assert {cache for cache, _ in timer.asked} == {Cache.COLD, Cache.HOT}
+
+
+def test_a_ceiling_that_is_not_trusted_is_measured_again_only_for_points_that_have_a_share_of_it() -> None:
+    measured: list[Ceiling] = []
+
+    def measure() -> Ceiling:
+        measured.append(replace(CEILING, trusted=False))
+        return measured[-1]
+
+    gauge = CeilingGauge(measure)
+
+    class Busy(ScriptedTarget):
+        def __getattribute__(self, name: str) -> Any:
+            return gauge.read() if name == "ceiling" else super().__getattribute__(name)
+
+    target = Busy({**RIGHT, ("sum", "fast"): 10.0})
+    hot = points(target, axes("fast", sizes=(1000, 2000, 3000), caches=(Cache.HOT,)))
+    assert [Flag.NO_CEILING in point.flags for point in hot] == [False, False, False]
+    at_once = len(measured)
+    assert at_once == 3
+    cold = points(target, axes("fast", sizes=(1000, 2000)))
+    assert [Flag.NO_CEILING in point.flags for point in cold] == [True, True]
+    assert len(measured) == at_once + 2
 
 
 def test_sampling_goes_on_until_the_error_is_small_enough() -> None:

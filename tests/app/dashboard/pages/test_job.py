@@ -1,6 +1,6 @@
 import pytest
 
-from tests.support.api import Api
+from tests.support.api import RESULT, Api
 from tests.support.window import Window
 from warpfold.app.dashboard.pages.job import timeline_of
 from warpfold.contract.artefact import Artefact
@@ -27,6 +27,27 @@ def test_a_short_part_can_still_be_seen_and_no_timings_are_no_bar() -> None:
     assert parts[-1].start + parts[-1].width == pytest.approx(100)
     assert timeline_of({}) == []
     assert timeline_of({"total_ms": "nonsense"}) == []
+
+
+@pytest.mark.parametrize(
+    ("meaning", "headline", "fact"),
+    [
+        ({"decimal": "9007199254740993.10", "value": 9007199254740993.0}, "9007199254740993.10", "9007199254740992.0"),
+        (
+            {"time": {"iso": "2026-11-21", "unit": "D", "timezone": None, "exact": None}, "value": 20778, "hex": None},
+            "2026-11-21",
+            "20,778",
+        ),
+    ],
+)
+def test_the_answer_of_a_decimal_or_a_date_is_what_its_value_stands_for(
+    ann: Window, api: Api, meaning: dict[str, object], headline: str, fact: str
+) -> None:
+    job = api.submit()
+    api.finish(api.claim(job), {**RESULT, **meaning})
+    shown = ann.get(f"/jobs/{job}").text
+    assert f'<p class="answer" id="value">{headline}</p>' in shown
+    assert f"<dd>{fact}</dd>" in shown
 
 
 def test_an_array_of_values_is_a_table_with_links_to_all_of_them(ann: Window, api: Api) -> None:

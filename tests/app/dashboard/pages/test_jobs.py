@@ -38,6 +38,22 @@ def test_the_jobs_of_a_batch_are_listed_where_they_are_asked_for(ann: Window, ap
     assert f'href="/batches/{batch["id"]}"' in ann.get(f"/jobs/{jobs[0]}").text
 
 
+def test_an_id_in_the_text_opens_the_page_of_its_job_or_batch(ann: Window, api: Api) -> None:
+    alone, batch = api.submit(), batch_of(api, 3)
+    for text, page in (
+        (alone, f"/jobs/{alone}"),
+        (alone[:8].upper(), f"/jobs/{alone}"),
+        (f"http://host/jobs/{alone}/", f"/jobs/{alone}"),
+        (batch["id"][:13], f"/batches/{batch['id']}"),
+        (batch["jobs"][1], f"/jobs/{batch['jobs'][1]}"),
+    ):
+        answer = ann.get("/jobs", params={"text": text}, follow_redirects=False)
+        assert (answer.status_code, answer.headers.get("Location")) == (303, page), text
+    unknown = ann.get("/jobs?text=00000000-0000-4000-8000-000000000000", follow_redirects=False)
+    assert unknown.status_code == 200
+    assert "No job matches." in unknown.text
+
+
 def test_a_batch_that_is_no_id_is_named(ann: Window) -> None:
     answer = ann.get("/jobs?batch=none")
     assert answer.status_code == 422
