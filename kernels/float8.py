@@ -14,10 +14,12 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.checksums import verified
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, shape_of
+from warpfold.kernels.source import checksums_of
 
 FLOAT8: Mapping[str, "np.dtype[Any]"] = MappingProxyType(
     {"e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2)}
@@ -82,9 +84,10 @@ def widened(stored: Elements, name: str) -> SequentialSource:
         yield table[source.read(start, stop)]
 
     def sections() -> Iterator[Section]:
-        for start in range(0, source.count, _PART):
-            stop = min(start + _PART, source.count)
-            yield Section(partial(read, start, stop), 4 * (stop - start), start, stop - start)
+        with verified(checksums_of(source)):  # nobody else knows the stored bytes
+            for start in range(0, source.count, _PART):
+                stop = min(start + _PART, source.count)
+                yield Section(partial(read, start, stop), 4 * (stop - start), start, stop - start)
 
     return SequentialSource(
         DTYPES["float32"],

@@ -103,17 +103,17 @@ class _Loader(yaml.SafeLoader):
     """Reads YAML, which includes JSON. Two kinds of floats stay text, which the service reads: those that JSON has no
     numbers for, and those that are no integers and whose nearest float64 is one."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping. Raises ConstructorError for a name that stands in it twice: one of the two values would be
-        lost."""
-        names: set[str] = set()
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """The mapping as it is written. Raises ConstructorError for a name that stands in it twice: one of the two
+        values would be lost."""
+        node, names = super().compose_mapping_node(anchor), set[str]()
         for key, _ in node.value:
             if key.tag != _MERGE and isinstance(key, yaml.ScalarNode):
                 if key.value in names:
                     fault = f"{key.value!r} is written twice in one object"
                     raise yaml.constructor.ConstructorError(problem=fault, problem_mark=key.start_mark)
                 names.add(key.value)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 def _float_or_text(loader: _Loader, node: yaml.ScalarNode) -> float | str:

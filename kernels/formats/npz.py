@@ -27,7 +27,8 @@ MOST_DIRECTORY_BYTES = 1 << 24
 MOST_REORDERED_BYTES = 1 << 28
 """The largest array that is decoded as a whole, where its elements do not come in the order in which they are read."""
 
-_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError)
+_FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError, OverflowError)
+"""The last two are those of names that are no text, and of places that no file has."""
 _LOCAL = struct.Struct("<4s22xHH")
 _BLOCK_BYTES = 1 << 23
 _SUFFIX = ".npy"
@@ -124,7 +125,7 @@ def _packed(archive: zipfile.ZipFile, info: zipfile.ZipInfo, head: Head, selecte
         )
 
     def pieces() -> Iterator[NDArray[Any]]:
-        with damaged("is damaged", zipfile.BadZipFile, zlib.error, EOFError, OSError), archive.open(info) as packed:
+        with damaged("is damaged", *_FAULTS), archive.open(info) as packed:
             read_head(packed)  # type: ignore[arg-type]
             if not by_rows:
                 flat = read_whole(packed, head.data_bytes).view(head.dtype)

@@ -155,7 +155,7 @@ def _behind_first_line(lines: memoryview) -> int | None:
     """Where the second line begins; None where pyarrow may see another first line."""
     head = bytes(lines[: 1 << 16])
     end = head.find(b"\n") + 1
-    line = head[:end].rstrip(b"\r\n")
+    line = head[:end].removesuffix(b"\n").removesuffix(b"\r")  # of two \r the second ends an empty line
     return end if line and b"\r" not in line and line.count(b'"') % 2 == 0 else None
 
 

@@ -98,12 +98,13 @@ class TextLines:
     def _block(self, file: FileBytes, at: int) -> memoryview:
         """The lines that begin at the byte `at` or behind it, within the length of a block."""
         begin, last = max(0, at - 1), at + self.block_bytes
+        stop = min(last + _NEAR_BYTES, self._size)
         # One call reads the block and what surrounds its ends: each call gives the interpreter's lock away.
-        memory = self._read(file, begin, min(last + _NEAR_BYTES, self._size))
-        start = memory.find(b"\n", 0, _NEAR_BYTES) + 1 if at else 0
+        memory = self._read(file, begin, stop)  # behind these bytes there may be some of another block
+        start = memory.find(b"\n", 0, min(_NEAR_BYTES, stop - begin)) + 1 if at else 0
         end = self._size - begin
         if last < self._size:
-            end = memory.find(b"\n", last - 1 - begin, min(last + _NEAR_BYTES, self._size) - begin) + 1
+            end = memory.find(b"\n", last - 1 - begin, stop - begin) + 1
         if (at and not start) or not end:
             begin = self._line_from(file, at)
             start, end = 0, self._line_from(file, last) - begin

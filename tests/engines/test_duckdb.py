@@ -149,6 +149,14 @@ def test_vectors_of_one_group_are_added_by_the_loops_of_single_sums(aggregates: 
     assert same((aggregates.execute("SELECT warpfold_sum(x) FROM zeros").fetchone() or (None,))[0], -0.0)
 
 
+@pytest.mark.parametrize("special", [[-np.inf], [np.inf, -np.inf], [-np.inf, np.nan], []])
+def test_magnitudes_and_squares_of_long_vectors_have_no_sign(aggregates: Connection, special: list[float]) -> None:
+    query = "SELECT warpfold_norm1(x), warpfold_sum_squares(x), warpfold_norm2(x), warpfold_dot(x, x) FROM long"
+    aggregates.register("long", pa.table({"x": [-0.0] * 3000 + special}))
+    wanted = float(np.abs(special).sum())
+    assert all(same(value, wanted) for value in aggregates.execute(query).fetchone() or ())
+
+
 def test_windows_slide_over_states(aggregates: Connection) -> None:
     finite = [0.0 if element is None or not np.isfinite(element) else element for element in ELEMENTS]
     aggregates.register("rows", pa.table({"n": list(range(len(finite))), "x": finite}))

@@ -14,9 +14,11 @@ from tests.support.array_files import ARRAY, opened, refused
 from warpfold.client.arrays import as_numpy
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.formats.contents import contents_of
 from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.sequential import SequentialSource
 
 h5py: Any = pytest.importorskip("h5py")
 zarr: Any = pytest.importorskip("zarr")
@@ -104,3 +106,19 @@ def test_a_file_tells_e5m2_and_needs_a_word_for_e4m3fn(data_root: Path, cpu: Cpu
 def test_the_client_widens_arrays_in_memory(name: str) -> None:
     array = as_numpy(np.array([1.5, -0.25], FORMATS[name]))
     assert (array.dtype.name, array.tolist()) == ("float32", [1.5, -0.25])
+
+
+@pytest.mark.parametrize("in_sections", [False, True])
+def test_bytes_of_a_stored_member_that_changed_are_no_floats(data_root: Path, in_sections: bool) -> None:
+    file = data_root / "s.npz"
+    np.savez(file, a=np.arange(100, dtype=np.uint8))
+    damaged = file.read_bytes().replace(bytes(range(100)), bytes([1, *range(1, 100)]))
+    source = opened(data_root, "s.npz", float8="e5m2")
+    assert isinstance(source, SequentialSource)
+    assert sum(piece.size for piece in source.make()) == 100
+    file.write_bytes(damaged)
+    source = opened(data_root, "s.npz", float8="e5m2")
+    assert isinstance(source, SequentialSource)
+    assert source.sections is not None
+    with pytest.raises(InvalidInput, match=r"'s\.npz' is damaged: the checksum of 'a' is not that of its bytes"):
+        [list(section.make()) for section in source.sections()] if in_sections else list(source.make())

@@ -21,6 +21,7 @@ from warpfold.kernels.cpu.windows.levels import (
     TILE64,
     clamped_exponent,
 )
+from warpfold.kernels.cpu.windows.rows import unsigned_flags
 from warpfold.kernels.cpu.windows.scattered import (
     CARRY,
     COUNT,
@@ -73,7 +74,7 @@ def _add_all(bits: Any, state: Any, count: Any, keep: Any, squares: Any, shape: 
     limbs = carray(words_at(state[LONG_AT]), shape[1])
     flags = add_float64(carray(bits, count), keep, squares, origin, limbs, rest, other, spare, fields)
     state[COUNT] += count
-    state[META] |= flags
+    state[META] |= flags if keep == -1 else unsigned_flags(flags)
     carry(state, shape)
     return True
 

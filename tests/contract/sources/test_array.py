@@ -186,6 +186,16 @@ def test_a_changed_byte_of_a_compressed_member_is_noticed(data_root: Path) -> No
     assert "damaged" in refused(data_root, "x.npz")
 
 
+@pytest.mark.parametrize("find", [bytes.find, bytes.rfind])
+def test_a_changed_byte_of_a_name_in_an_archive_is_noticed(data_root: Path, find: Callable[..., int]) -> None:
+    """A name stands before its member, and once more in the directory at the end."""
+    np.savez_compressed(data_root / "x.npz", été=np.ones(3))
+    content = (data_root / "x.npz").read_bytes()
+    at = find(content, "été".encode())
+    (data_root / "x.npz").write_bytes(content[:at] + b"\xff" + content[at + 1 :])
+    assert "is not a whole" in refused(data_root, "x.npz")
+
+
 def test_a_bomb_is_decoded_in_bounded_memory_or_refused(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(npz, "MOST_REORDERED_BYTES", 1 << 16)
     np.savez_compressed(data_root / "bomb.npz", a=np.zeros((1 << 10, 1 << 11)))

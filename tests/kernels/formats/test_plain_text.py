@@ -161,3 +161,12 @@ def test_what_the_table_must_check_is_no_number(word: str) -> None:
     columns = plain_columns(memoryview(b"x,t\n9007199254740991,a\n"), TextLayout(("x", "t"), ","), types, headed=True)
     assert columns is not None
     assert columns.numbers() is not None
+
+
+def test_an_empty_line_behind_the_names_is_a_null_of_a_single_column() -> None:
+    """Programs that end lines twice write two carriage returns."""
+    lines, types = b"x\r\r\n1.5\n", {"x": pa.float64()}
+    assert plain(lines, types, ("x",)) is None
+    made = plain(b"x\r\n\r\n1.5\n", types, ("x",))
+    assert made is not None
+    assert made.column("x").to_pylist() == [None, 1.5]

@@ -45,6 +45,16 @@ def test_blocks_hold_whole_lines_and_together_all_of_the_text(  # noqa: PLR0917 
     assert not any(b"".join(blocks[number + 1 :]) for number, read in enumerate(blocks) if read in ends)
 
 
+def test_carriage_returns_behind_line_feeds_end_lines_in_a_short_last_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_blocks, "_even_blocks", lambda *_: 64)
+    lines_before, lines_behind = b"x\n" + b"12\n" * 20 + b"1\r", b"7\r" * 10
+    for seed in range(4):  # a thread reads its blocks into the same memory, in any order
+        blocks = blocks_of(tmp_path / "x.csv", lines_before + lines_behind, seed=seed)
+        assert blocks == [lines_before, lines_behind]
+
+
 def test_a_line_longer_than_any_block_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 1000)
     monkeypatch.setattr(text_blocks, "_NEAR_BYTES", 10)
