@@ -101,4 +101,4 @@ def test_too_many_files_are_refused_before_any_is_sent(runs: Shell, monkeypatch:
 def test_a_name_that_an_anchor_brings_may_be_written_once_more() -> None:
     """Merging, in the order in which mappings are read, shows a name twice that is written once."""
     text = "base: &b {x: 1}\na:\n  b: &m {<<: *b, x: 2}\ntop: {<<: *m}\n"
-    assert spec_files.loaded(text) == {"base": {"x": 1}, "a": {"b": {"x": 2}}, "top": {"x": 2}}
+    assert spec_files.read_yaml(text) == {"base": {"x": 1}, "a": {"b": {"x": 2}}, "top": {"x": 2}}
