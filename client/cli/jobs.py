@@ -1,8 +1,10 @@
 """Commands about jobs that are there: jobs, show, watch, wait, cancel."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice, product
 from types import MappingProxyType
 from typing import Annotated, Any, get_args
 
@@ -10,7 +12,6 @@ import typer
 
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
-from warpfold.client.cli.first_rows import print_first
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import (
     JobId,
@@ -34,6 +35,9 @@ from warpfold.contract.moments import moment
 from warpfold.contract.wording import number_of
 
 _PANEL = "Jobs"
+_MOST_ROWS = 20
+"""Values or groups of a result that are printed."""
+
 _POINTS = "`warpfold results --job {id}` lists the points, and `warpfold report {id}` writes a report"
 _MORE = MappingProxyType(
     {
@@ -196,9 +200,53 @@ def show_job(job: Job, *, as_json: bool) -> None:
         ]
     )
     if isinstance(job.result, ReduceArrayResult | GroupTable):
-        print_first(job.result, job.id[:8])
+        _print_first(job.result, job.id[:8])
     if job.ended and job.kind in _MORE:
         output.say(_MORE[job.kind].format(id=job.id[:8]))
+
+
+def _print_first(result: ReduceArrayResult | GroupTable, job_id: str) -> None:
+    """Print the first values, and say which command gives all of them if there are more."""
+    count = result.groups if isinstance(result, GroupTable) else math.prod(result.shape)
+    if result.artefact is not None:
+        names, values = result.artefact.preview_columns, result.artefact.preview
+        rows = _rows(values)
+    elif isinstance(result, GroupTable):
+        names = (*(key.name for key in result.keys), *(column.name for column in result.columns))
+        rows = _rows(zip(*_columns(result), strict=True))
+    else:
+        names = (*(f"axis_{axis}" for axis in range(len(result.shape))), "value")
+        indices = product(*map(range, result.shape))
+        rows = _rows((*index, value) for index, value in zip(indices, _values(result), strict=True))
+    if rows:
+        keys = len(result.keys) if isinstance(result, GroupTable) else 0
+        output.table(names, rows, right=names[keys:])
+    if result.artefact is not None:
+        output.say(f"`warpfold artefact {job_id} -o all.parquet` downloads all {count:,}")
+    elif count > _MOST_ROWS:
+        output.say(f"these are the first {_MOST_ROWS} of {count:,}; `warpfold show {job_id} --json` shows all")
+
+
+def _columns(result: GroupTable) -> list[Sequence[object]]:
+    return [
+        *(key.values or () for key in result.keys),
+        *(column.words or column.values or () for column in result.columns),
+    ]
+
+
+def _values(result: ReduceArrayResult) -> Sequence[object]:
+    if result.time is not None:
+        return [None if time is None else time.iso for time in result.time]
+    return result.decimal or result.values or ()
+
+
+def _rows(values: Iterable[Iterable[object]]) -> list[list[str]]:
+    return [[_in_full(value) for value in row] for row in islice(values, _MOST_ROWS)]
+
+
+def _in_full(value: object) -> str:
+    """A value with all its digits, where a table would round a number."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _placed(result: ReduceResult | ReduceArrayResult | None) -> list[tuple[str, str | None]]:

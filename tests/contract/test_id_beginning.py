@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from warpfold.contract.id_beginning import is_beginning, range_of_ids
 
 
-@given(one=st.uuids(), other=st.uuids(), length=st.integers(4, 36))
-def test_the_range_has_the_ids_that_begin_so_and_no_others(one: UUID, other: UUID, length: int) -> None:
-    beginning = str(one)[:length]
+@given(mine=st.uuids(), other=st.uuids(), length=st.integers(4, 36))
+def test_the_range_has_the_ids_that_begin_so_and_no_others(mine: UUID, other: UUID, length: int) -> None:
+    beginning = str(mine)[:length]
     ids = range_of_ids(beginning)
     assert ids is not None
     first, last = ids
-    assert first <= one <= last
+    assert first <= mine <= last
     assert (first <= other <= last) == str(other).startswith(beginning)
     assert range_of_ids(beginning.upper()) == ids
 

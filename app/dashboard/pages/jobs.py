@@ -229,9 +229,9 @@ def _page_named(connection: Connection, text: str) -> str | None:
     beginning = text.rstrip("/").rpartition("/")[2]
     if len(beginning) < _SHORTEST_ID or not is_beginning(beginning):
         return None
-    found = [f"/jobs/{job.id}" for job in listing.page(connection, Filter(beginning=beginning), 2).jobs]
-    found += [f"/batches/{batch}" for batch in repository.beginning_with(connection, beginning)]
-    return found[0] if len(found) == 1 else None
+    pages = [f"/jobs/{job.id}" for job in listing.page(connection, Filter(beginning=beginning), 2).jobs]
+    pages += [f"/batches/{batch}" for batch in repository.beginning_with(connection, beginning)]
+    return pages[0] if len(pages) == 1 else None
 
 
 async def _page_of(context: Context, shared: Shared, asked: JobsQuery) -> JobsPage:

@@ -50,9 +50,9 @@ def test_a_job_is_found_by_the_beginning_of_its_id_however_many_came_later(api: 
     first = api.submit()
     others = [api.submit() for _ in range(3)]
     for length in (4, 8, 9, 13, 36):
-        found = ids(http.get("/v1/jobs", params={"id": first[:length]}))
-        assert first in found
-        assert all(job.startswith(first[:length]) for job in found)
+        listed = ids(http.get("/v1/jobs", params={"id": first[:length]}))
+        assert first in listed
+        assert all(job.startswith(first[:length]) for job in listed)
     assert ids(http.get("/v1/jobs", params={"id": first.upper()})) == [first]
     assert ids(http.get("/v1/jobs", params={"id": first, "status": "failed"})) == []
     assert http.get("/v1/jobs", params={"id": others[0], "count": True}).json()["count"]["number"] == 1

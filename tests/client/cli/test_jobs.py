@@ -158,8 +158,8 @@ def test_a_group_by_is_shown_with_its_groups(shell: Shell) -> None:
     assert shown.err == ""
 
 
-@pytest.mark.parametrize(("length", "said"), [(2, ""), (21, "these are the first 20 of 21; ")])
-def test_an_array_is_shown_with_its_first_values(capsys: pytest.CaptureFixture[str], length: int, said: str) -> None:
+@pytest.mark.parametrize(("length", "hint"), [(2, ""), (21, "these are the first 20 of 21; ")])
+def test_an_array_is_shown_with_its_first_values(capsys: pytest.CaptureFixture[str], length: int, hint: str) -> None:
     example = ReduceArrayResult.model_json_schema()["examples"][0]
     values = [None, *(float(number) for number in range(1, length))]
     result = {**example, "shape": [length], "values": values, "hex": [None] * length, "counts": [1] * length}
@@ -169,7 +169,7 @@ def test_an_array_is_shown_with_its_first_values(capsys: pytest.CaptureFixture[s
     at = rows.index(["axis_0", "value"])
     assert rows[at + 1 : at + 3] == [["0"], ["1", "1.0"]]
     assert len(rows) - at - 1 == min(length, 20)
-    assert printed.err.startswith(said)
+    assert printed.err.startswith(hint)
 
 
 def test_results_that_are_too_long_to_show_name_the_command_that_shows_them(
