@@ -73,7 +73,7 @@ class _ReadPiece(Piece[P_co]):
 
 
 class Pieces(Protocol[P_co]):
-    """One source, or two side by side, to be read piece by piece."""
+    """One source, or two side by side, to be read piece by piece. What most classes of pieces say stands here."""
 
     @property
     def likely(self) -> int:
@@ -83,17 +83,17 @@ class Pieces(Protocol[P_co]):
     @property
     def reads(self) -> bool:
         """Whether elements are read or made, and are not in memory."""
-        ...
+        return True
 
     @property
     def ahead_s(self) -> float | None:
         """The seconds for which the threads of the sources decoded ahead, all at the same time; None where pieces are
         read by position."""
-        ...
+        return None
 
     def threads(self) -> int:
         """How many threads are worth starting."""
-        ...
+        return usable_cores()
 
     def begin(self) -> Iterator[Piece[P_co]]:
         """The pieces in order. One thread at a time may ask for the next."""
@@ -101,7 +101,7 @@ class Pieces(Protocol[P_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class OneSource:
+class OneSource(Pieces[NDArray[Any]]):
     """A source as it is."""
 
     source: Source
@@ -114,10 +114,6 @@ class OneSource:
     def reads(self) -> bool:
         return reads(self.source)
 
-    @property
-    def ahead_s(self) -> None:
-        return None
-
     def threads(self) -> int:
         return _threads(self.source.count, _size(self.source))
 
@@ -127,7 +123,7 @@ class OneSource:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSources:
+class TwoSources(Pieces[tuple[NDArray[Any], NDArray[Any]]]):
     """Two sources of one length, read side by side."""
 
     first: Source
@@ -141,10 +137,6 @@ class TwoSources:
     def reads(self) -> bool:
         return reads(self.first) or reads(self.second)
 
-    @property
-    def ahead_s(self) -> None:
-        return None
-
     def threads(self) -> int:
         return _threads(self.first.count, _size(self.first, self.second))
 
@@ -157,7 +149,7 @@ class TwoSources:
 
 
 @dataclass(frozen=True, slots=True)
-class InOrder:
+class InOrder(Pieces[Any]):
     """One source or two, of which at least one is read in order. The thread that asks for a piece decodes it, while the
     other threads fold the pieces before."""
 
@@ -168,15 +160,8 @@ class InOrder:
         return max(likely_count(source) for source in self.sources)
 
     @property
-    def reads(self) -> bool:
-        return True
-
-    @property
     def ahead_s(self) -> float:
         return decoded_ahead_s(self.sources)
-
-    def threads(self) -> int:
-        return usable_cores()
 
     def begin(self) -> Iterator[Piece[Any]]:
         start = 0
@@ -192,7 +177,7 @@ class InOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class InSections:
+class InSections(Pieces[NDArray[Any]]):
     """A source whose sections are decoded by several threads at once. Each thread folds the elements that it has
     decoded while they are in its cache."""
 
@@ -201,14 +186,6 @@ class InSections:
     @property
     def likely(self) -> int:
         return likely_count(self.source)
-
-    @property
-    def reads(self) -> bool:
-        return True
-
-    @property
-    def ahead_s(self) -> None:
-        return None
 
     def threads(self) -> int:
         return self.source.at_once or usable_cores()

@@ -18,7 +18,7 @@ from warpfold.kernels.cpu.keyed.range_groups import group_in_ranges
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges, can_be_scattered, ranges_for
 from warpfold.kernels.cpu.keyed.scattered import ScatteredRows
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
-from warpfold.kernels.cpu.pieces import Piece
+from warpfold.kernels.cpu.pieces import Piece, Pieces
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
@@ -120,7 +120,7 @@ def _ops(source: KeyedSource, plan: GroupPlan) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
+class _Pieces(Pieces[KeyedRows]):
     """The rows of a source as a stream takes them."""
 
     source: KeyedSource
@@ -128,10 +128,6 @@ class _Pieces:
     @property
     def likely(self) -> int:
         return self.source.likely
-
-    @property
-    def reads(self) -> bool:
-        return True
 
     @property
     def ahead_s(self) -> float | None:

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges
-from warpfold.kernels.cpu.pieces import Piece
+from warpfold.kernels.cpu.pieces import Piece, Pieces
 from warpfold.kernels.extras import required
 from warpfold.kernels.keyed import Cells, KeyedRows, WholeColumns
 from warpfold.kernels.source import part_of
 
 
 @dataclass(frozen=True, slots=True)
-class BatchOfRows:
+class BatchOfRows(Pieces[KeyedRows]):
     """Rows start … stop − 1 of whole columns, as a stream takes them."""
 
     whole: WholeColumns
@@ -29,17 +28,6 @@ class BatchOfRows:
     @property
     def likely(self) -> int:
         return self.stop - self.start
-
-    @property
-    def reads(self) -> bool:
-        return True
-
-    @property
-    def ahead_s(self) -> None:
-        return None
-
-    def threads(self) -> int:
-        return usable_cores()
 
     def begin(self) -> Iterator[Piece[KeyedRows]]:
         columns = (part_of(column, self.start, self.stop) for column in self.whole.columns)
@@ -100,7 +88,7 @@ class ScatteredRows:
 
 
 @dataclass(frozen=True, slots=True)
-class RangesInTurn:
+class RangesInTurn(Pieces[tuple[int, KeyedRows]]):
     """The ranges of some scattered rows as a stream takes them. Their places are those of rows, as if the rows were
     spread evenly."""
 
@@ -110,13 +98,6 @@ class RangesInTurn:
     @property
     def reads(self) -> bool:
         return False
-
-    @property
-    def ahead_s(self) -> None:
-        return None
-
-    def threads(self) -> int:
-        return usable_cores()
 
     def begin(self) -> Iterator[Piece[tuple[int, KeyedRows]]]:
         count = self.scattered.ranges

@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from warpfold.kernels.chained import ChainedSource, Link
+from tests.support.kernels.claiming import PIECE, adversarial, opened, summed
 from warpfold.kernels.cpu import claims as module
 from warpfold.kernels.cpu.accumulator import FloatAccumulator
 from warpfold.kernels.cpu.backend import CpuBackend
@@ -159,29 +158,10 @@ def mapped_bytes() -> int:
     return int(status.partition("RssFile:")[2].split()[0]) << 10
 
 
-PIECE = 1 << 10
-
-
 @pytest.fixture
 def several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SHARE_BYTES", 1)
     monkeypatch.setattr(module, "usable_cores", lambda: 5)
-
-
-def opened(folder: Path, array: NDArray[np.generic]) -> ArraySource:
-    np.save(folder / "x.npy", array)
-    with (folder / "x.npy").open("rb") as file:
-        return open_array(file, read_head(file))
-
-
-def summed(
-    source: ArraySource | FileSource | ChainedSource,
-    op: str = "sum",
-    progress: Callable[[int, int], None] | None = None,
-    piece: int = PIECE,
-) -> SumFold:
-    make = lambda: SumFold(OPS[op], source.dtype, NanPolicy.PROPAGATE)  # noqa: E731 - a fold for each thread
-    return stream_claims(Claims(source, piece), make, progress).fold
 
 
 def zeros(folder: Path, count: int) -> FileSource:
@@ -189,16 +169,6 @@ def zeros(folder: Path, count: int) -> FileSource:
     with (folder / "x").open("w+b") as file:
         file.truncate(4 * count)
         return FileSource(DTYPES["float32"], count, FileBytes(file.fileno(), 0), 0)
-
-
-def adversarial(count: int, dtype: str) -> NDArray[np.generic]:
-    """Finite floats of all exponents and both signs, of which the second half takes a part away again."""
-    row = DTYPES[dtype]
-    random = np.random.default_rng(count)
-    bits = random.integers(0, 256, count * row.itemsize, np.uint8).view(row.numpy)
-    array = np.where(np.isfinite(bits), bits, row.numpy.type(-0.0))
-    array[count // 2 : count // 2 + count // 4] = -array[: count // 4]
-    return array
 
 
 @pytest.mark.usefixtures("several_threads")
@@ -298,88 +268,6 @@ def test_a_forked_process_starts_threads_of_its_own() -> None:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert ended == (child, 0)
-
-
-def chain(folder: Path, arrays: Sequence[NDArray[np.generic]], dtype: str) -> ChainedSource:
-    """Arrays in files of their own, each behind another number of other bytes."""
-    links = []
-    for number, array in enumerate(arrays):
-        path = folder / f"{number}"
-        path.write_bytes(b"?" * number + array.tobytes())
-        with path.open("rb") as file:
-            source = FileSource(DTYPES[dtype], array.size, FileBytes(file.fileno(), number), 0)
-        links.append(Link(repr(path.name), array.size, lambda source=source: source))  # type: ignore[misc]
-    return ChainedSource(DTYPES[dtype], links)
-
-
-@pytest.mark.usefixtures("several_threads")
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("op", ["sum", "norm1", "sum_squares"])
-def test_many_files_are_claimed_as_one_array(tmp_path: Path, dtype: str, op: str) -> None:
-    in_piece = PIECE // DTYPES[dtype].itemsize
-    for lengths in ([0, 1], [1, 0, 2], [in_piece, in_piece - 1, in_piece + 1], [7 * in_piece + 3, 1, 0, 2 * in_piece]):
-        array = adversarial(sum(lengths), dtype)
-        files = chain(tmp_path, np.split(array, np.cumsum(lengths)[:-1]), dtype)
-        want = ExactState.of(array, OPS[op].terms, magnitudes=OPS[op].magnitudes)
-        assert summed(files, op).state() == want
-
-
-@pytest.mark.usefixtures("several_threads")
-def test_of_many_files_the_one_that_is_cut_is_named(tmp_path: Path) -> None:
-    files = chain(tmp_path, [np.ones(20_000, np.float32)] * 5, "float32")
-    assert files.extents() is not None
-    os.truncate(tmp_path / "3", 40_000)
-    with pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
-        summed(files)
-
-
-def mapped_chain(folder: Path, arrays: Sequence[NDArray[np.generic]], dtype: str) -> ChainedSource:
-    """Arrays in `.npy` files of their own, which are mapped."""
-    links = []
-    for number, array in enumerate(arrays):
-        np.save(folder / f"{number}.npy", array)
-        with (folder / f"{number}.npy").open("rb") as file:
-            source = open_array(file, read_head(file))
-        links.append(Link(f"'{number}'", array.size, lambda source=source: source))  # type: ignore[misc]
-    return ChainedSource(DTYPES[dtype], links)
-
-
-@pytest.mark.usefixtures("several_threads")
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("large", [False, True], ids=["kept", "forgotten"])
-def test_maps_of_files_are_claimed_where_cuts_end_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, large: bool
-) -> None:
-    monkeypatch.setattr(module, "survives_cuts", lambda: True)
-    monkeypatch.setattr(module, "MAPPED_BYTES", 1 << 13)  # so that a piece has several steps
-    if large:
-        monkeypatch.setattr(module, "MOST_MAPPED_BYTES", 0)
-    itemsize = DTYPES[dtype].itemsize
-    for lengths in ([1], [0, 1, 2], [(1 << 20) // itemsize + 3, 0, 7, 100_003]):
-        array = adversarial(sum(lengths), dtype)
-        files = mapped_chain(tmp_path, np.split(array, np.cumsum(lengths)[:-1]), dtype)
-        claims = Claims(files)
-        assert claims.in_file
-        assert claims.elements().ctypes.data in {each.ctypes.data for each in files.maps() or ()}
-        assert summed(files).state() == ExactState.of(array, OPS["sum"].terms)
-
-
-@pytest.mark.usefixtures("several_threads")
-def test_of_many_maps_the_one_whose_file_is_cut_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "survives_cuts", lambda: True)
-    files = mapped_chain(tmp_path, [np.ones(20_000, np.float32)] * 5, "float32")
-    assert files.maps() is not None
-    os.truncate(tmp_path / "3.npy", 40_000)
-    with pytest.raises(InvalidInput, match=r"^'3': the file became shorter while it was read$"):
-        summed(files)
-
-
-def test_files_are_read_where_a_cut_would_end_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "survives_cuts", lambda: False)  # as other tests make this process
-    files = mapped_chain(tmp_path, [np.ones(3), np.ones(4)], "float64")
-    assert Claims(files).elements().size == 7  # room for a piece
-    misplaced = chain(tmp_path, [np.ones(3), np.ones(4)], "float64")
-    assert misplaced.maps() is None
 
 
 @pytest.mark.usefixtures("several_threads")
