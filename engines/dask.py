@@ -31,8 +31,9 @@ Axes = int | Sequence[int] | None
 _NAME = 16
 _TOGETHER, _FEWEST = 64, 4
 """So many partial results of few values are merged at a time: a task costs Dask more than the merging."""
-_TOGETHER_BYTES, _VALUE_BYTES = 1 << 26, 16
-"""Partial results that are merged at a time take about so many bytes together, and each value takes so many."""
+_TOGETHER_BYTES, _TOGETHER_ON_GPU, _VALUE_BYTES = 1 << 26, 1 << 30, 16
+"""Partial results that are merged at a time take about so many bytes together, on a GPU more, and each value takes so
+many."""
 Collection = Any
 """A `dask.array.Array`, or a column of a `dask.dataframe.DataFrame`."""
 
@@ -118,7 +119,7 @@ def _reduced(
     if other is None and (whole := _whole_in_chunks(x, axis)):
         return _of_whole_values(x, op, whole, keepdims, ddof, meta, on_gpu=on_gpu)
     if split_every is None:
-        split_every = _merged_together(x, axis)
+        split_every = _merged_together(x, axis, _TOGETHER_ON_GPU if on_gpu else _TOGETHER_BYTES)
     reduced: da.Array = da.reduction(
         x,
         partial(_of_chunk, op=op, on_gpu=on_gpu),
@@ -135,15 +136,15 @@ def _reduced(
     return reduced
 
 
-def _merged_together(x: da.Array, axis: Axes) -> int | None:
-    """How many partial results are merged at a time: as many as take _TOGETHER_BYTES and at most _TOGETHER, or as few
-    as Dask's configuration says."""
+def _merged_together(x: da.Array, axis: Axes, most: int) -> int | None:
+    """How many partial results are merged at a time: as many as take `most` bytes and at most _TOGETHER, or as few as
+    Dask's configuration says."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     kept = set(range(x.ndim)) - {at % max(1, x.ndim) for at in axes}
     values = prod(max(x.chunks[at], default=0) for at in kept)
     if isnan(values):  # lengths may be unknown
         return None
-    together = _TOGETHER_BYTES // max(1, _VALUE_BYTES * values)
+    together = most // max(1, _VALUE_BYTES * values)
     return min(_TOGETHER, together) if together > _FEWEST else None
 
 
@@ -160,19 +161,29 @@ def _of_whole_values(  # noqa: PLR0917
 ) -> da.Array:
     """The values of chunks that hold all elements of each value. They are rounded with their chunk, because there is
     nothing to merge."""
-    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks))
-    rounded = partial(_of_whole_chunk, op=op, axes=axes, ddof=ddof, result=meta.dtype, on_gpu=on_gpu)
-    values: da.Array = da.map_blocks(rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta)
-    return values if keepdims else values.squeeze(axes)
+    dropped = () if keepdims else axes
+    chunks = tuple((1,) if at in axes else sizes for at, sizes in enumerate(x.chunks) if at not in dropped)
+    values_of = _of_whole_cupy_chunk if on_gpu else _of_whole_chunk
+    rounded = partial(values_of, op=op, axes=axes, ddof=ddof, result=meta.dtype, keepdims=keepdims)
+    meta = meta_from_array(meta, x.ndim - len(dropped), meta.dtype)
+    values: da.Array = da.map_blocks(
+        rounded, x, dtype=meta.dtype, chunks=chunks, meta=meta, drop_axis=list(dropped) or None
+    )
+    return values
 
 
-def _of_whole_chunk(
-    chunk: Any, *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]", on_gpu: bool
-) -> Any:
-    if on_gpu:
-        from warpfold.engines import dask_cupy
+def _of_whole_cupy_chunk(chunk: Any, **asked: Any) -> Any:
+    from warpfold.engines import dask_cupy
 
-        return dask_cupy.whole_values(chunk, axes, op, ddof, result)
+    return dask_cupy.whole_values(chunk, **asked)
+
+
+def _of_whole_chunk(chunk: Any, *, axes: tuple[int, ...], keepdims: bool, **asked: Any) -> Any:
+    values = _whole_chunk_values(chunk, axes=axes, **asked)
+    return values if keepdims else values.squeeze(axes)  # here, because a step of Dask's own takes a task a chunk
+
+
+def _whole_chunk_values(chunk: Any, *, op: str, axes: tuple[int, ...], ddof: int, result: "np.dtype[Any]") -> Any:
     _check_numpy(chunk)
     if (sums := PartialResults.in_levels(chunk, axes, op)) is not None:
         return sums.values(result, ddof)

@@ -1,7 +1,7 @@
 """Chunks of Dask arrays that are CuPy arrays: each is added up on the GPU that it lies on.
 
-Exact sums stay on the GPU, where they are merged with others and rounded; no task waits for that of a whole chunk. Many
-sums that no window holds, and those of squares, come to the host, where they are trimmed to a few digits each.
+Exact sums stay on the GPU, where they are merged with others and rounded; no task waits for those of a chunk. Many sums
+that no window holds, and those of squares, come to the host, where they are trimmed to a few digits each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,8 +31,12 @@ from warpfold.kernels.ops import Terms, op_named
 _NANS, _FLAGS, _DIGITS = 1, 2, 6
 """Where the limbs of a total are (`kernels.cuda.exact.total`)."""
 
-_STREAM_OF_THREAD = 2
-"""The handle by which each thread names a stream of its own (cudaStreamPerThread)."""
+_SHARED_STREAMS = (0, 1)
+"""The handles of the stream that all threads share (cudaStreamLegacy)."""
+
+_LOOKS = 200
+"""So often a thread looks whether the GPU is done before it waits: waiting gives the interpreter's lock away, which
+takes milliseconds to come back where many threads want it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,20 @@ def on_gpu(values: NDArray[Any]) -> Any:
     return cupy.asarray(values.reshape(-1)).reshape(values.shape)
 
 
-def whole_values(chunk: Any, axes: tuple[int, ...], op: str, ddof: int, result: "np.dtype[Any]") -> Any:
-    """The values along `axes`, which stay with length 1, of a chunk that has all of their elements, as a CuPy array of
-    dtype `result`. Those of integers are reduced on the host."""
+def whole_values(
+    chunk: Any, *, axes: tuple[int, ...], op: str, ddof: int, result: "np.dtype[Any]", keepdims: bool
+) -> Any:
+    """The values along `axes` of a chunk that has all of their elements, as a CuPy array of dtype `result`. Those of
+    integers are reduced on the host."""
     import cupy
 
     if chunk.dtype.name in SHAPES:
-        return _arrays().reduce(op, chunk, axes, True, None, ddof)
-    return on_gpu(PartialResults.of(cupy.asnumpy(chunk), axes, op).values(result, ddof))
+        made = _arrays().reduce(op, chunk, axes, keepdims, None, ddof)
+        with chunk.device:
+            _wait(cupy.cuda.get_current_stream())
+        return made
+    values = PartialResults.of(cupy.asnumpy(chunk), axes, op).values(result, ddof)
+    return on_gpu(values if keepdims else values.squeeze(axes))
 
 
 def partial_of(chunk: Any, weights: Any, axes: tuple[int, ...], op: str) -> Part:
@@ -100,6 +110,7 @@ def partial_of(chunk: Any, weights: Any, axes: tuple[int, ...], op: str) -> Part
             return _whole(totals(chunk.device.id), chunk, weights, op, shape)
         stream = cupy.cuda.get_current_stream()
         sums = levels_of(levels(chunk.device.id), chunk, axes, op, shape, stream)
+        _let_others_read(stream)
         return _many(totals(chunk.device.id).gpu, chunk, axes, op, shape) if sums is None else sums
 
 
@@ -124,8 +135,11 @@ def merged(parts: Sequence[Part]) -> Part:
     on_host = [part for part in parts if isinstance(part, PartialResults)]
     sums: list[ChunkTotal | ChunkLevels] = [_sum(some) for some in _alike(parts)]
     for some in _many_alike(parts):
-        together = _merged_levels(some)
-        sums += some if together is None else [together]
+        for part in _merged_levels(some):
+            if isinstance(part, PartialResults):
+                on_host.append(part)
+            else:
+                sums.append(part)
     if len(sums) == 1 and not on_host:
         return sums[0]
     return PartialResults.merge([*on_host, *(part.brought() for part in sums)])
@@ -150,27 +164,69 @@ def rounded(parts: Sequence[Part], result: "np.dtype[Any]", ddof: int) -> Any:
         else:
             values = cupy.empty(part.shape, part.dtype.numpy)
             totals(device.id).round(row, part.dtype, part.limbs, part.count, values.data.ptr, stream, ddof)
-        _let_others_read(stream)
+        _wait(stream)
     return values
 
 
 def _let_others_read(stream: Any) -> None:
-    """Wait where another thread, which will read what was made, has a stream of its own."""
-    if stream.ptr == _STREAM_OF_THREAD:
+    """Wait where another thread, which will merge what was made, may have another stream."""
+    if stream.ptr not in _SHARED_STREAMS:
         stream.synchronize()
 
 
-def _merged_levels(parts: Sequence[ChunkLevels]) -> ChunkLevels | None:
+def _wait(stream: Any) -> None:
+    """Wait until the values of a reduction are written: whoever computed it may read them on any stream."""
+    for _ in range(_LOOKS):
+        if stream.done:
+            return
+    stream.synchronize()
+
+
+def _merged_levels(parts: Sequence[ChunkLevels]) -> list[ChunkLevels | PartialResults]:
+    """The parts of one GPU in one where a window is known to hold them, and else in as few as may be. What the likely
+    window of a chunk does not hold is added up again."""
+    together = _in_one_window(parts)
+    if together is not None:
+        return [together]
+    known = [checked(part) for part in parts]
+    by_window: dict[int, list[ChunkLevels]] = {}
+    for part in known:
+        if isinstance(part, ChunkLevels):
+            by_window.setdefault(part.sums.unit, []).append(part)
+    made: list[ChunkLevels | PartialResults] = [part for part in known if isinstance(part, PartialResults)]
+    for alike in by_window.values():
+        one = _in_one_window(alike)
+        made += alike if one is None else [one]
+    return made
+
+
+def _in_one_window(parts: Sequence[ChunkLevels]) -> ChunkLevels | None:
     import cupy
 
     from warpfold.engines.cupy import levels
 
-    if len(parts) == 1:
-        return parts[0]
     with parts[0].device as device:
         stream = cupy.cuda.get_current_stream()
         made = merged_levels(levels(device.id), parts, stream)
         _let_others_read(stream)
+    return made
+
+
+def checked(part: ChunkLevels) -> ChunkLevels | PartialResults:
+    """The same sums in a window that is known to hold them, or on the host."""
+    import cupy
+
+    from warpfold.engines.cupy import levels, totals
+
+    if part.chunk is None:
+        return part
+    with part.device as device:
+        resident, stream = levels(device.id), cupy.cuda.get_current_stream()
+        if resident.holds(part.sums):
+            return replace(part, chunk=None)
+        made = levels_of(resident, part.chunk, part.axes, part.op, part.shape, stream, waits=True)
+        if made is None:
+            return _many(totals(device.id).gpu, part.chunk, part.axes, part.op, part.shape)
     return made
 
 

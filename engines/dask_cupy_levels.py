@@ -3,6 +3,7 @@ each value is rounded there."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,62 +15,106 @@ from warpfold.kernels.cuda.resident.levels import STEP, TAKEN, ColumnLayout, Lev
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.ops import Terms, op_named
 
+_KEPT = 256
+"""A chunk of up to this part of the GPU's memory is kept until its sums are merged: of 64 chunks that are merged at a
+time that is a quarter."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkLevels:
-    """The exact sums of a chunk, or of several, to the values of `shape`, each of `count` elements of `dtype`."""
+    """The exact sums of a chunk, or of several, to the values of `shape`, each of `count` elements of `dtype`.
+
+    Where `chunk` is not None, nobody has looked yet whether the window holds its elements: a wait for the GPU with
+    each chunk would cost Python's threads more than the sums take. `checked` looks, and others call it first.
+    """
 
     op: str
     dtype: DType
     shape: tuple[int, ...]
     count: int
     sums: LevelSums
+    chunk: Any = None
 
     @property
     def device(self) -> Any:
         """The GPU that has the sums, as CuPy's `Device`."""
         return self.sums.words.device
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that are reduced. An axis of one element may be among them: its sums are the same."""
+        return tuple(axis for axis, length in enumerate(self.shape) if length == 1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Chunks stay where they are: the sums that go to another process are known to be right."""
+        from warpfold.engines import dask_cupy
+
+        part = dask_cupy.checked(self)
+        if isinstance(part, PartialResults):
+            return replace, (part,)
+        return ChunkLevels, (part.op, part.dtype, part.shape, part.count, part.sums)
+
     def brought(self) -> PartialResults:
-        """The same sums on the host; waits for the GPU."""
+        """The same sums on the host, where their window holds them; waits for the GPU."""
         values = self.sums.values
         with self.device:
             words = self.sums.words.get()
         upper, lower = words[:values], words[values : 2 * values]
         upper += lower >> STEP
         lower &= (1 << STEP) - 1
-        negative = words[2 * values + 2 :].view(np.uint8)[:values] == 0
-        levels = TwoLevels(self.sums.unit, upper, lower, self.sums.most, negative if negative.any() else None)
+        most, negative = int(words[2 * values + 1]), words[2 * values + 2 :].view(np.uint8)[:values] == 0
+        levels = TwoLevels(self.sums.unit, upper, lower, most, negative if negative.any() else None)
         return PartialResults(self.op, op_named(self.op).result_dtype(self.dtype), self.shape, self.count, (levels,))
 
 
 def levels_of(  # noqa: PLR0917
-    resident: ResidentLevels, chunk: Any, axes: tuple[int, ...], op: str, shape: tuple[int, ...], stream: Any
+    resident: ResidentLevels,
+    chunk: Any,
+    axes: tuple[int, ...],
+    op: str,
+    shape: tuple[int, ...],
+    stream: Any,
+    *,
+    waits: bool = False,
 ) -> ChunkLevels | None:
     """The exact sums of a chunk along axes, on its GPU and CuPy's current stream; None where the op is none of sum,
-    mean and norm1, and where no window holds all elements."""
+    mean and norm1. With `waits`, and for a large chunk, the window is known to hold all elements, and it is None where
+    there is no such window."""
     import cupy
 
     dtype, row = dtype_of(chunk.dtype), op_named(op)
     if dtype.name not in TAKEN or row.terms is not Terms.VALUES:
         return None
-    lie = _lie(chunk, axes)
+    lie, elements = _lie(chunk, axes), chunk
     if lie is None:
         kept = [axis for axis in range(chunk.ndim) if axis not in axes]
         chunk = cupy.ascontiguousarray(chunk.transpose([*kept, *axes]))
         lie = _lie(chunk, tuple(range(len(kept), chunk.ndim)))
     assert lie is not None, "rows without gaps"
+    waits = waits or elements.nbytes > _most_kept(chunk.device.id)
     for unit in _units(chunk, dtype, chunk.size // lie.values):
         sums = resident.add(dtype, chunk.data.ptr, lie, unit, stream, magnitudes=row.magnitudes)
-        if sums is not None:
-            return ChunkLevels(op, dtype, shape, chunk.size // lie.values, sums)
+        made = ChunkLevels(op, dtype, shape, chunk.size // lie.values, sums, None if waits else elements)
+        if not waits or resident.holds(sums):
+            return made
     return None
 
 
+@cache
+def _most_kept(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).mem_info[1]) // _KEPT
+
+
 def merged_levels(resident: ResidentLevels, parts: Sequence[ChunkLevels], stream: Any) -> ChunkLevels | None:
-    """The parts of one reduction, of one GPU, in one; None where they have to be merged on the host."""
+    """The parts of one reduction, of one GPU, in one whose window is known to hold all elements; None where they have
+    to be merged otherwise."""
     sums = resident.merge([part.sums for part in parts], stream)
-    return None if sums is None else replace(parts[0], count=sum(part.count for part in parts), sums=sums)
+    seen = len(parts) == 1 and parts[0].chunk is None
+    if sums is None or not (seen or resident.holds(sums)):
+        return None
+    return replace(parts[0], count=sum(part.count for part in parts), sums=sums, chunk=None)
 
 
 def rounded_levels(resident: ResidentLevels, part: ChunkLevels, stream: Any) -> Any:

@@ -28,7 +28,11 @@ def same(values: Any, wanted: Any) -> None:
 
 
 def computed(lazy: Any, scheduler: str = "synchronous") -> Any:
-    """The values of a Dask array."""
+    """The values of a Dask array. Dask's threads have another stream than the test, which nothing waits for here: what
+    a reduction computed is written."""
+    import cupy
+
+    cupy.cuda.get_current_stream().synchronize()  # the elements are written, too
     return lazy.compute(scheduler=scheduler)
 
 
@@ -98,6 +102,59 @@ def test_sums_along_axes_stay_on_the_gpu_until_they_are_rounded(dtype: str) -> N
             assert each.brought().values(np.dtype(dtype)).tobytes() == (
                 part.astype(np.int64).sum(axis, keepdims=True).astype(dtype).tobytes()
             )
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_chunks_that_the_likely_window_does_not_hold_are_added_up_again(dtype: str) -> None:
+    import cupy
+
+    from warpfold.engines import dask as exact
+
+    array = integers(dtype, (40, 500))
+    array[13] *= 2.0**40
+    array[29:33, 7] = [np.inf, 3e38, -1e-38, 1e-45]
+    for axis in (0, 1):
+        for split in (2, 64):
+            for chunks in ((1, 500), (6, 500), (6, 70)):
+                on_host = da.from_array(array, chunks=chunks)
+                on_gpu = da.from_array(cupy.asarray(array), chunks=chunks, asarray=False)
+                wanted = computed(exact.sum(on_host, axis, split_every=split))
+                for scheduler in ("synchronous", "threads"):
+                    same(computed(exact.sum(on_gpu, axis, split_every=split), scheduler), wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_sums_that_outgrow_their_window_when_they_are_merged_are_merged_on_the_host() -> None:
+    import cupy
+
+    from warpfold.engines import dask as exact
+    from warpfold.engines.dask_cupy import merged, partial_of
+    from warpfold.engines.dask_cupy_levels import ChunkLevels
+
+    array = np.full((6000, 40), 65535.0)
+    array[::7] = np.nextafter(65535.0, 0)
+    parts = [partial_of(part, None, (0,), "sum") for part in cupy.array_split(cupy.asarray(array), 12)]
+    assert isinstance(merged(parts[:2]), ChunkLevels)
+    assert not isinstance(merged(parts), ChunkLevels)
+    on_gpu = da.from_array(cupy.asarray(array), chunks=(500, 40), asarray=False)
+    for split in (2, 3, 64):
+        same(computed(exact.sum(on_gpu, 0, split_every=split)), computed(exact.sum(da.from_array(array, chunks=-1), 0)))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_sums_of_a_chunk_go_to_another_process_without_the_chunk() -> None:
+    import pickle
+
+    import cupy
+
+    from warpfold.engines.dask_cupy import partial_of, rounded
+
+    for scale in (1.0, 2.0**70):
+        array = integers("float64", (30, 5000)) * scale
+        part = pickle.loads(pickle.dumps(partial_of(cupy.asarray(array), None, (0,), "sum")))  # noqa: S301
+        assert getattr(part, "chunk", None) is None
+        same(rounded([part], np.dtype("float64"), 0), array.sum(0, keepdims=True))
 
 
 @pytest.mark.usefixtures("gpu")

@@ -22,9 +22,6 @@ TAKEN = ("float32", "float64")
 STEP = 51
 """Binary places between the two levels."""
 
-LIMIT = 1 << 61
-"""What an upper sum stays below in magnitude."""
-
 _THREADS, _WARP, _MERGED = 256, 32, 8
 _MOST_PARTS = 1 << 10
 _LEAST_ROWS, _LEAST_LENGTH = (
@@ -58,12 +55,11 @@ class RowLayout:
 
 @dataclass(frozen=True, slots=True)
 class LevelSums:
-    """The sums of `values` values, as the source says: `words` are a CuPy array of int64. The unit of the lower level
-    is 2**unit, and the magnitudes of upper sums are at most `most`."""
+    """The sums of `values` values, as the source says: `words` are a CuPy array of int64, which the GPU may still be
+    writing. The unit of the lower level is 2**unit. Whether its window holds all elements is among the words."""
 
     values: int
     unit: int
-    most: int
     words: Any
 
 
@@ -84,9 +80,9 @@ class ResidentLevels:
 
     def add(
         self, dtype: DType, address: int, lie: ColumnLayout | RowLayout, unit: int, stream: Any, *, magnitudes: bool
-    ) -> LevelSums | None:
-        """The sums of the elements from `address` on, or of their magnitudes, in the window of `unit`; None where it
-        does not hold them. Waits for the GPU."""
+    ) -> LevelSums:
+        """The sums of the elements from `address` on, or of their magnitudes, in the window of `unit`, which need not
+        hold them."""
         import cupy
 
         multiprocessors = self.gpu.multiprocessors
@@ -102,16 +98,20 @@ class ResidentLevels:
         anchors = (_anchor(unit + STEP), _anchor(unit))
         arguments = (address, *sizes, parts, *anchors, int(magnitudes), words)
         self._start(f"level_{name}<{element(dtype)}>", blocks, arguments, stream)
-        outside, largest = words[2 * lie.values : 2 * lie.values + 2].get().tolist()
-        most = (largest + 1) * parts
-        return None if outside or not 0 < most < LIMIT else LevelSums(lie.values, unit, most, words)
+        return LevelSums(lie.values, unit, words)
+
+    @staticmethod
+    def holds(sums: LevelSums) -> bool:
+        """Whether the window holds all that was added. Waits for the GPU."""
+        behind = 2 * sums.values
+        return not int(sums.words[behind : behind + 1].get()[0])
 
     def merge(self, parts: Sequence[LevelSums], stream: Any) -> LevelSums | None:
-        """The sums of all parts, of one GPU, together; None where their windows differ, or a sum may be too large."""
+        """The sums of all parts, of one GPU, together; None where their windows differ."""
         import cupy
 
-        values, unit, most = parts[0].values, parts[0].unit, sum(part.most + 1 for part in parts)
-        if any(part.unit != unit for part in parts) or most >= LIMIT:
+        values, unit = parts[0].values, parts[0].unit
+        if any(part.unit != unit for part in parts):
             return None
         arrays = [part.words for part in parts]
         while len(arrays) > 1:
@@ -120,7 +120,7 @@ class ResidentLevels:
             arguments = (values, words, *some, *[0] * (_MERGED - len(some)))
             self._start("level_merge", -(-values // _THREADS), arguments, stream)
             arrays.append(words)
-        return LevelSums(values, unit, most, arrays[0])
+        return LevelSums(values, unit, arrays[0])
 
     def round(self, dtype: DType, sums: LevelSums, divisor: int, out: int, stream: Any) -> None:
         """Write the sums divided by `divisor` ≥ 1, each rounded once to `dtype`, to `out`."""

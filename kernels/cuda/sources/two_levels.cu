@@ -7,9 +7,11 @@
 
 constexpr int LEVEL = 51, FLIGHT = 8, CARRIED = 1 << 11;
 constexpr int64 LOW = (int64(1) << LEVEL) - 1, MOST_OF_THREAD = int64(1) << 57;
+constexpr uint64 LIMIT = uint64(1) << 61;
 
-// Whether the window does not hold an element, and the largest magnitude that was added to an upper sum.
-enum Told { NOT_HELD, LARGEST };
+// Whether the window does not hold an element or an upper sum may reach LIMIT, and what no upper sum exceeds in magnitude. The
+// sums are of use where the first word is 0: until then they wrap, and the host need not look before it merges them.
+enum Told { NOT_HELD, MOST };
 
 struct Sums {
     int64 *upper, *lower;
@@ -69,7 +71,8 @@ __device__ void add_elements(ThreadSum& sum, const T* data, uint64 count, uint64
     sum.other = sum.other || (magnitudes && count);
 }
 
-__device__ inline void tell(uint64* told, int64 upper, bool held) {
+// `parts` such sums make one.
+__device__ inline void tell(uint64* told, int64 upper, bool held, uint64 parts) {
     uint64 magnitude = upper < 0 ? uint64(-upper) : uint64(upper);
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
@@ -78,8 +81,10 @@ __device__ inline void tell(uint64* told, int64 upper, bool held) {
     }
     const bool all = __all_sync(~0u, held);
     if (threadIdx.x % 32) return;
-    if (!all) told[NOT_HELD] = 1;
-    if (magnitude > told[LARGEST]) atomicMax(told + LARGEST, magnitude);
+    const bool small = (magnitude + 1) < LIMIT / parts;
+    if (!all || !small) told[NOT_HELD] = 1;
+    const uint64 most = (magnitude + 1) * parts;
+    if (small && most > told[MOST]) atomicMax(told + MOST, most);
 }
 
 __device__ inline void put(const Sums& sums, uint64 value, int64 upper, int64 lower, bool other, bool alone) {
@@ -102,7 +107,7 @@ __global__ void __launch_bounds__(256, 4) level_columns(const T* data, uint64 ro
     ThreadSum sum(first, second);
     if (column < width) add_elements(sum, data + from * stride + column, to - from, stride, magnitudes != 0);
     const Sums sums(words, width);
-    tell(sums.told, sum.upper, sum.held());
+    tell(sums.told, sum.upper, sum.held(), parts);
     if (column < width) put(sums, column, sum.upper, sum.lower, sum.other, parts == 1);
 }
 
@@ -126,7 +131,7 @@ __global__ void __launch_bounds__(256, 4) level_rows(const T* data, uint64 value
     upper += lower >> LEVEL;
     lower &= LOW;
     const Sums sums(words, values);
-    tell(sums.told, upper, held);
+    tell(sums.told, upper, held, parts);
     const bool other = __any_sync(~0u, sum.other);
     if (lane == 0) put(sums, value, upper, lower, other, parts == 1);
 }
@@ -141,17 +146,27 @@ __global__ void __launch_bounds__(256) level_merge(uint64 values, int64* out, co
     if (value >= values) return;
     const int64* const all[MERGED] = {a, b, c, d, e, f, g, h};
     int64 upper = 0, lower = 0;
+    uint64 most = 0, not_held = 0;
     bool other = false;
 #pragma unroll
     for (int k = 0; k < MERGED; ++k) {
         if (all[k] == nullptr) continue;
         const Sums part(const_cast<int64*>(all[k]), values);
+        if (value == 0) {
+            most += part.told[MOST] + 1;         // a carry
+            most = most < LIMIT ? most : LIMIT;  // so that eight of them do not wrap
+            not_held |= part.told[NOT_HELD];
+        }
         upper += part.upper[value] + (part.lower[value] >> LEVEL);
         lower += part.lower[value] & LOW;
         other = other || part.others[value];
     }
     const Sums sums(out, values);
     put(sums, value, upper + (lower >> LEVEL), lower & LOW, other, true);
+    if (value == 0) {
+        sums.told[NOT_HELD] = not_held | (most >= LIMIT);
+        sums.told[MOST] = most < LIMIT ? most : LIMIT - 1;
+    }
 }
 
 // out[v] = sum v · 2^unit ÷ count, rounded once.

@@ -35,8 +35,8 @@ def sums_in_levels(gpu: Gpu) -> int:
                 resident.add(dtype, array.data.ptr, lie, -85, gpu.stream, magnitudes=bool(number % 2))
                 for number in range(9)
             ]
-            held = [sums for sums in made if sums is not None]
-            together = resident.merge(held, gpu.stream)
+            assert all(map(resident.holds, made))
+            together = resident.merge(made, gpu.stream)
             assert together is not None, "all windows are one"
             out = cupy.empty(lie.values, dtype.numpy)
             for divisor in (1, 3):
