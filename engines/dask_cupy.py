@@ -34,10 +34,6 @@ _NANS, _FLAGS, _DIGITS = 1, 2, 6
 _SHARED_STREAMS = (0, 1)
 """The handles of the stream that all threads share (cudaStreamLegacy)."""
 
-_LOOKS = 200
-"""So often a thread looks whether the GPU is done before it waits: waiting gives the interpreter's lock away, which
-takes milliseconds to come back where many threads want it."""
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkTotal:
@@ -85,7 +81,7 @@ def whole_values(
     if chunk.dtype.name in SHAPES:
         made = _arrays().reduce(op, chunk, axes, keepdims, None, ddof)
         with chunk.device:
-            _wait(cupy.cuda.get_current_stream())
+            _let_others_read(cupy.cuda.get_current_stream())
         return made
     values = PartialResults.of(cupy.asnumpy(chunk), axes, op).values(result, ddof)
     return on_gpu(values if keepdims else values.squeeze(axes))
@@ -164,22 +160,14 @@ def rounded(parts: Sequence[Part], result: "np.dtype[Any]", ddof: int) -> Any:
         else:
             values = cupy.empty(part.shape, part.dtype.numpy)
             totals(device.id).round(row, part.dtype, part.limbs, part.count, values.data.ptr, stream, ddof)
-        _wait(stream)
+        _let_others_read(stream)
     return values
 
 
 def _let_others_read(stream: Any) -> None:
-    """Wait where another thread, which will merge what was made, may have another stream."""
+    """Wait where another thread, which will read what was made, may have another stream."""
     if stream.ptr not in _SHARED_STREAMS:
         stream.synchronize()
-
-
-def _wait(stream: Any) -> None:
-    """Wait until the values of a reduction are written: whoever computed it may read them on any stream."""
-    for _ in range(_LOOKS):
-        if stream.done:
-            return
-    stream.synchronize()
 
 
 def _merged_levels(parts: Sequence[ChunkLevels]) -> list[ChunkLevels | PartialResults]:
@@ -189,15 +177,9 @@ def _merged_levels(parts: Sequence[ChunkLevels]) -> list[ChunkLevels | PartialRe
     if together is not None:
         return [together]
     known = [checked(part) for part in parts]
-    by_window: dict[int, list[ChunkLevels]] = {}
-    for part in known:
-        if isinstance(part, ChunkLevels):
-            by_window.setdefault(part.sums.unit, []).append(part)
-    made: list[ChunkLevels | PartialResults] = [part for part in known if isinstance(part, PartialResults)]
-    for alike in by_window.values():
-        one = _in_one_window(alike)
-        made += alike if one is None else [one]
-    return made
+    sums = [part for part in known if isinstance(part, ChunkLevels)]
+    together = _in_one_window(sums) if sums else None
+    return [part for part in known if isinstance(part, PartialResults)] + (sums if together is None else [together])
 
 
 def _in_one_window(parts: Sequence[ChunkLevels]) -> ChunkLevels | None:

@@ -55,7 +55,8 @@ class ChunkLevels:
         return ChunkLevels, (part.op, part.dtype, part.shape, part.count, part.sums)
 
     def brought(self) -> PartialResults:
-        """The same sums on the host, where their window holds them; waits for the GPU."""
+        """The same sums on the host; waits for the GPU. The window must be known to hold them."""
+        assert self.chunk is None, "the part is checked"
         values = self.sums.values
         with self.device:
             words = self.sums.words.get()

@@ -28,12 +28,15 @@ def same(values: Any, wanted: Any) -> None:
 
 
 def computed(lazy: Any, scheduler: str = "synchronous") -> Any:
-    """The values of a Dask array. Dask's threads have another stream than the test, which nothing waits for here: what
-    a reduction computed is written."""
+    """The values of a Dask array. Dask's threads have another stream than the test, on which they also put the blocks
+    of values together."""
     import cupy
 
-    cupy.cuda.get_current_stream().synchronize()  # the elements are written, too
-    return lazy.compute(scheduler=scheduler)
+    cupy.cuda.runtime.deviceSynchronize()  # the elements are written
+    values = lazy.compute(scheduler=scheduler)
+    if scheduler != "synchronous":
+        cupy.cuda.runtime.deviceSynchronize()
+    return values
 
 
 @pytest.mark.usefixtures("gpu")
@@ -85,7 +88,7 @@ def integers(dtype: str, shape: tuple[int, int]) -> Any:
 def test_sums_along_axes_stay_on_the_gpu_until_they_are_rounded(dtype: str) -> None:
     import cupy
 
-    from warpfold.engines.dask_cupy import merged, partial_of, rounded
+    from warpfold.engines.dask_cupy import checked, merged, partial_of, rounded
     from warpfold.engines.dask_cupy_levels import ChunkLevels
 
     array = integers(dtype, (600, 40_000))
@@ -99,7 +102,7 @@ def test_sums_along_axes_stay_on_the_gpu_until_they_are_rounded(dtype: str) -> N
         same(rounded(sums, np.dtype(dtype), 0), wanted)
         for each, part in zip(sums, parts, strict=True):
             assert isinstance(each, ChunkLevels)
-            assert each.brought().values(np.dtype(dtype)).tobytes() == (
+            assert checked(each).brought().values(np.dtype(dtype)).tobytes() == (
                 part.astype(np.int64).sum(axis, keepdims=True).astype(dtype).tobytes()
             )
 
@@ -140,6 +143,28 @@ def test_sums_that_outgrow_their_window_when_they_are_merged_are_merged_on_the_h
     on_gpu = da.from_array(cupy.asarray(array), chunks=(500, 40), asarray=False)
     for split in (2, 3, 64):
         same(computed(exact.sum(on_gpu, 0, split_every=split)), computed(exact.sum(da.from_array(array, chunks=-1), 0)))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_parts_in_windows_of_several_units_are_merged_on_the_gpu() -> None:
+    import cupy
+
+    from warpfold.engines.dask_cupy import merged, partial_of, rounded
+    from warpfold.engines.dask_cupy_levels import ChunkLevels
+    from warpfold.kernels.cpu.grouped.partial import PartialResults
+
+    array = np.random.default_rng(8).standard_normal((90, 700))
+    array[37, 5::9] = 2.0**-47 * (1 + 2.0**-52)
+    array[71, 3::7] = -(2.0**-44) * (1 + 2.0**-51)
+    array[:, 11] = -0.0
+    for axis in (0, 1):
+        parts = [partial_of(part, None, (axis,), "sum") for part in cupy.array_split(cupy.asarray(array), 10, axis)]
+        one = merged(parts)
+        assert isinstance(one, ChunkLevels)
+        assert one.sums.unit < min(part.sums.unit for part in parts if isinstance(part, ChunkLevels))
+        wanted = PartialResults.of(array, (axis,), "sum").values(np.dtype("float64"))
+        same(rounded(parts, np.dtype("float64"), 0), wanted)
+        same(rounded([one, *parts], np.dtype("float64"), 0), 2 * wanted)
 
 
 @pytest.mark.usefixtures("gpu")

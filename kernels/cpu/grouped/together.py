@@ -100,15 +100,16 @@ def _window(parts: Sequence[Levels]) -> tuple[int, int] | None:
     plain = [part for part in parts if isinstance(part, PlainSums) and part.low < part.top]
     low, top = min((part.low for part in plain), default=0), max((part.top for part in plain), default=0)
     if levels:
-        units = [levels[0].unit]
+        units = [min(part.unit for part in levels)]
     else:
         float32 = DTYPES["float32"]
         units = [unit for tight in (False, True) if (unit := window_for(top, float32, 1, tight=tight)) is not None]
         units.append(low)
     for unit in units:
-        if any(part.unit != unit for part in levels) or (plain and not unit <= low < top <= unit + REACH):
+        most = [part.most_in(unit) for part in levels]
+        if None in most or (plain and not unit <= low < top <= unit + REACH):
             continue
-        bound = sum(part.most + 1 for part in levels)
+        bound = sum(each + 1 for each in most if each is not None)
         bound += sum((1 << max(0, part.top - unit - STEP)) + 2 for part in plain)
         if bound < two_levels.LIMIT:
             return unit, bound
@@ -128,10 +129,10 @@ def _merge_into(parts: Sequence[Levels], some: slice, unit: int, upper: Words, l
                 before = upper, lower
             two_levels.add_plain_sums(part.sums[some], unit, *before, upper, lower)
         elif before is None:
-            before = part.upper[some], part.lower[some]
+            before = part.in_unit(unit, some)
             continue
         else:
-            two_levels.merge_levels(*before, part.upper[some], part.lower[some], upper, lower)
+            two_levels.merge_levels(*before, *part.in_unit(unit, some), upper, lower)
         before = upper, lower
     assert before is not None, "there is a part"
     return before

@@ -76,6 +76,18 @@ class TwoLevels:
         """The bytes of all sums."""
         return self.upper.nbytes + self.lower.nbytes
 
+    def most_in(self, unit: int) -> int | None:
+        """What no upper sum exceeds in magnitude in the window of a unit; None where its levels cannot have them."""
+        shift = self.unit - unit
+        return (self.most + 1 << shift) if 0 < shift <= STEP else None if shift else self.most
+
+    def in_unit(self, unit: int, some: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The upper and lower sums of some values in the window of a unit that can have them (`most_in`)."""
+        upper, lower, shift = self.upper[some], self.lower[some], self.unit - unit
+        if not shift:
+            return upper, lower
+        return (upper << shift) + (lower >> STEP - shift), lower << shift & (1 << STEP) - 1
+
     def flags(self) -> Index:
         """The flags of all sums."""
         flags = np.full(self.upper.size, int(Flags.NOT_NEGATIVE_ZERO))

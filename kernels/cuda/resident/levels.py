@@ -24,6 +24,8 @@ STEP = 51
 
 _THREADS, _WARP, _MERGED = 256, 32, 8
 _MOST_PARTS = 1 << 10
+_MOST_SHIFT = 60
+"""Places between the units of two windows of which there can be sums: upper sums stay below 2**61."""
 _LEAST_ROWS, _LEAST_LENGTH = (
     32,
     1 << 10,
@@ -107,20 +109,23 @@ class ResidentLevels:
         return not int(sums.words[behind : behind + 1].get()[0])
 
     def merge(self, parts: Sequence[LevelSums], stream: Any) -> LevelSums | None:
-        """The sums of all parts, of one GPU, together; None where their windows differ."""
+        """The sums of all parts, of one GPU, together, in the window of the smallest unit; None where their units are
+        too far apart. That window need not hold them."""
         import cupy
 
-        values, unit = parts[0].values, parts[0].unit
-        if any(part.unit != unit for part in parts):
+        values, unit = parts[0].values, min(part.unit for part in parts)
+        arrays = [(part.words, part.unit - unit) for part in parts]
+        if max(shift for _, shift in arrays) > _MOST_SHIFT:
             return None
-        arrays = [part.words for part in parts]
-        while len(arrays) > 1:
+        while len(arrays) > 1 or arrays[0][1]:
             some, arrays = arrays[:_MERGED], arrays[_MERGED:]
             words = cupy.zeros(_words(values), np.int64)
-            arguments = (values, words, *some, *[0] * (_MERGED - len(some)))
+            shifts = sum(shift << 8 * k for k, (_, shift) in enumerate(some))
+            given = [part for part, _ in some]
+            arguments = (values, words, shifts, *given, *[0] * (_MERGED - len(some)))
             self._start("level_merge", -(-values // _THREADS), arguments, stream)
-            arrays.append(words)
-        return LevelSums(values, unit, arrays[0])
+            arrays.append((words, 0))
+        return LevelSums(values, unit, arrays[0][0])
 
     def round(self, dtype: DType, sums: LevelSums, divisor: int, out: int, stream: Any) -> None:
         """Write the sums divided by `divisor` ≥ 1, each rounded once to `dtype`, to `out`."""

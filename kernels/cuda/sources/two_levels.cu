@@ -138,31 +138,34 @@ __global__ void __launch_bounds__(256, 4) level_rows(const T* data, uint64 value
 
 constexpr int MERGED = 8;
 
-// The sums of up to eight arrays, of which those that are null are left out.
-__global__ void __launch_bounds__(256) level_merge(uint64 values, int64* out, const int64* a, const int64* b, const int64* c,
-                                                   const int64* d, const int64* e, const int64* f, const int64* g,
-                                                   const int64* h) {
+// The sums of up to eight arrays, of which those that are null are left out. Byte k of `shifts`, at most 60, says how many places
+// the unit of array k lies above that of their sum.
+__global__ void __launch_bounds__(256) level_merge(uint64 values, int64* out, uint64 shifts, const int64* a, const int64* b,
+                                                   const int64* c, const int64* d, const int64* e, const int64* f,
+                                                   const int64* g, const int64* h) {
     const uint64 value = uint64(blockIdx.x) * 256 + threadIdx.x;
     if (value >= values) return;
     const int64* const all[MERGED] = {a, b, c, d, e, f, g, h};
-    int64 upper = 0, lower = 0;
+    uint128 total = 0;
     uint64 most = 0, not_held = 0;
     bool other = false;
 #pragma unroll
     for (int k = 0; k < MERGED; ++k) {
         if (all[k] == nullptr) continue;
         const Sums part(const_cast<int64*>(all[k]), values);
+        const int shift = int(shifts >> (8 * k) & 255);
         if (value == 0) {
-            most += part.told[MOST] + 1;         // a carry
+            const uint64 one = part.told[MOST] + 1;  // a carry
+            most += one < LIMIT >> shift ? one << shift : LIMIT;
             most = most < LIMIT ? most : LIMIT;  // so that eight of them do not wrap
             not_held |= part.told[NOT_HELD];
         }
-        upper += part.upper[value] + (part.lower[value] >> LEVEL);
-        lower += part.lower[value] & LOW;
+        const int128 sum = int128(part.upper[value]) * (int128(1) << LEVEL) + part.lower[value];
+        total += uint128(sum) << shift;
         other = other || part.others[value];
     }
     const Sums sums(out, values);
-    put(sums, value, upper + (lower >> LEVEL), lower & LOW, other, true);
+    put(sums, value, int64(int128(total) >> LEVEL), int64(uint64(total) & uint64(LOW)), other, true);
     if (value == 0) {
         sums.told[NOT_HELD] = not_held | (most >= LIMIT);
         sums.told[MOST] = most < LIMIT ? most : LIMIT - 1;

@@ -32,12 +32,12 @@ def sums_in_levels(gpu: Gpu) -> int:
             RowLayout(5000, 8, 5),
         ):
             made = [
-                resident.add(dtype, array.data.ptr, lie, -85, gpu.stream, magnitudes=bool(number % 2))
+                resident.add(dtype, array.data.ptr, lie, -85 - number, gpu.stream, magnitudes=bool(number % 2))
                 for number in range(9)
             ]
             assert all(map(resident.holds, made))
             together = resident.merge(made, gpu.stream)
-            assert together is not None, "all windows are one"
+            assert together is not None, "all windows are near each other"
             out = cupy.empty(lie.values, dtype.numpy)
             for divisor in (1, 3):
                 resident.round(dtype, together, divisor, out.data.ptr, gpu.stream)

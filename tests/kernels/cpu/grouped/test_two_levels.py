@@ -99,6 +99,25 @@ def test_parts_of_different_windows_are_merged_exactly() -> None:
     assert merged.tolist() == [float(sum(value)) for value in by_value(np.concatenate(parts), (0,))]
 
 
+def test_parts_in_windows_of_near_units_are_merged_in_the_lowest_one() -> None:
+    rng = np.random.default_rng(14)
+    array = rng.standard_normal((60, 400))
+    array[13, ::7] = 2.0**-45 * (1 + 2.0**-52)
+    array[41, ::5] = -(2.0**-44) * (1 + 2.0**-51)
+    array[:, 11] = -0.0
+    parts = [PartialResults.of(some, (0,), "sum") for some in np.array_split(array, 6)]
+    units = [part.sums[0].unit for part in parts if isinstance(part.sums[0], TwoLevels)]
+    assert len(units) == len(parts)
+    assert len(set(units)) > 1
+    values = [str(float(sum(value))) for value in by_value(array, (0,))]
+    values[11] = "-0.0"
+    for some in (parts, parts[::-1]):
+        merged = PartialResults.merge(some)
+        assert isinstance(merged.sums[0], TwoLevels)
+        assert merged.sums[0].unit == min(units)
+        assert [str(float(value)) for value in merged.values(np.dtype(np.float64)).ravel()] == values
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("count", [2, 3, 4, 7])
 def test_sums_and_means_are_rounded_once_to_even(dtype: str, count: int) -> None:
