@@ -90,8 +90,9 @@ def main() -> None:
         slots: dict[str, Backend] = {"cpu": cpu} if gpu is None else {"cpu": cpu, "cuda": gpu}
         with tempfile.TemporaryDirectory(dir=arguments.folder) as inside:
             for case in cases(Path(inside), arguments.formats_bytes, slots):
-                rows += measure_case(case, arguments.rounds)
-                print(f"{case.name}: measured", file=sys.stderr, flush=True)
+                rows += (of_case := measure_case(case, arguments.rounds))
+                rates = ", ".join(f"{row.reader} {row.gb_per_s:.2f} GB/s ({row.ratio:.2f})" for row in of_case)
+                print(f"{case.name}: {rates}", file=sys.stderr, flush=True)
     _show(rows)
     if arguments.out:
         devices = {"gpu": None if gpu is None else {"name": gpu.device.name, **dict(gpu.device.versions)}}
