@@ -76,7 +76,8 @@ def test_rows_take_one_launch_whatever_their_elements_are(data: str, dtype: str)
 
     row = DTYPES[dtype]
     reducer = ResidentReducer(Gpu(0))
-    for rows, length in ((2, 4), (5, 1000), (1030, 8), (33, 4096 // (row.itemsize // 4)), (4, 100)):
+    most = (1 << 16) // row.itemsize
+    for rows, length in ((2, 4), (5, 1000), (1030, 8), (33, 4096 // (row.itemsize // 4)), (4, 100), (5, most)):
         array = adversarial(data, row, rows * length).reshape(rows, length)
         x, stream = cupy.asarray(array), cupy.cuda.get_current_stream().ptr
         arranged = Arrangement.of(array.shape, (length, 1), frozenset({1}))

@@ -33,10 +33,7 @@ _SHORT = 1 << 12
 """Rows of so many elements are spans however few there are."""
 
 _LONG = 1 << 17
-"""A longer row is left to many blocks."""
-
-_SHARE = 12
-"""A segment of more than 2**-12 of all elements is left to many blocks, too: it would end after all others."""
+"""A longer row or segment is left to many blocks."""
 
 _THREADS = 128
 
@@ -259,11 +256,10 @@ class GroupedSquares:
         shape = self._spans(total / count, count, vectors=vectors)
         self.kernel = f"{'rows' if rows else 'segments'}_squares_{shape.lanes}_lanes"
         offsets = np.uint64(0) if isinstance(layout, RowsLayout) else layout.offsets
-        longest = _LONG if rows else min(_LONG, max(1 << 14, total >> _SHARE))
         per_block = _THREADS // shape.lanes * shape.spans * shape.rounds
         self._run(
             spans_kernel(self._dtype, self._spread.kind, shape), -(-count // per_block), _THREADS,
-            (self._array, offsets, np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(longest),
+            (self._array, offsets, np.uint64(count), np.uint64(total), np.uint64(length), np.uint64(_LONG),
              *self._results()),
         )  # fmt: skip
 

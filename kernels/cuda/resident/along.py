@@ -28,8 +28,8 @@ from warpfold.kernels.dtypes import DType
 _MOST_MEMORY = 1 << 25
 """Bytes in between: launches that need more are not remembered."""
 
-_MOST_READS = 1 << 10
-"""Reads of 16 bytes of a row: a warp takes microseconds for more, and several warps less."""
+_MOST_READS = 1 << 12
+"""Reads of 16 bytes of a row that one warp adds up: of longer rows several warps take fewer microseconds."""
 
 _ROWS = EACH_THREADS // WARP
 """Rows of a block."""
