@@ -76,8 +76,7 @@ def test_rows_take_one_launch_whatever_their_elements_are(data: str, dtype: str)
 
     row = DTYPES[dtype]
     reducer = ResidentReducer(Gpu(0))
-    most = (1 << 16) // row.itemsize
-    for rows, length in ((2, 4), (5, 1000), (1030, 8), (33, 4096 // (row.itemsize // 4)), (4, 100), (5, most)):
+    for rows, length in ((2, 4), (5, 1000), (1030, 8), (33, 4096 // (row.itemsize // 4)), (4, 100)):
         array = adversarial(data, row, rows * length).reshape(rows, length)
         x, stream = cupy.asarray(array), cupy.cuda.get_current_stream().ptr
         arranged = Arrangement.of(array.shape, (length, 1), frozenset({1}))
@@ -90,6 +89,25 @@ def test_rows_take_one_launch_whatever_their_elements_are(data: str, dtype: str)
                 out = cupy.full(rows, np.pi, row.numpy)
                 reduction(x.data.ptr, out.data.ptr, stream)
                 same(out.get(), wanted)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_rows_of_64_kib_take_one_launch_and_few_do_not(dtype: str) -> None:
+    import cupy
+
+    from warpfold.engines import gpu as exact
+
+    row, reducer = DTYPES[dtype], ResidentReducer(Gpu(0))
+    length, many = (1 << 16) // row.itemsize, 4 * reducer.gpu.multiprocessors
+    array = adversarial("any finite", row, 7 * length).reshape(7, length)
+    wanted = np.array([expected("sum", row, part) for part in array]).astype(dtype)
+    for rows in (many, many - 1):
+        arranged = Arrangement.of((rows, length), (length, 1), frozenset({1}))
+        assert arranged is not None
+        assert rows_serve(reducer, FINISHED_OPS["sum"], row, arranged.members()) is (rows == many)
+        x = cupy.asarray(array)[cupy.arange(rows) % 7]
+        same(exact.sum(x, axis=1).get(), wanted[np.arange(rows) % 7])
 
 
 @pytest.mark.usefixtures("gpu")

@@ -28,8 +28,9 @@ from warpfold.kernels.dtypes import DType
 _MOST_MEMORY = 1 << 25
 """Bytes in between: launches that need more are not remembered."""
 
-_MOST_READS = 1 << 12
-"""Reads of 16 bytes of a row that one warp adds up: of longer rows several warps take fewer microseconds."""
+_READS_OF_FEW, _READS_OF_MANY = 1 << 10, 1 << 12
+"""Reads of 16 bytes of a row that one warp adds up, of fewer rows than all multiprocessors take at a time and of more.
+A block adds up its marked rows one after another, which takes long where other blocks have none."""
 
 _ROWS = EACH_THREADS // WARP
 """Rows of a block."""
@@ -184,12 +185,13 @@ def rows_serve(reducer: ResidentReducer, op: FinishedOp, dtype: DType, members: 
     """Whether these values are rows that one launch adds up."""
     summed = op.kind is SumKind.VALUES and op.finish in {Finishing.SUM, Finishing.MEAN}
     size = members.count * dtype.itemsize
+    reads = _READS_OF_MANY if members.values >= _ROWS * reducer.gpu.multiprocessors else _READS_OF_FEW
     return (
         summed
         and dtype.name in FLOATS
         and members.stride == 1
         and size % VECTOR_BYTES == 0
-        and size <= _MOST_READS * VECTOR_BYTES
+        and size <= reads * VECTOR_BYTES
         and members.values <= _ROWS * reducer.each_blocks
     )
 
