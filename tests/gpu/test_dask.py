@@ -102,7 +102,9 @@ def test_sums_along_axes_stay_on_the_gpu_until_they_are_rounded(dtype: str) -> N
         same(rounded(sums, np.dtype(dtype), 0), wanted)
         for each, part in zip(sums, parts, strict=True):
             assert isinstance(each, ChunkLevels)
-            assert checked(each).brought().values(np.dtype(dtype)).tobytes() == (
+            held = checked(each)
+            assert isinstance(held, ChunkLevels)
+            assert held.brought().values(np.dtype(dtype)).tobytes() == (
                 part.astype(np.int64).sum(axis, keepdims=True).astype(dtype).tobytes()
             )
 
