@@ -8,13 +8,13 @@ from pydantic.config import JsonDict
 
 from warpfold.contract.aggregations import AggregationSpec, KeyColumn, check_multiplies, check_on_gpu
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.fields import MAX_ELEMENTS, GroupsBackendName, JobOptions
+from warpfold.contract.fields import MAX_ELEMENTS, JobOptions, ReduceBackendName
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import LARGE_ON_GPU, MOST_RESULTS, StatesField
 from warpfold.contract.inputs import FingerprintField, InputView
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
-from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import DASK, GANG, GPU_FIRST
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.provenance import DeviceView, Provenance
@@ -24,6 +24,7 @@ from warpfold.contract.sources.keys import Key
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.timings import Timings
 from warpfold.contract.wording import number_of
+from warpfold.kernels.catalog import NOT_BY_KEY_ON_GPU
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.keyed import MOST_GROUPS
 from warpfold.kernels.operands import check_arity, check_states
@@ -43,8 +44,7 @@ class GroupbySpec(Task):
     """Reduce the rows of each group, which have equal keys, to one row of values: exactly, and with the same bits in
     any order of the rows.
 
-    The columns are those of a table, `source`, or arrays of one length with a source each. GPU slots compute sum, mean,
-    min and max of float32, float64, integers and truth values.
+    The columns are those of a table, `source`, or arrays of one length with a source each.
     """
 
     model_config = ConfigDict(
@@ -99,11 +99,11 @@ class GroupbySpec(Task):
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
-    backend: GroupsBackendName = Field(
+    backend: ReduceBackendName = Field(
         "auto",
         description="Backend of the slot. `auto` takes a GPU only for 16,777,216 and more rows whose integer keys and "
-        "columns are all made there. gang shares the rows among all GPUs of a machine. dask reduces partitions on the "
-        "workers of a Dask cluster.",
+        f"columns are all made there. GPU slots compute every op but {NOT_BY_KEY_ON_GPU}. gang shares the rows among "
+        "all GPUs of a machine. dask reduces partitions on the workers of a Dask cluster.",
     )
     states: StatesField = False
     fingerprint: FingerprintField = False
@@ -128,11 +128,7 @@ class GroupbySpec(Task):
             check_partitioned(op, AUTO, self.partitions, of_dask=self.backend == DASK, field=f"aggregations.{index}.op")
         self._check_names()
         if self.states:
-            for where, source in self.sources():
-                if source.propagates_nulls:
-                    raise InvalidInput(
-                        "a null has no exact state: give states with null_policy omit or raise", f"{where}.null_policy"
-                    )
+            check_states_of_nulls(self.sources())
         if self.backend in ("cuda", GANG):
             check_on_gpu(self.aggregations)
         return self
@@ -199,7 +195,7 @@ class GroupbySpec(Task):
         large = all((source.known_count or 0) >= LARGE_ON_GPU for source in sources)
         return made and large and all("cuda" in asked.backends() for asked in self.aggregations)
 
-    def moved(self, backend: GroupsBackendName) -> Mapping[str, Any]:
+    def moved(self, backend: ReduceBackendName) -> Mapping[str, Any]:
         return moved_from(self.backend, backend)
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:
@@ -286,7 +282,7 @@ class BriefGroupbySpec(JobOptions):
     min_count: int
     max_groups: int
     nan_policy: NanPolicy
-    backend: GroupsBackendName
+    backend: ReduceBackendName
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
