@@ -143,7 +143,8 @@ class GroupbySpec(Task):
                 )
             if self.source is None and (part.source is None or part.column is not None):
                 raise InvalidInput(
-                    "needs a source, or the request a table `source` whose column it names", f"{where}.source"
+                    "needs a source of its own, unless the request has a `source`, a table whose column it names",
+                    f"{where}.source",
                 )
             count = None if part.source is None else part.source.known_count
             if count is not None:
