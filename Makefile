@@ -93,7 +93,7 @@ compile-cuda: $(DEV) ## Compile the CUDA sources without a GPU, and say what eac
 gpu-test: $(DEV) ## The tests that need a GPU
 	$(BIN)python -m pytest tests/gpu
 
-bench: $(DEV) ## The tables of README and docs, measured on this machine
+bench: $(DEV) ## The tables of the docs, measured on this machine
 	$(BIN)python -m benchmarks
 
 reports: $(DEV) ## Every preset on this machine, published figures beside measured ones, into docs/reports/NAME

@@ -1,28 +1,28 @@
 """Settings of every Warpfold process. This is the only module that reads the environment."""
 
 import os
-import re
 import sys
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from warpfold.app.setting_types import (
+    FileOfPlaces,
+    ListOfFolders,
+    ListOfUrls,
+    PostgresUrl,
+    RedisUrl,
+    SchedulerAddress,
+    SharedSecret,
+)
 from warpfold.app.variables import PREFIX, unknown_settings, wrong_settings
 from warpfold.contract.folders import ArtefactFolder, DatasetCache, Folders
 from warpfold.contract.places import places_in
 from warpfold.kernels.places.place import NOWHERE, Places
 
-_SCHEMES = {
-    "database_url": ("postgresql://", "postgres://", "postgresql+psycopg://"),
-    "redis_url": ("redis://", "rediss://", "unix://"),
-}
-_HTTP = re.compile(r"https?://[^\s/?#@]+")
-_TOKEN = re.compile(r"[!-~]{32,}")
-_SCHEDULER = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/]+:\d+")
 DATABASE_NOTE = "database_url"
 """The file in `data_dir` in which `warpfold serve` notes which database it uses, for the other commands."""
 
@@ -53,12 +53,12 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
-    database_url: str = Field(
+    database_url: PostgresUrl = Field(
         "",
         description="The url of Postgres, as postgresql://…. If it is empty, `warpfold serve` starts a Postgres of "
         "its own.",
     )
-    redis_url: str = Field(
+    redis_url: RedisUrl = Field(
         "",
         description="The url of Redis or Valkey, as redis://…. If it is empty, `warpfold serve` starts a Redis of "
         "its own.",
@@ -66,10 +66,10 @@ class Settings(BaseSettings):
     data_dir: Path = Field(
         Path(".warpfold"), description="The folder that holds embedded servers, caches, locks and logs."
     )
-    data_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
+    data_roots: ListOfFolders = Field(
         (), description=f"The folders whose .npy files a `path` source may name, separated by {os.pathsep!r}."
     )
-    places: Path | None = Field(
+    places: FileOfPlaces = Field(
         None,
         description="The file (TOML, or JSON) that names the buckets and web servers that jobs may read, with their "
         "credentials. If it is unset, there are none.",
@@ -174,7 +174,7 @@ class Settings(BaseSettings):
     )
     retention_days: float = Field(90.0, gt=0, description="A job that ended this many days ago is removed.")
 
-    dataset_urls: Annotated[tuple[str, ...], NoDecode] = Field(
+    dataset_urls: ListOfUrls = Field(
         (),
         description="The urls of the apis from which a worker fetches uploaded arrays that its `dataset_dir` lacks, "
         "separated by spaces. Without any, all machines must share that folder.",
@@ -182,7 +182,7 @@ class Settings(BaseSettings):
     dataset_cache_bytes: int = Field(
         64 << 30, ge=1024, description="A machine keeps at most this many bytes of arrays that its workers fetched."
     )
-    worker_token: str = Field(
+    worker_token: SharedSecret = Field(
         "",
         repr=False,
         description="A secret of 32 characters or more, the same for apis and workers: an api gives any uploaded array "
@@ -210,7 +210,7 @@ class Settings(BaseSettings):
         True, description="Whether an idle slot measures once how fast it is, so that `auto` goes where jobs end first."
     )
 
-    dask_scheduler: str = Field(
+    dask_scheduler: SchedulerAddress = Field(
         "",
         description="The address of the Dask scheduler that the slot `dask` uses, as tcp://host:8786 or tls://…. If it "
         "is empty, the slot starts a local cluster.",
@@ -276,51 +276,6 @@ class Settings(BaseSettings):
     unavailable_after_s: float = Field(
         60.0, ge=0, description="A queued job that no live slot can run fails after this many seconds."
     )
-
-    @field_validator("database_url", "redis_url")
-    @classmethod
-    def _check_scheme(cls, url: str, info: ValidationInfo) -> str:
-        schemes = _SCHEMES[str(info.field_name)]
-        if url and not url.startswith(schemes):
-            raise ValueError(f"must begin with {' or '.join(schemes)}")
-        return url
-
-    @field_validator("dask_scheduler")
-    @classmethod
-    def _check_scheduler(cls, address: str) -> str:
-        if address and not _SCHEDULER.fullmatch(address):
-            raise ValueError("must be the address of a Dask scheduler, as tcp://host:8786 or tls://host:8786")
-        return address
-
-    @field_validator("worker_token")
-    @classmethod
-    def _check_token(cls, token: str) -> str:
-        if token and not _TOKEN.fullmatch(token):
-            raise ValueError("must have 32 characters of ASCII or more, and no space")
-        return token
-
-    @field_validator("dataset_urls", mode="before")
-    @classmethod
-    def _split_urls(cls, urls: object) -> object:
-        listed = tuple(url.rstrip("/") for url in urls.split()) if isinstance(urls, str) else urls
-        if isinstance(listed, tuple) and (wrong := [url for url in listed if not _HTTP.fullmatch(str(url))]):
-            raise ValueError(f"must be URLs of apis, such as http://host:8080; {wrong[0]!r} is not such a URL")
-        return listed
-
-    @field_validator("data_roots", mode="before")
-    @classmethod
-    def _split_roots(cls, roots: object) -> object:
-        if isinstance(roots, str):
-            return tuple(Path(part).expanduser().resolve() for part in roots.split(os.pathsep) if part)
-        return roots
-
-    @field_validator("places")
-    @classmethod
-    def _check_places(cls, path: Path | None) -> Path | None:
-        if path is None or path == Path():  # an empty variable
-            return None
-        places_in(path.expanduser())  # so that a start fails over it, and no job
-        return path.expanduser().resolve()
 
     @classmethod
     def settings_customise_sources(

@@ -1,4 +1,4 @@
-"""Runs the scripts that make the tables of README and docs, all or those named: `python -m benchmarks [NAME …]`.
+"""Runs the scripts that make the tables of the docs, all or those named: `python -m benchmarks [NAME …]`.
 
 The figures of each go to `benchmarks/results/NAME.json`. A script that needs a GPU is left out on a machine without
 one."""

@@ -38,7 +38,7 @@ from warpfold.app.batches import folding
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, Database
 from warpfold.app.jobs import tags
-from warpfold.app.jobs.endpoints import JobQuery
+from warpfold.app.jobs.query import JobQuery
 from warpfold.client.demo.service import free_port
 from warpfold.worker.embedded import EmbeddedPostgres
 from warpfold.worker.housekeeping import Housekeeping

@@ -1,4 +1,4 @@
-"""The suites of points in the tables of README and docs. Each is a product of axes with a name."""
+"""The suites of points in the tables of the docs. Each is a product of axes with a name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

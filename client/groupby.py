@@ -14,7 +14,7 @@ from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable
 from warpfold.client.models import Job
-from warpfold.contract.fields import GroupsBackendName, Priority
+from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.kernels.extras import install
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class GroupByOptions(TypedDict, total=False):
     min_count: int
     max_groups: int
     nan_policy: str
-    backend: GroupsBackendName
+    backend: ReduceBackendName
     partitions: int
     states: bool
     fingerprint: bool

@@ -11,7 +11,7 @@ import httpx
 from warpfold.client import html
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, pages, send
-from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, plain_type
+from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, arrow_schema
 from warpfold.kernels.extras import install
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ class Results(Sequence[Measurement]):
             import pyarrow
         except ImportError as error:
             raise ImportError(f"data frames need pyarrow: {install('frames')}") from error
-        schema = pyarrow.schema(
-            [(name, _arrow_type(pyarrow, field.annotation)) for name, field in Measurement.model_fields.items()]
-        )
-        return pyarrow.Table.from_pylist([row.model_dump() for row in self.rows], schema=schema)
+        return pyarrow.Table.from_pylist([row.model_dump() for row in self.rows], schema=arrow_schema(Measurement))
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The rows as a pandas data frame. Raises ImportError without pandas, which `frames` brings."""
@@ -103,18 +100,6 @@ class Results(Sequence[Measurement]):
         ]
         more = f", the first {len(shown)} shown" if len(self.rows) > len(shown) else ""
         return html.grid(f"{len(self.rows):,} measurements{more}", names, shown)
-
-
-def _arrow_type(pyarrow: Any, annotation: Any) -> Any:
-    text = pyarrow.string()
-    types = {
-        int: pyarrow.int64(),
-        float: pyarrow.float64(),
-        bool: pyarrow.bool_(),
-        datetime: pyarrow.timestamp("us", tz="UTC"),
-        list: pyarrow.list_(text),
-    }
-    return types.get(plain_type(annotation), text)
 
 
 def find(wanted: Filter, limit: int) -> Steps[Results]:

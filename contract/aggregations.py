@@ -80,8 +80,8 @@ def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
     row = op_named(op)
     if is_float and row.rounds and not row.adds:
         raise InvalidInput(
-            f"{op} of floats rounds at every step, so that its bits depend on the order of the rows: groups have it of "
-            "integers alone",
+            f"{op} of floats rounds at every step, so that its bits depend on the order of the rows: groups take it "
+            "of integers alone",
             where,
         )
 

@@ -80,7 +80,6 @@ DistributionName = Annotated[
 Listed = Annotated[tuple[T, ...], _FirstFault()]
 """A list that is checked up to its first fault: an answer that named a million faults would take the api a minute."""
 BackendName = Literal["auto", "cpu", "cuda"]
-GroupsBackendName = Literal["auto", "cpu", "cuda", "gang", "dask"]
 ReduceBackendName = Literal["auto", "cpu", "cuda", "gang", "dask"]
 Priority = Literal["low", "normal", "high"]
 FiniteFloat = Annotated[StrictFloat, Field(allow_inf_nan=False)]

@@ -6,9 +6,10 @@ from typing import Any
 
 from warpfold.contract.aggregations import check_multiplies
 from warpfold.contract.folders import Folders
+from warpfold.contract.group_tables import GroupKeys, GroupValues
 from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.json_value import check_length, hex_of
-from warpfold.contract.kinds.groupby import GroupbySpec, GroupKeys, GroupValues
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.options import FileOptions
 from warpfold.kernels.dtypes import DTYPES

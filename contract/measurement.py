@@ -5,12 +5,16 @@ its columns from these fields. The fields stand in the order in which the api sh
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from types import NoneType
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from warpfold.kernels.shapes import SHAPE_FIELDS, CaseShape
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +257,23 @@ def plain_type(annotation: Any) -> type:
         return list
     plain: type = next(kind for kind in (*get_args(annotation), annotation) if kind is not NoneType)
     return plain
+
+
+def arrow_schema(shown: type[BaseModel]) -> "pyarrow.Schema":
+    """The columns of tables of measurements, one for each field of the model `shown`: int64, float64, bool, timestamps
+    of microseconds in UTC, lists of text, and text for all others. Raises ImportError without pyarrow."""
+    import pyarrow
+
+    text = pyarrow.string()
+    types = {
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+        datetime: pyarrow.timestamp("us", tz="UTC"),
+        list: pyarrow.list_(text),
+    }
+    kinds = {name: plain_type(field.annotation) for name, field in shown.model_fields.items()}
+    return pyarrow.schema([(name, types.get(kind, text)) for name, kind in kinds.items()])
 
 
 FIELDS: tuple[MeasuredField, ...] = tuple(

@@ -100,7 +100,10 @@ class _Sums:
         high = [bool((words < 0).any()) for words in (x, y)]  # from 2**63 on, or negative
         unsigned = any(of and above for of, above in zip(wide, high, strict=True))
         if unsigned and any(not of and below for of, below in zip(wide, high, strict=True)):
-            raise InvalidInput("a dot product of uint64 from 2**63 on and of signed integers takes no negative ones")
+            raise InvalidInput(
+                "one column holds integers of 2**63 and more, and the other one negative integers: no dot product "
+                "takes both"
+            )
         self._rows.add_integer_products(*at, unsigned)
 
     def column(self, result: str) -> GroupColumn:

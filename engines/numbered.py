@@ -41,7 +41,7 @@ _CODE_AT = 5
 def adding_op(name: str) -> Op:
     """The row of an op of OPS; InvalidInput for any other."""
     if name not in OPS:
-        raise InvalidInput(f"{name} is no sum; known: {', '.join(OPS)}", "op")
+        raise InvalidInput(f"{name} is not an op of exact sums; known: {', '.join(OPS)}", "op")
     return op_named(name)
 
 

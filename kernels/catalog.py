@@ -69,6 +69,10 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
 
 _MANY_ON_GPU = frozenset(("sum", "moments", "extremum", "place", "nonzero"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
+NOT_MANY_ON_GPU = "dot, products of numbers, and squares of uint64"
+"""In words, what `grouped_backends` leaves to a CPU."""
+NOT_BY_KEY_ON_GPU = "prod, and squares of int64 and uint64"
+"""In words, what `keyed_backends` leaves to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
@@ -96,8 +100,8 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this to many values."""
     what = op.name if dtype is None else _named(op, dtype, None)
     return (
-        "along an axis or by segments a GPU computes all ops but prod and dot, and squares of uint64, and not "
-        f"{what} so far; give the backend cpu or auto"
+        f"along an axis or by segments a GPU computes every op but {NOT_MANY_ON_GPU}: {what} needs the backend cpu "
+        "or auto"
     )
 
 
@@ -112,10 +116,7 @@ def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
 def refused_by_key(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this by key."""
     what = op.name if dtype is None else _named(op, dtype, None)
-    return (
-        "by key a GPU computes all ops but prod, and squares of int64 and uint64, and not "
-        f"{what} so far; give the backend cpu or auto"
-    )
+    return f"by key a GPU computes every op but {NOT_BY_KEY_ON_GPU}: {what} needs the backend cpu or auto"
 
 
 def _named(op: Op, dtype: DType, other: DType | None) -> str:

@@ -1,14 +1,12 @@
 """HTTP of jobs: submit, list, show, follow, cancel, and the result."""
 
 import hashlib
-import re
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -34,23 +32,15 @@ from warpfold.app.http.requests import JsonRequest, JsonRoute
 from warpfold.app.jobs import listing, service
 from warpfold.app.jobs.accept import Key, check_lengths
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
-from warpfold.app.jobs.listing import Filter
+from warpfold.app.jobs.query import JobQuery
 from warpfold.app.jobs.store import Job, JobVersion
-from warpfold.app.jobs.tags import words_of
 from warpfold.app.jobs.value_rows import CSV, csv_of_result
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
-from warpfold.contract.fields import in_words, said_as
-from warpfold.contract.id_beginning import IdBeginning
-from warpfold.contract.jobs import KINDS, JobResult, JobSpec, Kind
-from warpfold.contract.states import Status
+from warpfold.contract.jobs import JobResult, JobSpec
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LISTING = "jobs"
 _JSON = "application/json"
-_MOST_OWNERS = 16
 _LONGEST_PREFER = 256
-_MOST_WORDS = 8
-_OWNERS = f"Should be the name of a user, or of up to {_MOST_OWNERS} users, each by a parameter of its own"
 _WAIT = "`wait=30` holds the request for up to that many seconds; 60 is the most."
 
 Prefer = Annotated[str | None, Header(description=_WAIT, max_length=_LONGEST_PREFER)]
@@ -63,7 +53,6 @@ IdempotencyKey = Annotated[
         description="A key that you choose: repeating a submission with the same key never makes a second job.",
     ),
 ]
-Name = Annotated[str, StringConstraints(max_length=321, pattern=r"^[^\x00]*$")]
 
 
 class JobRequest(JsonRequest):
@@ -155,79 +144,6 @@ async def submitted(
         job = await service.submit_and_wait(context, user, spec, key, job_id, seconds=wait, gone=left)
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1", **applied(wait)}
     return Response(job_json(job), 202 if job.id == job_id else 200, headers, _JSON)
-
-
-def _dated(written: object) -> object:
-    """Pydantic takes a plain number for seconds since 1970. A parameter says a date."""
-    if isinstance(written, str) and not _DATE.match(written):
-        raise ValueError("it should begin with a date, as 2026-11-21T04:00:00Z does")
-    return written
-
-
-_DateTime = Annotated[datetime, BeforeValidator(_dated)]
-
-
-class JobQuery(BaseModel):
-    """The parameters of a list of jobs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: IdBeginning | None = Field(None, description="List the job with this id, or the jobs whose ids begin so.")
-    status: Annotated[tuple[Status, ...], said_as(f"Input should be {in_words(Status)}")] = Field(
-        (), description="List jobs in this state, or in one of several."
-    )
-    kind: Annotated[tuple[Kind, ...], said_as(f"Input should be {in_words(KINDS)}")] = Field(
-        (), description="List jobs of this kind, or of one of several."
-    )
-    owner: Annotated[tuple[Name, ...], Field(max_length=_MOST_OWNERS), said_as(_OWNERS)] = Field(
-        (), description="List jobs of this user, or of one of several."
-    )
-    tag: tuple[Name, ...] = Field(
-        (),
-        description="List jobs with this tag: `name` or `name:value`. Of several tags a job must have all.",
-        max_length=8,
-    )
-    text: str | None = Field(
-        None,
-        description="List jobs of which a tag's name or value, or the name within a preset, has a word that begins "
-        "with this text. Of several words a job must have all. Case does not matter.",
-        max_length=128,
-        pattern=r"^[^\x00]*$",
-        examples=["learning rate"],
-    )
-    parent: Annotated[UUID | Literal["none"] | None, said_as("Should be the id of a preset, or none")] = Field(
-        None, description="List the jobs of this preset, or with `none` the jobs that are part of no preset."
-    )
-    batch: UUID | None = Field(None, description="List the jobs that this batch brought.")
-    since: _DateTime | None = Field(
-        None,
-        description="List jobs that were accepted at this time or later. A time without an offset is in UTC.",
-        examples=["2026-11-21T04:00:00Z"],
-    )
-    until: _DateTime | None = Field(
-        None, description="List jobs that were accepted before this time.", examples=["2026-11-22"]
-    )
-    count: bool = Field(False, description="Whether to count the jobs of all pages.")
-    limit: int = Field(50, ge=1, le=200)
-    cursor: Name | None = Field(None, description="The `next_cursor` of the page before.")
-
-    def chosen(self) -> Filter:
-        """The filter. Raises Invalid that names the field."""
-        words = () if self.text is None else words_of(self.text)
-        if self.text is not None and not 1 <= len(words) <= _MOST_WORDS:
-            raise Invalid.of("text", f"should have a word, and no more than {_MOST_WORDS}")
-        return Filter(
-            beginning=self.id,
-            statuses=tuple(dict.fromkeys(self.status)),
-            kinds=tuple(dict.fromkeys(self.kind)),
-            owners=tuple(dict.fromkeys(self.owner)),
-            tags=tuple(_tag(tag) for tag in self.tag),
-            text=self.text,
-            parent=False if self.parent == "none" else self.parent,
-            batch=self.batch,
-            since=_in_utc(self.since),
-            until=_in_utc(self.until),
-        )
 
 
 @router.get("", response_model=JobPage, summary="List jobs", responses=answers(Invalid))
@@ -386,14 +302,3 @@ async def gone(request: Request) -> bool:
 def _job_response(job: Job, headers: dict[str, str]) -> Response:
     headers = {"ETag": job.stamp.etag(job.id), "Cache-Control": "private, no-cache", **headers}
     return Response(job_json(job), headers=headers, media_type=_JSON)
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
-
-
-def _tag(text: str) -> tuple[str, str | None]:
-    name, colon, value = text.partition(":")
-    if not name:
-        raise Invalid.of("tag", "must be a name, or a name and a value as name:value")
-    return name, value if colon else None

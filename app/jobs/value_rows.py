@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import product
 
 from warpfold.app.http.errors import Invalid
+from warpfold.contract.group_tables import GroupTableResult, GroupValues
 from warpfold.contract.jobs import result_of
-from warpfold.contract.kinds.groupby import GroupTableResult, GroupValues
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
 CSV = "text/csv"

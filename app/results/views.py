@@ -12,7 +12,7 @@ from pydantic.config import JsonDict
 
 from warpfold.app.http.errors import Unavailable
 from warpfold.app.results.repository import Measured
-from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, plain_type
+from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, arrow_schema
 
 CSV = "text/csv"
 PARQUET = "application/vnd.apache.parquet"
@@ -79,16 +79,7 @@ def parquet_of(rows: Sequence[Measured]) -> bytes:
         from pyarrow import parquet
     except ImportError as error:
         raise Unavailable("This server cannot write Parquet: pyarrow is not installed.") from error
-    text = pyarrow.string()
-    types = {
-        int: pyarrow.int64(),
-        float: pyarrow.float64(),
-        bool: pyarrow.bool_(),
-        datetime: pyarrow.timestamp("us", tz="UTC"),
-        list: pyarrow.list_(text),
-    }
-    kinds = {name: plain_type(field.annotation) for name, field in MeasurementView.model_fields.items()}
-    schema = pyarrow.schema([(name, types.get(kind, text)) for name, kind in kinds.items()])
+    schema = arrow_schema(MeasurementView)
     dumped = [MeasurementView.of(row).model_dump() for row in rows]
     columns = [[_stored(row[name]) for row in dumped] for name in schema.names]
     table = pyarrow.table([pyarrow.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

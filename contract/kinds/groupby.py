@@ -7,23 +7,18 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic.config import JsonDict
 
 from warpfold.contract.aggregations import AggregationSpec, KeyColumn, check_multiplies, check_on_gpu
-from warpfold.contract.artefact import Artefact
-from warpfold.contract.fields import MAX_ELEMENTS, GroupsBackendName, JobOptions
-from warpfold.contract.frozen import Frozen
-from warpfold.contract.groupings import LARGE_ON_GPU, MOST_RESULTS, StatesField
-from warpfold.contract.inputs import FingerprintField, InputView
-from warpfold.contract.json_value import JsonValue
+from warpfold.contract.fields import MAX_ELEMENTS, JobOptions, ReduceBackendName
+from warpfold.contract.group_tables import GROUPS_EXAMPLE, GroupTableResult
+from warpfold.contract.groupings import LARGE_ON_GPU, StatesField
+from warpfold.contract.inputs import FingerprintField
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
-from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import DASK, GANG, GPU_FIRST
-from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
-from warpfold.contract.provenance import DeviceView, Provenance
-from warpfold.contract.reduction_examples import REDUCE_EXAMPLE
+from warpfold.contract.partitions import PartitionsField, check_partitioned
 from warpfold.contract.sources import Source, summary_of_source
-from warpfold.contract.sources.keys import Key
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.contract.timings import Timings
 from warpfold.contract.wording import number_of
+from warpfold.kernels.catalog import NOT_BY_KEY_ON_GPU
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.keyed import MOST_GROUPS
 from warpfold.kernels.operands import check_arity, check_states
@@ -43,8 +38,7 @@ class GroupbySpec(Task):
     """Reduce the rows of each group, which have equal keys, to one row of values: exactly, and with the same bits in
     any order of the rows.
 
-    The columns are those of a table, `source`, or arrays of one length with a source each. GPU slots compute sum, mean,
-    min and max of float32, float64, integers and truth values.
+    The columns are those of a table, `source`, or arrays of one length with a source each.
     """
 
     model_config = ConfigDict(
@@ -99,11 +93,11 @@ class GroupbySpec(Task):
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
-    backend: GroupsBackendName = Field(
+    backend: ReduceBackendName = Field(
         "auto",
         description="Backend of the slot. `auto` takes a GPU only for 16,777,216 and more rows whose integer keys and "
-        "columns are all made there. gang shares the rows among all GPUs of a machine. dask reduces partitions on the "
-        "workers of a Dask cluster.",
+        f"columns are all made there. GPU slots compute every op but {NOT_BY_KEY_ON_GPU}. gang shares the rows among "
+        "all GPUs of a machine. dask reduces partitions on the workers of a Dask cluster.",
     )
     states: StatesField = False
     fingerprint: FingerprintField = False
@@ -128,11 +122,7 @@ class GroupbySpec(Task):
             check_partitioned(op, AUTO, self.partitions, of_dask=self.backend == DASK, field=f"aggregations.{index}.op")
         self._check_names()
         if self.states:
-            for where, source in self.sources():
-                if source.propagates_nulls:
-                    raise InvalidInput(
-                        "a null has no exact state: give states with null_policy omit or raise", f"{where}.null_policy"
-                    )
+            check_states_of_nulls(self.sources())
         if self.backend in ("cuda", GANG):
             check_on_gpu(self.aggregations)
         return self
@@ -147,7 +137,8 @@ class GroupbySpec(Task):
                 )
             if self.source is None and (part.source is None or part.column is not None):
                 raise InvalidInput(
-                    "needs a source, or the request a table `source` whose column it names", f"{where}.source"
+                    "needs a source of its own, unless the request has a `source`, a table whose column it names",
+                    f"{where}.source",
                 )
             count = None if part.source is None else part.source.known_count
             if count is not None:
@@ -199,7 +190,7 @@ class GroupbySpec(Task):
         large = all((source.known_count or 0) >= LARGE_ON_GPU for source in sources)
         return made and large and all("cuda" in asked.backends() for asked in self.aggregations)
 
-    def moved(self, backend: GroupsBackendName) -> Mapping[str, Any]:
+    def moved(self, backend: ReduceBackendName) -> Mapping[str, Any]:
         return moved_from(self.backend, backend)
 
     def shortened(self, max_n: int) -> Mapping[str, Any]:
@@ -286,102 +277,10 @@ class BriefGroupbySpec(JobOptions):
     min_count: int
     max_groups: int
     nan_policy: NanPolicy
-    backend: GroupsBackendName
+    backend: ReduceBackendName
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
-
-
-class GroupKeys(Frozen):
-    """A column of keys: one for each group."""
-
-    name: str
-    dtype: str = Field(description="The keys' type, as Arrow calls it.")
-    values: tuple[Key, ...] | None = Field(
-        description=f"The keys; null if there are more than {MOST_RESULTS:,} groups, whose keys are in the `artefact`."
-    )
-
-
-class GroupValues(Frozen):
-    """A column of values: one for each group."""
-
-    name: str
-    op: str
-    column: str | None = Field(description="The column that was reduced; null if it had a source of its own.")
-    dtype: str = Field(description='The dtype of the values; "integer" is an integer of any size.')
-    values: tuple[JsonValue | None, ...] | None = Field(
-        description="The values, among which a null stands where a group has no value. If there are more than "
-        f"{MOST_RESULTS:,} groups, the field is null, and the `artefact` has the values."
-    )
-    hex: tuple[str | None, ...] | None = Field(
-        description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is "
-        "null."
-    )
-    counts: tuple[int, ...] | None = Field(
-        description="The number of elements that each value was computed from; null where `values` is null."
-    )
-    words: tuple[str | None, ...] | None = Field(
-        None,
-        exclude_if=lambda words: words is None,
-        description="The values in words: decimals with all their digits, where `values` has the nearest float64; or "
-        "instants and durations in ISO 8601, where `values` has the integers.",
-    )
-
-
-_OF_EVERY = ("correctly_rounded", "backend", "device", "timings", "provenance")
-GROUPS_EXAMPLE: JsonDict = {
-    "groups": 2,
-    "keys": [{"name": "region", "dtype": "string", "values": ["north", "south"]}],
-    "columns": [
-        {
-            "name": "total",
-            "op": "sum",
-            "column": None,
-            "dtype": "float64",
-            "values": [10000000000000002.0, 2.5],
-            "hex": ["0x1.1c37937e08001p+53", "0x1.4000000000000p+1"],
-            "counts": [2, 1],
-        }
-    ],
-    "sizes": [2, 1],
-    "rows": 3,
-    "strategy": "exact",
-    **{name: REDUCE_EXAMPLE[name] for name in _OF_EVERY},
-}
-
-
-class GroupTableResult(Frozen):
-    """A table with a row for each group, how it was computed, and where."""
-
-    groups: int = Field(description="How many groups there are.")
-    keys: tuple[GroupKeys, ...]
-    columns: tuple[GroupValues, ...]
-    sizes: tuple[int, ...] | None = Field(
-        description=f"The number of rows of each group; null if there are more than {MOST_RESULTS:,} groups."
-    )
-    rows: int = Field(description="How many rows all groups have together.")
-    artefact: Artefact | None = Field(
-        None,
-        exclude_if=lambda artefact: artefact is None,
-        description=f"The stored table of keys and values, if it has more than {MOST_RESULTS:,} groups or the request "
-        "asked for `states`. With `states`, the table also has a column of exact states for each column of values.",
-    )
-    input: InputView | None = Field(
-        None, description="The files, datasets and URLs that were read; null if none was read."
-    )
-    strategy: str
-    kernel: str | None = Field(
-        None,
-        exclude_if=lambda kernel: kernel is None,
-        description="The method by which a GPU added the groups: `shared_memory` (with the copies of each group) for "
-        "few groups, `buckets` for many, `runs` or `stream` for sorted keys, or `sorted`.",
-    )
-    correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
-    backend: Literal["cpu", "cuda", "dask"]
-    device: DeviceView
-    timings: Timings
-    provenance: Provenance
-    partitions: SpreadField = None
 
 
 class GroupbyResult(GroupTableResult):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, StrictBool
 
 from warpfold.contract.fields import MAX_ELEMENTS, BackendName
-from warpfold.contract.kinds.groupby import GROUPS_EXAMPLE, GroupTableResult
+from warpfold.contract.group_tables import GROUPS_EXAMPLE, GroupTableResult
 from warpfold.contract.kinds.spec import Task, moved_from
 from warpfold.contract.sources.artefact import ArtefactSource
 from warpfold.contract.sources.dataset import DatasetSource

@@ -25,7 +25,7 @@ from warpfold.contract.groupings import (
 )
 from warpfold.contract.inputs import FingerprintField, InputField
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
-from warpfold.contract.kinds.spec import Task, moved_from
+from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.placement import PlacementField, Work
@@ -35,7 +35,7 @@ from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
-from warpfold.kernels.catalog import backends_for, refused_on_gpu, resolve_grouped, strategies
+from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
@@ -82,7 +82,7 @@ class ReduceSpec(Task):
         None,
         exclude_if=lambda axis: axis is None,
         description="The axis along which elements are reduced, or several; a negative one counts from the last. The "
-        "result is an array with the other axes. GPU slots compute sum and mean of float32 and float64.",
+        f"result is an array with the other axes. GPU slots compute every op but {NOT_MANY_ON_GPU}.",
     )
     keepdims: StrictBool = Field(
         False,
@@ -92,8 +92,8 @@ class ReduceSpec(Task):
     segments: SegmentsSpec | None = Field(
         None,
         exclude_if=lambda segments: segments is None,
-        description="Segments of the elements, each of which is reduced to a value. GPU slots compute sum and mean "
-        "of float32 and float64.",
+        description="Segments of the elements, each of which is reduced to a value. GPU slots compute every op but "
+        f"{NOT_MANY_ON_GPU}.",
     )
     states: StatesField = False
     fingerprint: FingerprintField = False
@@ -120,15 +120,8 @@ class ReduceSpec(Task):
             check_freedom(op, count, self.ddof)
         if self.states:
             check_states_of(op, grouping)
-            self._refuse_states_of_nulls()
+            check_states_of_nulls(self.sources())
         return self
-
-    def _refuse_states_of_nulls(self) -> None:
-        for field, source in self.sources():
-            if source.propagates_nulls:
-                raise InvalidInput(
-                    "a null has no exact state: give states with null_policy omit or raise", f"{field}.null_policy"
-                )
 
     def grouping(self) -> Grouping | None:
         """The grouping, which says which elements make which value; None where all elements make one value."""

@@ -2,7 +2,7 @@
 result."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from warpfold.contract.fields import BackendName, JobOptions
 from warpfold.contract.folders import Folders
 from warpfold.contract.placement import Work
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,16 @@ class Task(Spec):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise LeftOut(str(first.get("ctx", {}).get("error", first["msg"]))) from None
+
+
+def check_states_of_nulls(sources: Iterable[tuple[str, SourceSpec]]) -> None:
+    """Raise InvalidInput naming the field of the first of `sources`, each with its field, whose nulls propagate: no
+    exact state stands for a null."""
+    for field, source in sources:
+        if source.propagates_nulls:
+            raise InvalidInput(
+                "a null has no exact state: give states with null_policy omit or raise", f"{field}.null_policy"
+            )
 
 
 def moved_from(own: str, backend: str) -> Mapping[str, Any]:

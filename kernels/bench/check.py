@@ -12,14 +12,12 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.ops import INTEGER, Op, Terms, Value, op_named
+from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value, op_named
 from warpfold.kernels.strategy import EXACT
 
 _ROUNDINGS = 64
 """The error that is allowed, in unit roundoffs of the size of the terms: far above the error of any order of additions
 that a GPU or a vectorised loop uses, and far below that of a lost or doubled block of elements."""
-
-_SUMS = frozenset({"sum", "mean"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,9 @@ def reference_of(loaded: Loaded, op: str, dtype: DType, count: int) -> Reference
     try:
         value = _exactly(loaded, op)
         magnitude = abs(float(value))
-        if dtype.is_float and op in _SUMS:
-            magnitude = float(_exactly(loaded, "norm1")) / (count if op == "mean" else 1)
+        row = op_named(op)
+        if dtype.is_float and row.terms is Terms.VALUES and not row.magnitudes:
+            magnitude = float(_exactly(loaded, "norm1")) / (count if row.finish is Finish.MEAN else 1)
     except (InvalidInput, OverflowError):
         return None
     return Reference(value, magnitude)

@@ -7,7 +7,7 @@ import inspect
 import json
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from pydantic import TypeAdapter
@@ -19,7 +19,7 @@ from warpfold.app.results.views import MeasurementView
 from warpfold.app.tables.measurements import measurements
 from warpfold.client import job_results, results
 from warpfold.contract import needs, sources
-from warpfold.contract.fields import FloatName
+from warpfold.contract.fields import FloatName, JobOptions
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.jobs import KINDS, SPECS, JobResult, Kind, job_spec, summary_of
@@ -28,6 +28,7 @@ from warpfold.contract.measurement import FIELDS, FILTERS, PointDetails, PointHe
 from warpfold.contract.sources import SOURCES, summary_of_source
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.tasks import TaskKind
+from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.kinds import runs
@@ -93,6 +94,14 @@ class TestAKind:
             assert shown["kind"] == kind
             assert summary_of(kind, shown), lacking("summary of the brief form", kind)
         assert summary_of(kind, {}), "a spec of a version without any of the fields has a line, too"
+
+    def test_has_every_field_in_its_brief_form_if_it_has_one(self, kind: str) -> None:
+        spec = SPECS[kind]
+        for form in get_args(get_type_hints(spec.brief)["return"]):
+            if issubclass(form, JobOptions) and form is not JobOptions:
+                # A brief spec of groups has its number of rows in place of the source.
+                missing = set(spec.model_fields) - set(form.model_fields) - {"source"}
+                assert not missing, lacking(f"field {missing} of the brief form", kind)
 
     def test_has_a_result_that_no_other_kind_has(self, kind: str) -> None:
         for result in RESULTS[kind]:
@@ -222,6 +231,18 @@ class TestAMeasuredColumn:
 
     def test_has_no_field_in_two_halves(self) -> None:
         assert not set(PointHead.model_fields) & set(PointDetails.model_fields)
+
+
+@pytest.mark.parametrize("flag", Flag)
+def test_a_flag_is_offered_described_and_explained(flag: Flag) -> None:
+    filters = (get_args(each) for each in get_args(get_type_hints(results.Filter)["flag"]))
+    assert flag in chain(*filters), lacking("flag of Filter in client/results.py", flag)
+    for place, text in (
+        ("contract/measurement.py", PointDetails.model_fields["flags"].description),
+        ("client/cli/results.py", (ROOT / "client/cli/results.py").read_text(encoding="utf-8")),
+        ("docs/benchmarks.md", (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")),
+    ):
+        assert flag in str(text), lacking(f"mention in {place}", flag)
 
 
 def test_every_float_dtype_has_a_name_that_accuracy_studies_take() -> None:

@@ -18,52 +18,37 @@ import psutil
 import psycopg
 
 from warpfold.kernels.extras import install
-from warpfold.worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
+from warpfold.worker.embedded.server import EmbeddedServer, ServerMissing, end, make_private, serving, socket_folder
 
 _START_S = 60.0  # a crash's log may have to be replayed
 _STOP_S = 4.0
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(EmbeddedServer):
     """A Postgres whose cluster is `data_dir`; its socket is reachable by this user (and root) only.
 
     `settings` are lines of postgresql.conf. Run as root, it starts as the system user "pgserver", which the wheel
-    creates and lets traverse the folders above `data_dir`: Postgres refuses to run as root.
+    creates and lets traverse the folders above `data_dir`: Postgres refuses to run as root. Its start
+    takes 0.7 s where the cluster has to be made, and 0.1 s later.
     """
 
+    name, start_s = "Postgres", _START_S
+
     def __init__(self, data_dir: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._data_dir = data_dir.expanduser().resolve()
+        super().__init__(data_dir)
         self._settings = dict(settings)
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         return f"postgresql://postgres@/postgres?host={quote(str(socket_folder(self._data_dir)), safe='/')}"
 
     @property
-    def pid(self) -> int | None:
-        if self._process is not None and self._process.poll() is None:
-            return self._process.pid
-        pid = written_pid(self._data_dir / "postmaster.pid")
-        return pid if pid is not None and serving(pid, self._data_dir) else None
+    def log(self) -> Path:
+        return self._data_dir / "log"
 
-    def is_running(self) -> bool:
-        return self.pid is not None
-
-    def start(self) -> str:
-        """Make the cluster if it does not exist, and start it: 0.7 s the first time, 0.1 s later."""
-        launched = False
-        give_up = time.monotonic() + _START_S
-        while not self._answers():
-            if not self.is_running():
-                if launched:
-                    raise RuntimeError(f"Postgres did not start; see {self.log}")
-                self._launch()
-                launched = True
-            if time.monotonic() > give_up:
-                raise RuntimeError(f"Postgres does not answer; see {self.log}")
-            time.sleep(0.02)
-        return self.url
+    @property
+    def pid_file(self) -> Path:
+        return self._data_dir / "postmaster.pid"
 
     def stop(self) -> None:
         pid = self.pid
@@ -111,7 +96,7 @@ class EmbeddedPostgres:
             if time.monotonic() > give_up:
                 raise RuntimeError(f"processes of an earlier Postgres still work in {self._data_dir}")
             time.sleep(0.02)
-        (self._data_dir / "postmaster.pid").unlink(missing_ok=True)
+        self.pid_file.unlink(missing_ok=True)
 
     def _answers(self) -> bool:
         try:
@@ -119,11 +104,6 @@ class EmbeddedPostgres:
         except psycopg.OperationalError:
             return False
         return True
-
-    @property
-    def log(self) -> Path:
-        """The server's log, to which the server appends."""
-        return self._data_dir / "log"
 
 
 @contextmanager

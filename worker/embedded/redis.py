@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -12,7 +11,7 @@ from urllib.parse import quote
 import redis
 
 from warpfold.kernels.extras import install
-from warpfold.worker.embedded.server import ServerMissing, end, make_private, serving, socket_folder, written_pid
+from warpfold.worker.embedded.server import EmbeddedServer, ServerMissing, end, make_private, socket_folder
 
 _START_S = 30.0
 _STOP_S = 4.0
@@ -35,46 +34,28 @@ def redis_program() -> Path:
     )
 
 
-class EmbeddedRedis:
+class EmbeddedRedis(EmbeddedServer):
     """A Redis that keeps an append-only file in `data_dir` and evicts nothing; its socket is this user's alone."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._data_dir = data_dir.expanduser().resolve()
-        self._process: subprocess.Popen[bytes] | None = None
+    name, start_s = "Redis", _START_S
 
     @property
     def url(self) -> str:
         return f"unix://{quote(str(self._socket()), safe='/')}?db=0"
 
     @property
-    def pid(self) -> int | None:
-        if self._process is not None and self._process.poll() is None:
-            return self._process.pid
-        pid = written_pid(self._pid_file())
-        return pid if pid is not None and serving(pid, self._data_dir) else None
+    def log(self) -> Path:
+        return self._data_dir / "redis.log"
 
-    def is_running(self) -> bool:
-        return self.pid is not None
-
-    def start(self) -> str:
-        launched = False
-        give_up = time.monotonic() + _START_S
-        while not self._answers():
-            if not self.is_running():
-                if launched:
-                    raise RuntimeError(f"Redis did not start; see {self.log}")
-                self._launch()
-                launched = True
-            if time.monotonic() > give_up:
-                raise RuntimeError(f"Redis does not answer; see {self.log}")
-            time.sleep(0.01)
-        return self.url
+    @property
+    def pid_file(self) -> Path:
+        return self._data_dir / "server.pid"
 
     def stop(self) -> None:
         pid = self.pid
         if pid is not None:
             end(pid, self._data_dir, (signal.SIGTERM, signal.SIGKILL), _STOP_S, self._process)
-        self._pid_file().unlink(missing_ok=True)
+        self.pid_file.unlink(missing_ok=True)
 
     def _launch(self) -> None:
         self._data_dir.mkdir(parents=True, exist_ok=True)
@@ -96,7 +77,7 @@ class EmbeddedRedis:
             start_new_session=True,  # Ctrl-C reaches only this process, which stops the server last
         )
         # For the process that takes over the server when this one is killed.
-        self._pid_file().write_text(str(self._process.pid))
+        self.pid_file.write_text(str(self._process.pid))
 
     def _answers(self) -> bool:
         with redis.Redis.from_url(self.url, socket_timeout=1) as client:
@@ -107,11 +88,3 @@ class EmbeddedRedis:
 
     def _socket(self) -> Path:
         return socket_folder(self._data_dir) / "redis.sock"
-
-    def _pid_file(self) -> Path:
-        return self._data_dir / "server.pid"
-
-    @property
-    def log(self) -> Path:
-        """The server's log, to which the server appends."""
-        return self._data_dir / "redis.log"

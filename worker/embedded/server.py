@@ -1,4 +1,4 @@
-"""The base of the embedded servers."""
+"""What the embedded servers have in common: how a server is found, started and ended."""
 
 import hashlib
 import os
@@ -6,8 +6,9 @@ import signal
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 import psutil
 
@@ -18,29 +19,72 @@ class ServerMissing(RuntimeError):
     """This machine has no program of the server."""
 
 
-class EmbeddedServer(Protocol):
-    """A server that keeps its data in one folder. An instance may find it already running and take it over."""
+class EmbeddedServer(ABC):
+    """A server that keeps its data in one folder, `data_dir`. An instance may find it already running and take it
+    over."""
+
+    name: ClassVar[str]
+    """The server's name in messages."""
+    start_s: ClassVar[float]
+    """How long the server may take to answer after its start, in seconds."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir.expanduser().resolve()
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
+    @abstractmethod
     def url(self) -> str:
         """The url to which clients connect. It is known before the server runs, and stays the same."""
-        ...
+
+    @property
+    @abstractmethod
+    def log(self) -> Path:
+        """The server's log, to which the server appends."""
+
+    @property
+    @abstractmethod
+    def pid_file(self) -> Path:
+        """The file that has the id of the server's process in its first line."""
 
     @property
     def pid(self) -> int | None:
         """The id of the server's process, or None while it does not run."""
-        ...
+        if self._process is not None and self._process.poll() is None:
+            return self._process.pid
+        pid = written_pid(self.pid_file)
+        return pid if pid is not None and serving(pid, self._data_dir) else None
+
+    def is_running(self) -> bool:
+        return self.pid is not None
 
     def start(self) -> str:
         """Start the server unless it runs, wait until it answers, and return its url. Raises ServerMissing or
         RuntimeError."""
-        ...
+        launched = False
+        give_up = time.monotonic() + self.start_s
+        while not self._answers():
+            if not self.is_running():
+                if launched:
+                    raise RuntimeError(f"{self.name} did not start; see {self.log}")
+                self._launch()
+                launched = True
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"{self.name} does not answer; see {self.log}")
+            time.sleep(0.01)
+        return self.url
 
-    def is_running(self) -> bool: ...
-
+    @abstractmethod
     def stop(self) -> None:
         """Stop the server in an orderly way, within a few seconds. Nothing that it confirmed is lost in any case."""
-        ...
+
+    @abstractmethod
+    def _launch(self) -> None:
+        """Start the server's process as `self._process`."""
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether the server answers a client."""
 
 
 def serving(pid: int, data_dir: Path) -> bool:

@@ -26,8 +26,8 @@ from warpfold.app.jobs.store import Job
 from warpfold.app.json_view import JsonView, json_view_of
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.app.results.repository import page as page_of_measurements
+from warpfold.contract.group_tables import GroupTableResult
 from warpfold.contract.jobs import result_of
-from warpfold.contract.kinds.groupby import GroupTableResult
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 from warpfold.contract.placement import Placement
 from warpfold.contract.timings import bound_in_words

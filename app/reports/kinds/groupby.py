@@ -7,7 +7,8 @@ from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Bar, ChartText, bar_chart
 from warpfold.app.reports.kinds.tables_only import preview
 from warpfold.app.reports.report import Table
-from warpfold.contract.kinds.groupby import GroupbyResult, GroupKeys, GroupTableResult, GroupValues
+from warpfold.contract.group_tables import GroupKeys, GroupTableResult, GroupValues
+from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.contract.wording import ABSENT, exactly, number_of
 
 _MOST_SHOWN = 1000

@@ -6,6 +6,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 from warpfold.kernels.cuda.exact.shapes import SumKind
+from warpfold.kernels.ops import OPS, Finish, Op, Terms
 
 
 class Finishing(IntEnum):
@@ -26,16 +27,25 @@ class FinishedOp:
     finish: Finishing
 
 
-FINISHED_OPS: Mapping[str, FinishedOp] = MappingProxyType(
+def _kind(op: Op) -> SumKind:
+    """What the total of an op that adds something up is a sum of."""
+    if op.terms is Terms.PRODUCTS:
+        return SumKind.PRODUCTS if op.sources == 2 else SumKind.SQUARES
+    if op.terms is Terms.MOMENTS:
+        return SumKind.MOMENTS
+    return SumKind.MAGNITUDES if op.magnitudes else SumKind.VALUES
+
+
+_FINISHES: Mapping[Finish, Finishing] = MappingProxyType(
     {
-        "sum": FinishedOp(SumKind.VALUES, Finishing.SUM),
-        "mean": FinishedOp(SumKind.VALUES, Finishing.MEAN),
-        "norm1": FinishedOp(SumKind.MAGNITUDES, Finishing.SUM),
-        "sum_squares": FinishedOp(SumKind.SQUARES, Finishing.SUM),
-        "norm2": FinishedOp(SumKind.SQUARES, Finishing.ROOT),
-        "var": FinishedOp(SumKind.MOMENTS, Finishing.VARIANCE),
-        "std": FinishedOp(SumKind.MOMENTS, Finishing.DEVIATION),
-        "dot": FinishedOp(SumKind.PRODUCTS, Finishing.SUM),
+        Finish.ITSELF: Finishing.SUM,
+        Finish.MEAN: Finishing.MEAN,
+        Finish.ROOT: Finishing.ROOT,
+        Finish.VARIANCE: Finishing.VARIANCE,
+        Finish.DEVIATION: Finishing.DEVIATION,
     }
 )
-"""The numbers of the ops by their names in `kernels.ops`."""
+FINISHED_OPS: Mapping[str, FinishedOp] = MappingProxyType(
+    {op.name: FinishedOp(_kind(op), _FINISHES[op.finish]) for op in OPS.values() if op.adds}
+)
+"""The ops that add something up, by their names in `kernels.ops`."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.ops import Op, Terms, Value
+from warpfold.kernels.ops import Finish, Op, Terms, Value
 from warpfold.kernels.strategy import EXACT
 
 Number = int | float
@@ -38,29 +38,30 @@ def expected(op: Op, elements: Sequence[Number], *, omit_nan: bool = False) -> E
         return Expected(math.nan if nans else _SELECTIONS[op.name](values))
     assert op.adds or op.name == "prod", f"no value of {op.name} in tests/support/gpu/exactly.py"
     if all(map(math.isfinite, values)):
-        return _computed(op.name, values)
-    return Expected(math.nan if nans else _special(op.name, values))
+        return _computed(op, values)
+    return Expected(math.nan if nans else _special(op, values))
 
 
-def _computed(op: str, values: Sequence[Number]) -> Expected:
-    if op == "prod":
+def _computed(op: Op, values: Sequence[Number]) -> Expected:
+    if not op.adds:
         product = Fraction(math.prod(map(Fraction, values)))
         return Expected(None, product, abs(product))
     terms = [_term(op, Fraction(x)) for x in values]
-    divisor = len(values) if op == "mean" else 1
+    divisor = len(values) if op.finish is Finish.MEAN else 1
     return Expected(None, sum(terms, Fraction(0)) / divisor, sum(map(abs, terms), Fraction(0)) / divisor)
 
 
-def _term(op: str, x: Fraction) -> Fraction:
-    if op in ("sum_squares", "norm2"):
+def _term(op: Op, x: Fraction) -> Fraction:
+    if op.terms is Terms.PRODUCTS:
         return x * x
-    return abs(x) if op == "norm1" else x
+    return abs(x) if op.magnitudes else x
 
 
-def _special(op: str, values: Sequence[Number]) -> float:
-    if op == "prod":
+def _special(op: Op, values: Sequence[Number]) -> float:
+    if not op.adds:
         return float(math.prod(math.copysign(1.0, x) if x and math.isfinite(x) else x for x in values))
-    return float(sum(x for x in values if math.isinf(x))) if op in ("sum", "mean") else math.inf
+    signed = op.terms is Terms.VALUES and not op.magnitudes
+    return float(sum(x for x in values if math.isinf(x))) if signed else math.inf
 
 
 def _in_order(x: Number) -> tuple[Number, float]:
@@ -96,7 +97,7 @@ def tolerance(op: Op, dtype: DType, strategy: str, count: int, want: Expected) -
     u = unit_of_accumulator(op, dtype, strategy)
     if strategy == "compensated":
         return u * abs(want.exact) + _gamma(count, u) ** 2 * want.size
-    steps = math.ceil(math.log2(count)) + 22 if strategy == "pairwise" and op.name != "prod" else count
+    steps = math.ceil(math.log2(count)) + 22 if strategy == "pairwise" and op.adds else count
     return _gamma(steps, u) * want.size
 
 
@@ -108,7 +109,7 @@ def agrees(got: Value, want: Expected, op: Op, dtype: DType, *, strategy: str, c
     """Whether `got` is the right value, of the right type, within what the strategy may lose."""
     if want.value is not None:
         return _same(got, want.value)
-    if not dtype.is_float and op.name not in ("mean", "norm2"):
+    if not dtype.is_float and op.finish is Finish.ITSELF:
         return type(got) is int and got == want.exact
     if not isinstance(got, float) or math.isnan(got):
         return False
@@ -116,7 +117,7 @@ def agrees(got: Value, want: Expected, op: Op, dtype: DType, *, strategy: str, c
     allowed = tolerance(op, dtype, strategy, count, want) if dtype.is_float else Fraction(0)
     unit, least = Fraction(1, 2**result.precision), Fraction(2) ** result.min_exponent
     reach = abs(want.exact) + allowed
-    root = op.name == "norm2"
+    root = op.finish is Finish.ROOT
     if math.isinf(got):  # right where the last rounding overflows
         limit = Fraction(2) ** result.max_exponent * (1 - unit / 2)
         return reach >= (limit**2 if root else limit)

@@ -59,7 +59,7 @@ def check_ops(backend: Backend, name: str) -> None:
                 assert reduction.count == wanted["count"], where
                 assert reduction.correctly_rounded
                 if OPS[op].terms in ORIGIN and policy == "propagate":
-                    kind = {"norm1": "magnitudes", "sum": "values", "mean": "values"}.get(op, "products")
+                    kind = "magnitudes" if OPS[op].magnitudes else OPS[op].terms.value
                     assert reduction.state is not None
                     assert reduction.state.hex() == case["states"][kind]["bytes"], where
                 assert (reduction.state is None) == (OPS[op].terms not in ORIGIN), where
