@@ -230,11 +230,36 @@ def _values_of(
     array: NDArray[Any],
     op: str,
     skipna: bool,
-    *,
-    ddof: int = 0,
     **asked: Any,
 ) -> NDArray[Any]:
-    """The values of an array in memory."""
+    """The values of an array in memory. flox gives the elements without a label the last number, and removes what it
+    gets for them, but does not say so. So a sum of the last group that does not fit is refused when it is converted."""
+    try:
+        return _checked_values(numbers, array, op, skipna, **asked)
+    except InvalidInput as error:
+        last, refused = asked["size"] - 1, _Refused(str(error))
+        values = _checked_values(np.where(numbers == last, -1, numbers), array, op, skipna, **asked).astype(object)
+    values[..., last] = refused
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A sum that does not fit: to make a number of it raises InvalidInput."""
+
+    why: str
+
+    def __int__(self) -> int:
+        raise InvalidInput(self.why)
+
+    def __float__(self) -> float:
+        raise InvalidInput(self.why)
+
+
+def _checked_values(
+    numbers: NDArray[Any], array: NDArray[Any], op: str, skipna: bool, *, ddof: int = 0, **asked: Any
+) -> NDArray[Any]:
+    """The values of an array in memory. Raises InvalidInput where a sum does not fit."""
     rows = _rows_of(array)
     skips = skipna and dtype_of(array.dtype).is_float and bool(np.isnan(array).any())
     if type(array) is np.ndarray and rows.shape[0] > _FEW and not skips:

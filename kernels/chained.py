@@ -56,7 +56,10 @@ class ChainedSource(Chain):
             begin = self._ends[number] - self._links[number].count
             part = out[(at - start) * itemsize : (end - start) * itemsize]
             with self._named(number):
-                self._source(number).read_into(at - begin, part)
+                source = self._source(number)
+                source.read_into(at - begin, part)
+            if not self._holds(number, source):
+                self._check(number, source)
             at = end
 
     def extents(self) -> Sequence[Extent] | None:
@@ -107,10 +110,20 @@ class ChainedSource(Chain):
             self._open[number] = source
             closed = [self._open.popitem(last=False) for _ in range(len(self._open) - self.MOST_OPEN)]
         for at, before in closed:
-            if not unchanged(before):
-                raise InvalidInput(f"{self._links[at].name} changed while it was read")
+            self._check(at, before)
             verify(checksums_of(before))
         return source
+
+    def _holds(self, number: int, source: Source) -> bool:
+        """Whether `source` is still to be compared with its file: when it is closed, or in the end. It is not where
+        another thread closed it, or opened the same link, while this thread read it. Its file stays open and mapped
+        until the last thread has read."""
+        with self._lock:
+            return self._open.get(number) is source
+
+    def _check(self, number: int, source: Source) -> None:
+        if not unchanged(source):
+            raise InvalidInput(f"{self._links[number].name} changed while it was read")
 
     def is_unchanged(self) -> bool:
         """Whether the files that are open are as they were; a file that was closed was compared when it was closed."""

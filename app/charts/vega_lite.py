@@ -30,6 +30,12 @@ _ORANGE_TO_BLUE = ("#a04000", "#f2f2f2", "#005a8f")
 _MEASURED, _PUBLISHED = "measured", "published"
 _DASHES: Mapping[str, Sequence[int]] = MappingProxyType({_MEASURED: [1, 0], _PUBLISHED: [5, 3]})
 
+_LENGTHS = (
+    "datum.value === 0 ? '0' : abs(datum.value) < 1e-6 || abs(datum.value) >= 1e12"
+    " ? format(datum.value, '~e') : format(datum.value, '~s')"
+)
+"""How Vega writes the lengths of bars: with k, M and G, and beyond them as powers of ten."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -154,7 +160,7 @@ def bar_chart(text: ChartText, title: str, bars: Sequence[Bar], levels: Sequence
     picture = altair.Chart(inline([asdict(bar) for bar in bars]))
     names = [bar.name for bar in bars]
     drawn = picture.mark_bar(size=_BAR * 2 // 3).encode(
-        x=altair.X("value:Q", title=title, axis=altair.Axis(format="~s")),
+        x=altair.X("value:Q", title=title, axis=altair.Axis(labelExpr=_LENGTHS)),
         y=altair.Y("name:N", sort=names, title=None),
         color=altair.Color("name:N", scale=altair.Scale(domain=names), legend=None),
     )

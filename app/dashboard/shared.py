@@ -26,16 +26,24 @@ class PollCache:
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """The answer of `read` for `key` from within the last second, or a new answer. `key` names all that the answer
         depends on. An error is not kept."""
-        now = time.monotonic()
         reading = self._readings.get(key)
-        if reading is None or reading[0] < now - KEPT_S:
-            if len(self._readings) >= _MOST_KEPT:
-                self._readings = {name: kept for name, kept in self._readings.items() if kept[0] >= now - KEPT_S}
-            reading = (now, asyncio.ensure_future(_awaited(read)))
-            self._readings[key] = reading
+        if reading is None or reading[0] < time.monotonic() - KEPT_S:
+            return await self.renewed(key, read)
+        return cast(T, await self._answer(key, reading))
+
+    async def renewed(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """A new answer of `read` for `key`, which `get` gives from now on: whoever opens a page sees what they did
+        before."""
+        now = time.monotonic()
+        if key not in self._readings and len(self._readings) >= _MOST_KEPT:
+            self._readings = {name: kept for name, kept in self._readings.items() if kept[0] >= now - KEPT_S}
+        reading = self._readings[key] = (now, asyncio.ensure_future(_awaited(read)))
+        return cast(T, await self._answer(key, reading))
+
+    async def _answer(self, key: Hashable, reading: tuple[float, asyncio.Task[Any]]) -> Any:
         try:
             # Shielded: one browser that hangs up must not take the answer away from the others.
-            return cast(T, await asyncio.shield(reading[1]))
+            return await asyncio.shield(reading[1])
         except Exception:
             if self._readings.get(key) is reading:
                 del self._readings[key]

@@ -147,6 +147,22 @@ def test_elements_without_a_label_belong_to_no_group(rows: int) -> None:
         assert hexes(groups_of(each, by, exact.sum)) == hexes(expected)
 
 
+@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_elements_without_a_label_may_have_a_sum_that_does_not_fit(rows: int, dtype: str) -> None:
+    most = np.iinfo(dtype).max
+    array = np.tile(np.array([1, most, most, most - 7, 2, 7], dtype), (rows, 1))
+    by = np.array([0, np.nan, np.nan, 1, 0, 1])
+    nowhere = np.array([0, 9, 9, 1, 0, 1])
+    for each in (array, da.from_array(array, chunks=(rows, 4))):
+        for labels in (by, nowhere):
+            values = groups_of(each, labels, exact.sum, expected_groups=np.arange(2))
+            assert (values.dtype, values.tolist()) == (array.dtype, [[3, most]] * rows)
+    for dtype_asked in (None, np.float64):
+        with pytest.raises(InvalidInput, match=f"does not fit {dtype}"):
+            groups_of(array, np.where(by == 1, 0, 1), exact.sum, dtype=dtype_asked)
+
+
 def test_labels_of_two_dimensions_and_axes_that_are_left_are_taken() -> None:
     array = np.random.default_rng(9).standard_normal((4, 6, 10))
     by = np.random.default_rng(9).integers(0, 3, (6, 10))

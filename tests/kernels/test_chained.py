@@ -1,10 +1,14 @@
 """Sources one after another, read as one, and claimed by threads."""
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.support.kernels.claiming import PIECE, adversarial, chain, mapped_chain, summed
 from warpfold.kernels.chained import ChainedSource, Link
@@ -15,7 +19,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.ops import OPS
-from warpfold.kernels.source import ArraySource, Source, extents_of
+from warpfold.kernels.source import ArraySource, FileBytes, FileSource, Source, extents_of
 
 
 def linked(folder: Path, arrays: list[Source], most: int) -> ChainedSource:
@@ -55,6 +59,37 @@ def test_a_short_chain_of_mapped_files_has_their_maps(tmp_path: Path) -> None:
     assert [each.tolist() for each in maps] == [[0.0] * 3, [2.0] * 5]
     assert linked(tmp_path, arrays, 2).maps() is None, "too many to stay open"
     assert linked(tmp_path, [*arrays, ArraySource(np.ones(2))], 9).maps() is None, "one is in memory"
+
+
+def test_a_change_of_a_file_that_another_thread_closed_is_noticed(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}" for number in range(3)]
+    for path in paths:
+        path.write_bytes(np.ones(2).tobytes())
+    reading, go_on = threading.Event(), threading.Event()
+
+    class Slow(FileBytes):
+        """Bytes that are read when the test lets the thread go on."""
+
+        def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+            reading.set()
+            assert go_on.wait(30)
+            super().read_into(start, out)
+
+    def opened(path: Path) -> Source:
+        with path.open("rb") as file:
+            kind = Slow if path == paths[0] else FileBytes
+            return FileSource(DTYPES["float64"], 2, kind(file.fileno(), 0), 0)
+
+    files = ChainedSource(DTYPES["float64"], [Link(repr(path.name), 2, partial(opened, path)) for path in paths])
+    files.MOST_OPEN = 1
+    with ThreadPoolExecutor(1) as threads:
+        read = threads.submit(files.read, 0, 2)
+        assert reading.wait(30)
+        assert files.read(2, 6).tolist() == [1.0] * 4  # which closes the first file, as it was
+        paths[0].write_bytes(np.full(2, 7.0).tobytes())
+        go_on.set()
+        with pytest.raises(InvalidInput, match=r"^'0' changed while it was read$"):
+            read.result()
 
 
 @pytest.fixture

@@ -187,7 +187,7 @@ async def show(request: Request, visitor: Visitor, context: Using, shared: Shari
     """The whole page; where the text is an id, or the beginning of one, the page of that job or batch."""
     if asked.text and (named := await context.database.search(_page_named, asked.text)):
         return RedirectResponse(named, 303)
-    listed = await _page_of(context, shared, asked)
+    listed = await _page_of(context, shared, asked, anew=True)
     model = _model(asked, listed, visitor)
     return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, how=HOW, **model)
 
@@ -234,7 +234,8 @@ def _page_named(connection: Connection, text: str) -> str | None:
     return pages[0] if len(pages) == 1 else None
 
 
-async def _page_of(context: Context, shared: Shared, asked: JobsQuery) -> JobsPage:
+async def _page_of(context: Context, shared: Shared, asked: JobsQuery, *, anew: bool = False) -> JobsPage:
+    """The page as it was within the last second, or with `anew` as it is now."""
     before = key_of(_LISTING, asked.cursor or None)
     chosen = asked.filter()
     look = _folded if asked.folded else _each
@@ -247,7 +248,8 @@ async def _page_of(context: Context, shared: Shared, asked: JobsQuery) -> JobsPa
         return listed
 
     # The key is the query and not the filter: "2h ago" is another moment at each look.
-    return await shared.polls.get(("jobs", asked), read)
+    answer = shared.polls.renewed if anew else shared.polls.get
+    return await answer(("jobs", asked), read)
 
 
 def _each(connection: Connection, chosen: Filter, before: int | None) -> JobsPage:

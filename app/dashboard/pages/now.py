@@ -59,7 +59,7 @@ router = pages()
 @router.get("/")
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing) -> Response:
     """Show the page."""
-    return page(request, "now", user=visitor, **_model(await _seen(context, shared), visitor))
+    return page(request, "now", user=visitor, **_model(await _seen(context, shared, anew=True), visitor))
 
 
 @router.get("/live/now")
@@ -82,7 +82,9 @@ async def live(
     return (await shared.polls.get(("now part", tag), rendered)).response(request)
 
 
-async def _seen(context: Context, shared: Shared) -> Snapshot:
+async def _seen(context: Context, shared: Shared, *, anew: bool = False) -> Snapshot:
+    """What there was to see within the last second, or with `anew` what there is now."""
+
     async def read() -> Snapshot:
         database = context.database
         return Snapshot(
@@ -92,7 +94,8 @@ async def _seen(context: Context, shared: Shared) -> Snapshot:
             owners=tuple(await database.read(shares)),
         )
 
-    return await shared.polls.get("now", read)
+    answer = shared.polls.renewed if anew else shared.polls.get
+    return await answer("now", read)
 
 
 def _etag(seen: Snapshot, visitor: Principal) -> str:

@@ -1,9 +1,11 @@
 import json
 import re
 
+import pytest
+
 from tests.support.chart_rows import rows_of
 from warpfold.app.charts.renderer import svg
-from warpfold.app.charts.vega_lite import Axis, ChartText, Level, Point, Series, line_chart
+from warpfold.app.charts.vega_lite import Axis, Bar, ChartText, Level, Point, Series, bar_chart, line_chart
 
 WORDS = ChartText("name", "Title", "subtitle", "Description.")
 
@@ -31,3 +33,21 @@ def test_a_long_subtitle_makes_the_picture_no_wider() -> None:
     ]
     short, long = [float(re.findall(r'width="([0-9.]+)"', picture)[0]) for picture in pictures]
     assert long <= 1.05 * short
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([4e16, 1e16], ["0", "1e+16", "4e+16"]),
+        ([-3e18, 3e18], ["−2e+18", "0", "2e+18"]),
+        ([4e-9, 0.0], ["0", "1e-9", "4e-9"]),
+        ([4e6, 1e6], ["0", "1M", "4M"]),
+        ([0.4, 0.1], ["0", "100m", "400m"]),
+        ([0.0, 0.0], ["0"]),
+    ],
+)
+def test_lengths_of_bars_are_written_for_any_magnitude(values: list[float], labels: list[str]) -> None:
+    bars = [Bar(name, value) for name, value in zip(("first", "second"), values, strict=True)]
+    shown = re.findall(r">([^<>]+)</text>", svg(bar_chart(WORDS, "sum", bars)))
+    assert set(labels) <= set(shown)
+    assert len(shown) == len(set(shown)), "no two ticks have one label"

@@ -3,7 +3,6 @@
 import re
 
 from tests.support.api import RESULT, Api
-from tests.support.waiting import until
 from tests.support.window import Window
 
 
@@ -19,9 +18,9 @@ def test_a_long_path_is_shown_by_its_beginning_and_its_end(ann: Window, api: Api
 
 def test_the_list_has_the_value_of_a_job_that_succeeded(ann: Window, api: Api) -> None:
     def values() -> list[str]:
-        return re.findall(r'<td class="value figure">(.*?)</td>', ann.get("/live/jobs").text)
+        return re.findall(r'<td class="value figure">(.*?)</td>', ann.get("/jobs").text)
 
     job = api.submit()
     assert values() == [""]
     api.finish(api.claim(job), result={**RESULT, "value": 0.1, "decimal": "0.1" + 40 * "0"})
-    until(lambda: values() == [f'<span title="0.1{40 * "0"}">0.10000000000…000000000000</span>'])
+    assert values() == [f'<span title="0.1{40 * "0"}">0.10000000000…000000000000</span>']

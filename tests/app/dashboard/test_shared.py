@@ -1,6 +1,6 @@
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -86,6 +86,24 @@ def test_what_was_read_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPat
         return [*answers, await ask(3)]
 
     assert asyncio.run(story()) == [1, 1, 3]
+
+
+def test_an_answer_that_is_made_anew_is_the_answer_of_those_who_poll() -> None:
+    polls = PollCache()
+
+    def reading(answer: int) -> Callable[[], Awaitable[int]]:
+        async def read() -> int:
+            await asyncio.sleep(0)
+            return answer
+
+        return read
+
+    async def story() -> list[int]:
+        earlier = asyncio.create_task(polls.get("key", reading(1)))
+        await asyncio.sleep(0)
+        return [await polls.renewed("key", reading(2)), await polls.get("key", reading(3)), await earlier]
+
+    assert asyncio.run(story()) == [2, 2, 1]
 
 
 def test_a_reading_that_failed_is_told_to_those_who_waited_and_made_anew() -> None:

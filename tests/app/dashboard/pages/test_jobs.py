@@ -26,6 +26,17 @@ def test_a_batch_is_one_row_that_opens(ann: Window, api: Api) -> None:
     assert "<span>2 queued</span>, <span>1 succeeded</span>" in ann.get("/live/jobs?status=succeeded").text
 
 
+def test_a_page_that_is_opened_shows_what_was_done_before(ann: Window, api: Api) -> None:
+    """Windows that poll share what was read within the last second; a window that opens a page does not."""
+    first = api.submit()
+    for path, polled in (("/jobs", "/live/jobs"), ("/", "/live/now")):
+        assert first in ann.get(path).text, path
+        ann.get(polled)
+        later = api.submit()
+        assert later in ann.get(path).text, path
+        assert later in ann.get(polled).text, "polls share what the page has read"
+
+
 def test_the_jobs_of_a_batch_are_listed_where_they_are_asked_for(ann: Window, api: Api) -> None:
     alone, batch, other = api.submit(), batch_of(api, 3), batch_of(api, 1)
     api.finish(api.claim(batch["jobs"][1]))
