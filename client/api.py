@@ -1,22 +1,20 @@
 """The Python client: submit jobs, wait for them, read results."""
 
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from types import MappingProxyType
+from typing import Any, Literal, Unpack, overload
 
-import httpx
 from numpy.typing import NDArray
 
 from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.artefacts import Format
-from warpfold.client.beside import send_both
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
-from warpfold.client.errors import JobFailed, Refused, WarpfoldError
-from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
+from warpfold.client.connection import Connection
+from warpfold.client.errors import JobFailed, WarpfoldError
+from warpfold.client.exchange import Steps
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
@@ -28,17 +26,12 @@ from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
-from warpfold.client.retries import Retries
-from warpfold.client.settings import find_target
-from warpfold.client.upload_transport import transports
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.exact import ExactState
 
-T = TypeVar("T")
 
-
-class Client(MergesTables):
+class Client(Connection, MergesTables):
     """A connection to one Warpfold service; `AsyncClient` is the same for asyncio.
 
     `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Left out, they are found in
@@ -48,15 +41,6 @@ class Client(MergesTables):
 
     Every method raises Unreachable where no answer came, and Refused where the service said no.
     """
-
-    def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
-        target = find_target(url, token)
-        headers, verify = {"Authorization": f"Bearer {target.token}"}, certificates(target.url)
-        self._http = httpx.Client(
-            base_url=target.url, headers=headers, timeout=TIMEOUTS, mounts=transports(target.url), verify=verify
-        )
-        self.url = target.url
-        self._patience_s = patience_s
 
     # --- jobs
 
@@ -326,74 +310,5 @@ class Client(MergesTables):
         """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
         return self._do(catalogue.rotate_token())
 
-    # --- the connection
-
-    def close(self) -> None:
-        """Hang up."""
-        self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Client({self.url!r})"
-
     def _live(self, steps: Steps[Job]) -> "LiveJob":
         return LiveJob.of(self._do(steps), self)
-
-    def _do(self, steps: Steps[T]) -> T:
-        """Hold a conversation."""
-        try:
-            call = next(steps)
-            while True:
-                try:
-                    answer: Any = self._send(call)
-                except (Interrupted, Refused) as error:
-                    call = steps.throw(error)
-                else:
-                    call = steps.send(answer)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-    def _send(self, call: Call[T]) -> T:
-        if call.beside is not None:
-            both: T = send_both(self._send, call, call.beside)
-            return both
-        time.sleep(call.after_s)
-        retries = Retries(self._patience_s)
-        while True:
-            request = call.request(self._http)
-            stood_at = 0 if call.receiver is None else call.receiver.position
-            try:
-                response = self._http.send(request, stream=call.receiver is not None)
-                if call.receiver is not None:
-                    self._receive(response, call.receiver)
-            except httpx.TransportError as error:
-                if call.receiver is not None and call.receiver.position > stood_at:
-                    retries = Retries(self._patience_s)
-                if call.once:
-                    raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
-                time.sleep(retries.after_error(error, self.url))
-                continue
-            pause = retries.after(response)
-            if pause is None:
-                return call.answer(response)
-            time.sleep(pause)
-
-    @staticmethod
-    def _receive(response: httpx.Response, receiver: Receiver) -> None:
-        try:
-            if not response.is_success:
-                response.read()
-                return
-            receiver.begin(response)
-            for piece in response.iter_bytes():
-                receiver.take(piece)
-        finally:
-            response.close()

@@ -1,23 +1,20 @@
 """The Python client for asyncio: `client.api` with `await`."""
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
+from types import MappingProxyType
+from typing import Any, Literal, Unpack, overload
 
-import httpx
 from numpy.typing import NDArray
 
 from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
 from warpfold.client.artefacts import Format
-from warpfold.client.beside import send_both_async
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
-from warpfold.client.errors import JobFailed, Refused, WarpfoldError
-from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
+from warpfold.client.connection import AsyncConnection
+from warpfold.client.errors import JobFailed, WarpfoldError
+from warpfold.client.exchange import Steps
 from warpfold.client.groups import Axis, Segments, fields_of
 from warpfold.client.job_results import ReduceResult, Result
 from warpfold.client.jobs import Follow, JobFilter
@@ -29,27 +26,13 @@ from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
-from warpfold.client.retries import Retries
-from warpfold.client.settings import find_target
-from warpfold.client.upload_transport import async_transports
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.exact import ExactState
 
-T = TypeVar("T")
 
-
-class AsyncClient(MergesTables):
+class AsyncClient(AsyncConnection, MergesTables):
     """`client.Client` for asyncio: the same methods with the same arguments, errors and answers, to be awaited."""
-
-    def __init__(self, url: str | None = None, token: str | None = None, *, patience_s: float = 30.0) -> None:
-        target = find_target(url, token)
-        headers, verify = {"Authorization": f"Bearer {target.token}"}, certificates(target.url)
-        self._http = httpx.AsyncClient(
-            base_url=target.url, headers=headers, timeout=TIMEOUTS, mounts=async_transports(target.url), verify=verify
-        )
-        self.url = target.url
-        self._patience_s = patience_s
 
     # --- jobs
 
@@ -308,84 +291,5 @@ class AsyncClient(MergesTables):
         """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
         return await self._do(catalogue.rotate_token())
 
-    # --- the connection
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self._http.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return f"AsyncClient({self.url!r})"
-
     async def _live(self, steps: Steps[Job]) -> "AsyncLiveJob":
         return AsyncLiveJob.of(await self._do(steps), self)
-
-    async def _do(self, steps: Steps[T]) -> T:
-        """Hold a conversation."""
-        # In a thread, because a step may hash a large array.
-        step = await asyncio.to_thread(_next, steps, None)
-        while isinstance(step, Call):
-            try:
-                answer: Any = await self._send(step)
-            except (Interrupted, Refused) as error:
-                answer = error
-            step = await asyncio.to_thread(_next, steps, answer)
-        return step.result
-
-    async def _send(self, call: Call[T]) -> T:
-        if call.beside is not None:
-            both: T = await send_both_async(self._send, call, call.beside)
-            return both
-        await asyncio.sleep(call.after_s)
-        retries = Retries(self._patience_s)
-        while True:
-            request = call.request(self._http)
-            stood_at = 0 if call.receiver is None else call.receiver.position
-            try:
-                response = await self._http.send(request, stream=call.receiver is not None)
-                if call.receiver is not None:
-                    await self._receive(response, call.receiver)
-            except httpx.TransportError as error:
-                if call.receiver is not None and call.receiver.position > stood_at:
-                    retries = Retries(self._patience_s)
-                if call.once:
-                    raise Interrupted(f"the connection to {self.url} broke: {error or type(error).__name__}") from error
-                await asyncio.sleep(retries.after_error(error, self.url))
-                continue
-            pause = retries.after(response)
-            if pause is None:
-                return call.answer(response)
-            await asyncio.sleep(pause)
-
-    @staticmethod
-    async def _receive(response: httpx.Response, receiver: Receiver) -> None:
-        try:
-            if not response.is_success:
-                await response.aread()
-                return
-            receiver.begin(response)
-            async for piece in response.aiter_bytes():
-                receiver.take(piece)
-        finally:
-            await response.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class _End(Generic[T]):
-    result: T
-
-
-def _next(steps: Steps[T], answer: object) -> Call[Any] | _End[T]:
-    # StopIteration may not leave a thread.
-    try:
-        return steps.throw(answer) if isinstance(answer, Interrupted | Refused) else steps.send(answer)
-    except StopIteration as end:
-        return _End(end.value)

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.job import JOB
 from warpfold.client.api import Client
+from warpfold.client.connection import Retries
 from warpfold.client.errors import FieldError, Refused, Unreachable
-from warpfold.client.retries import Retries
 from warpfold.contract.kinds.reduce import ReduceSpec
 
 
