@@ -155,7 +155,7 @@ def _document() -> APIRouter:
 
     @router.get("/openapi.json", include_in_schema=False)
     async def document(user: User, request: Request) -> JSONResponse:
-        return JSONResponse(request.app.openapi())
+        return JSONResponse(await openapi.document_of(request.app))
 
     return router
 

@@ -162,7 +162,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         detail = f"There is nothing at {request.url.path[:200]}."
     elif error.status_code == 405:
         detail = f"{request.url.path[:200]} does not take {request.method}."
-        headers = {"Allow": allowed(request.app.routes, request.scope)}
+        headers = {"Allow": await allowed(request.app.routes, request.scope)}
     kind = title.lower().replace(" ", "-")
     return problem(error.status_code, kind, title, detail, headers=headers)
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.http.errors import Unavailable, problem_response
+from warpfold.app.http.openapi import document_of
 
 REQUEST_ID = "X-Request-ID"
 LONGEST = 64
@@ -85,14 +86,15 @@ def _log_fields(scope: Scope, started: float) -> dict[str, str | float]:
     return {"method": scope["method"][:16], "route": route, "ms": round((time.perf_counter() - started) * 1000, 1)}
 
 
-def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
+async def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
     """The methods that the path of `scope` takes, for the header Allow; empty where there is no such path.
 
     A path that the OpenAPI document names literally (`/v1/users/me`) has the methods that stand there, not those of a
     template that fits it, too (`/v1/users/{name}`).
     """
     kept = tuple(routes)
-    named = scope["app"].openapi()["paths"].get(scope["path"], {})
+    document = await document_of(scope["app"])
+    named = document["paths"].get(scope["path"], {})
     methods = {method for method in _METHODS if method.lower() in named} or {
         method
         for method in _METHODS
@@ -113,7 +115,7 @@ class Methods:
         if scope["type"] == "http" and scope["method"] == "HEAD":
             await self._head(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "OPTIONS":
-            methods = allowed(scope["app"].routes, scope)
+            methods = await allowed(scope["app"].routes, scope)
             if methods:
                 await Response(status_code=204, headers={"Allow": methods})(scope, receive, send)
             else:

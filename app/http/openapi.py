@@ -1,5 +1,7 @@
 """The OpenAPI document: what FastAPI finds, with every error as a problem."""
 
+import asyncio
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI
@@ -32,30 +34,42 @@ def _documented(kinds: tuple[type[ApiError], ...]) -> Responses:
 
 
 def install(app: FastAPI) -> None:
-    """Give `app` its document, made on first use."""
+    """Give `app` its document, made on first use, and once where several threads ask for it."""
+    made_by_one = Lock()
 
     def document() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            made = get_openapi(
-                title=app.title,
-                version=app.version,
-                summary=app.summary,
-                description=app.description,
-                routes=app.routes,
-                tags=app.openapi_tags,
-            )
-            schema = Problem.model_json_schema(ref_template=_REF)
-            schemas = made["components"]["schemas"]
-            schemas |= schema.pop("$defs", {})
-            schemas[Problem.__name__] = schema
-            for operations in made["paths"].values():
-                for operation in operations.values():
-                    for parameter in operation.get("parameters", ()):
-                        parameter["schema"] = _without_null(parameter["schema"])
-            app.openapi_schema = made
-        return app.openapi_schema
+        with made_by_one:
+            if app.openapi_schema is None:
+                app.openapi_schema = _made_for(app)
+            return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
+
+
+async def document_of(app: FastAPI) -> dict[str, Any]:
+    """The document of `app`. It takes seconds to make, and a thread of its own leaves other requests their turn."""
+    made = app.openapi_schema
+    return await asyncio.to_thread(app.openapi) if made is None else made
+
+
+def _made_for(app: FastAPI) -> dict[str, Any]:
+    made = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        description=app.description,
+        routes=app.routes,
+        tags=app.openapi_tags,
+    )
+    schema = Problem.model_json_schema(ref_template=_REF)
+    schemas = made["components"]["schemas"]
+    schemas |= schema.pop("$defs", {})
+    schemas[Problem.__name__] = schema
+    for operations in made["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"] = _without_null(parameter["schema"])
+    return made
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

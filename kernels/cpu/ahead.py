@@ -7,28 +7,36 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from warpfold.kernels.backend import Backend, GroupsBackend
+from warpfold.kernels.catalog import resolve_grouped
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedBackend, KeyedSource
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
-from warpfold.kernels.strategy import EXACT
+from warpfold.kernels.strategy import AUTO, EXACT
 
 _LOWEST = 19
+_COMMON = ("float64", "int64", "float32")
 
 
 def compile_all(backend: Backend) -> int:
-    """Read a line of text, and reduce an element by every op of every dtype, and an element of every distribution;
-    return the number of reductions."""
+    """Read a line of text, and reduce an element by every op of every dtype, also by key, and an element of every
+    distribution; return the number of reductions."""
     compile_now()
     done = 0
+    if isinstance(backend, KeyedBackend) and find_spec("pyarrow"):  # tables need it
+        for rows, plan in _rows_by_key():
+            backend.group_by(rows, plan)
+            done += 1
     for op, source, other in _reductions():
         try:
             backend.reduce(source, op, strategy=EXACT, other=other)
@@ -65,6 +73,20 @@ def _reductions() -> Iterator[tuple[str, Source, Source | None]]:
     for row in DISTRIBUTIONS.values():
         for dtype in row.dtypes:
             yield "sum", GeneratedSource(row.name, 1, 0, DTYPES[dtype]), None
+
+
+def _rows_by_key() -> Iterator[tuple[KeyedSource, GroupPlan]]:
+    """No rows, with keys of integers or words and a column of a dtype, and a plan with all of its ops by key: a backend
+    compiles what such rows need before it asks for them. Another plan adds nothing, and counts rows. The commonest
+    dtypes come first."""
+    import pyarrow
+
+    for row in sorted(DTYPES.values(), key=lambda row: row.name not in _COMMON):
+        able = [op for op in OPS.values() if op.sources == 1 and resolve_grouped(op, row, AUTO) == EXACT]
+        for ops in (able, [OPS["max"]]):
+            plan = GroupPlan(tuple(Aggregation(op, 0, op.name) for op in ops))
+            for kind in (pyarrow.int64(), pyarrow.string()):
+                yield KeyedSource(("key",), (kind,), ("column",), (row,), lambda: iter(()), 1), plan
 
 
 def main() -> int:

@@ -11,15 +11,17 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 from threading import BoundedSemaphore, local
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
-from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.conventions import Conventions, Missing
@@ -60,68 +62,125 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
         path = chosen_name(None if name is None else name.strip("/"), _arrays(folder, name), "an array")
         _check_codecs(folder, path)
         array = zarr.open_array(_store_type()(folder), path=path, mode="r")
-        shape = tuple(int(length) for length in array.shape)
-        chunk = tuple(int(length) for length in (getattr(array, "shards", None) or array.chunks))
+        stored = _Stored.of(array, path)
+        selected = hyperslab(ranges, stored.shape)
+        missing = conventions.missing(path, _attributes(array), array.dtype)
+    elements = _Selected(stored, selected, _Reader(stored, apart=isinstance(folder, RemoteTree)))
+    if stored.parts is not None:
+        return complex_numbers(str(array.dtype.newbyteorder("=")), elements.source(missing), lengths(selected))
+    return elements.source(missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An array of numbers as its metadata describe it. Elements of complex numbers are read as their `parts`."""
+
+    array: Any
+    path: str
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    parts: "np.dtype[Any] | None"
+    dtype: DType
+
+    @classmethod
+    def of(cls, array: Any, path: str) -> Self:
+        """What an open array holds. Raises InvalidInput where it is not read here."""
         parts = part_dtype(array.dtype)
-        each = 1 if parts is None else 2  # of the elements that are read, which are parts of complex numbers
         try:
             dtype = dtype_of(array.dtype if parts is None else parts)
         except InvalidInput as error:
             raise InvalidInput(f"holds {path!r}, which is not an array of numbers: {error}", "array") from None
+        shape = tuple(int(length) for length in array.shape)
+        chunk = tuple(int(length) for length in (getattr(array, "shards", None) or array.chunks))
+        stored = cls(array, path, shape, chunk, parts, dtype)
         if not shape:
             raise InvalidInput(f"holds {path!r}, a single value and no array", "array")
-        itemsize = each * dtype.itemsize
-        if prod(chunk) * itemsize > MOST_CHUNK_BYTES:
+        if stored.chunk_bytes > MOST_CHUNK_BYTES:
             raise InvalidInput(
-                f"holds {path!r} in chunks of {prod(chunk) * itemsize:,} bytes, and at most {MOST_CHUNK_BYTES:,} "
+                f"holds {path!r} in chunks of {stored.chunk_bytes:,} bytes, and at most {MOST_CHUNK_BYTES:,} "
                 "are decoded at a time"
             )
-        selected = hyperslab(ranges, shape)
-        missing = conventions.missing(path, _attributes(array), array.dtype)
-    shape_taken = lengths(selected)
-    size = prod(shape_taken)
-    most = _block_elements(shape, chunk, itemsize)
-    chunk_bytes = prod(chunk) * itemsize
-    beside = min(zarr.config.get("async.concurrency"), _chunks_of_a_block(shape, chunk, most)) * chunk_bytes
-    at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (most * itemsize + beside)))
-    # zarr's setting holds for the whole process, so it is changed only where one block is read at a time.
-    few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)} if beside > MOST_DECODED_BYTES else {}
-    own = _OwnLoop()
+        return stored
 
-    def source(missing: Missing) -> SequentialSource:
-        tally, count = Tally(), None if missing.leaves_out else size * each
+    @property
+    def each(self) -> int:
+        """How many elements are read of each element that is stored."""
+        return 1 if self.parts is None else 2
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The bytes of a chunk, or of a shard, when it is decoded."""
+        return prod(self.chunk) * self.each * self.dtype.itemsize
+
+    @property
+    def most(self) -> int:
+        """How many elements a block has at most."""
+        return _block_elements(self.shape, self.chunk, self.each * self.dtype.itemsize)
+
+
+class _Reader:
+    """Reads blocks of an array in several threads, which together decode at most MOST_DECODED_BYTES. With `apart` the
+    chunks of a block come from a place, and are requested at the same time; else the thread that decodes them reads
+    their files."""
+
+    def __init__(self, stored: _Stored, *, apart: bool) -> None:
+        self._stored = stored
+        self._apart = apart
+        self._config = required("zarr", "arrays").config
+        most, chunk_bytes = stored.most, stored.chunk_bytes
+        at_a_time = min(self._config.get("async.concurrency"), _chunks_of_a_block(stored.shape, stored.chunk, most))
+        beside = at_a_time * chunk_bytes
+        block_bytes = most * stored.each * stored.dtype.itemsize
+        self._at_once = BoundedSemaphore(max(1, MOST_DECODED_BYTES // (block_bytes + beside)))
+        # zarr's setting holds for the whole process, so it is changed only where one block is read at a time.
+        few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)}
+        self._few = few if beside > MOST_DECODED_BYTES else None
+        self._own = _OwnLoop()
+
+    def read(self, block: tuple[slice, ...]) -> NDArray[Any]:
+        """The elements of a block in C order, those of complex numbers as their parts, one dimension."""
+        array = self._stored.array
+        with self._at_once, self._config.set(self._few) if self._few else nullcontext():
+            part = array[block] if self._apart else self._own.read(array, block)
+        return flattened(part, self._stored.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """The selected elements of an array."""
+
+    stored: _Stored
+    selected: tuple[slice, ...]
+    reader: _Reader
+
+    def source(self, missing: Missing) -> SequentialSource:
+        """The elements in order, or with the nulls of `missing` whether each is one."""
+        stored, tally, size = self.stored, Tally(), prod(lengths(self.selected)) * self.stored.each
+        count = None if missing.leaves_out else size
 
         def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
-            with damaged(f"holds {path!r} that cannot be decoded", Exception):
-                with at_once, zarr.config.set(few) if few else nullcontext():
-                    # Chunks from a place are requested at the same time. Files are read by the thread that decodes
-                    # them.
-                    part = array[block] if isinstance(folder, RemoteTree) else own.read(array, block)
-                part = flattened(part, parts)
+            with damaged(f"holds {stored.path!r} that cannot be decoded", Exception):
+                part = self.reader.read(block)
                 yield missing.taken(ArraySource(part).read(0, part.size), start, tally)
 
         def sections() -> Iterator[Section]:
             start = 0
-            for block in blocks(selected, chunk, most):
-                length = prod(lengths(block)) * each
+            for block in blocks(self.selected, stored.chunk, stored.most):
+                length = prod(lengths(block)) * stored.each
                 known = (None, None) if count is None else (start, length)
-                yield Section(partial(read, block, start), length * dtype.itemsize, *known)
+                yield Section(partial(read, block, start), length * stored.dtype.itemsize, *known)
                 start += length
 
         return SequentialSource(
-            missing.dtype(dtype.numpy),
+            missing.dtype(stored.dtype.numpy),
             lambda: in_turn(sections(), tally),
             count,
-            size * each,
+            size,
             tally,
-            None if count is None or parts is not None else shape_taken,
+            None if count is None or stored.parts is not None else lengths(self.selected),
             sections,
-            nulls=missing.with_nulls(source),
+            nulls=missing.with_nulls(self.source),
         )
-
-    if parts is not None:
-        return complex_numbers(str(array.dtype.newbyteorder("=")), source(missing), shape_taken)
-    return source(missing)
 
 
 class _OwnLoop(local):

@@ -34,7 +34,6 @@ _IN_FIELDS = 1 << 8  # no flag of a state: some elements are in sums of fields, 
 _LIKELY = -85  # the unit of the window that a first tile is tried with
 _WILD = 600  # places from which element by element is faster than level by level
 
-_MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
 INFINITY64 = np.int64(0x7FF0000000000000)
 _FRACTION64 = np.int64(0x000FFFFFFFFFFFFF)
 _HIDDEN64 = np.int64(0x0010000000000000)

@@ -25,7 +25,6 @@ from warpfold.kernels.cpu.windows.rows import unsigned_flags
 from warpfold.kernels.cpu.windows.scattered import (
     CARRY,
     COUNT,
-    HEAD_WORDS,
     LONG_AT,
     META,
     PRODUCTS,
@@ -39,9 +38,6 @@ from warpfold.kernels.cpu.windows.scattered import (
     words_at,
 )
 from warpfold.kernels.jit import jit
-
-BEHIND_VALUES = 8 * (HEAD_WORDS + VALUES[0])
-"""How many bytes behind a state of values one of products lies, where a program needs both."""
 
 WITHOUT_SIGN = 0x7FFFFFFFFFFFFFFF
 

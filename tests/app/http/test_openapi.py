@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,19 @@ phases.coverage.enabled = false
 include-name = "POST /v1/states/merge"
 phases.coverage.enabled = false
 """
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/openapi.json"), ("OPTIONS", "/v1/jobs")])
+def test_while_the_document_is_made_other_requests_are_answered(own_api: Api, method: str, path: str) -> None:
+    asking, other = own_api.client(), own_api.client()
+    assert other.get("/healthz").status_code == 200  # which makes what every first request makes
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(asking.request, method, path)
+        seconds = []
+        while not asked.done():
+            seconds.append(other.get("/healthz").elapsed.total_seconds())
+    assert asked.result().is_success
+    assert max(seconds) < asked.result().elapsed.total_seconds() / 2
 
 
 @contextmanager

@@ -1,18 +1,27 @@
 """All that exact reductions on a CPU call, compiled ahead of need."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pyarrow
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.formats.plain_text import TextLayout, plain_columns
+from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource
 
 
 @pytest.mark.timeout(900)  # a minute of compiling, of which a loaded machine made five
 def test_afterwards_there_is_nothing_left_to_compile() -> None:
     from warpfold.kernels.cpu import integers, windows
+    from warpfold.kernels.cpu.keyed import loops
+    from warpfold.kernels.cpu.windows import keyed
     from warpfold.kernels.formats import text_lines
 
     backend = CpuBackend()
@@ -23,6 +32,21 @@ def test_afterwards_there_is_nothing_left_to_compile() -> None:
         backend.reduce(ArraySource(np.ones(3, dtype=dtype)), "sum")
     assert compiled == {name: len(getattr(windows, name).signatures) for name in compiled}
     assert sums == len(integers.add_signed.signatures) >= 4
+
+    def by_key() -> int:
+        functions = [*vars(keyed).values(), *vars(loops).values()]
+        return sum(len(each.signatures) for each in functions if isinstance(each, Dispatcher))
+
+    known = by_key()
+    column = pyarrow.array([1, 2, 1])
+    rows = KeyedRows(0, (column,), (Cells(np.array([0.1, 1e300, 2.5])),))
+    for kind in (pyarrow.int64(), pyarrow.string()):
+        read = KeyedPart(0, 3, partial(replace, rows, keys=(column.cast(kind),)))
+        source = KeyedSource(("k",), (kind,), ("x",), (DTYPES["float64"],), partial(iter, (read,)), 3)
+        for op in ("sum", "var", "max"):
+            table = backend.group_by(source, GroupPlan((Aggregation(OPS[op], 0, op),)))
+            assert table.columns[0].counts.tolist() == [2, 1]
+    assert by_key() == known > 20
 
     [scanned] = text_lines.scan.signatures
     lines = memoryview(bytearray(b"x\n1.5\n2.5\n"))  # which is writable, and other texts are not
