@@ -161,12 +161,12 @@ def test_parts_in_windows_of_several_units_are_merged_on_the_gpu() -> None:
     array[:, 11] = -0.0
     for axis in (0, 1):
         parts = [partial_of(part, None, (axis,), "sum") for part in cupy.array_split(cupy.asarray(array), 10, axis)]
-        one = merged(parts)
-        assert isinstance(one, ChunkLevels)
-        assert one.sums.unit < min(part.sums.unit for part in parts if isinstance(part, ChunkLevels))
+        together = merged(parts)
+        assert isinstance(together, ChunkLevels)
+        assert together.sums.unit < min(part.sums.unit for part in parts if isinstance(part, ChunkLevels))
         wanted = PartialResults.of(array, (axis,), "sum").values(np.dtype("float64"))
         same(rounded(parts, np.dtype("float64"), 0), wanted)
-        same(rounded([one, *parts], np.dtype("float64"), 0), 2 * wanted)
+        same(rounded([together, *parts], np.dtype("float64"), 0), 2 * wanted)
 
 
 @pytest.mark.usefixtures("gpu")

@@ -121,8 +121,8 @@ class ResidentLevels:
             some, arrays = arrays[:_MERGED], arrays[_MERGED:]
             words = cupy.zeros(_words(values), np.int64)
             shifts = sum(shift << 8 * k for k, (_, shift) in enumerate(some))
-            given = [part for part, _ in some]
-            arguments = (values, words, shifts, *given, *[0] * (_MERGED - len(some)))
+            addends = [part for part, _ in some]
+            arguments = (values, words, shifts, *addends, *[0] * (_MERGED - len(some)))
             self._start("level_merge", -(-values // _THREADS), arguments, stream)
             arrays.append((words, 0))
         return LevelSums(values, unit, arrays[0][0])
