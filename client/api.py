@@ -128,9 +128,10 @@ class Client(Connection, MergesTables):
         """A batch as it is now."""
         return LiveBatch.of(self._do(batches.get(batch_id)), self)
 
-    def batches(self, *, owner: str | None = None, limit: int = 50) -> "list[LiveBatch]":
-        """The newest batches of a user, by default your own."""
-        return [LiveBatch.of(batch, self) for batch in self._do(batches.find(owner, limit))]
+    def batches(self, *, owner: str | None = None, id: str | None = None, limit: int = 50) -> "list[LiveBatch]":
+        """The newest batches of a user, by default your own; with `id` the batch with this id, or the batches whose ids
+        begin with these 4 characters or more, of any user unless `owner` names one."""
+        return [LiveBatch.of(batch, self) for batch in self._do(batches.find(owner, id, limit))]
 
     def map(
         self,

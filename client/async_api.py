@@ -123,9 +123,12 @@ class AsyncClient(AsyncConnection, MergesTables):
         """A batch as it is now."""
         return AsyncLiveBatch.of(await self._do(batches.get(batch_id)), self)
 
-    async def batches(self, *, owner: str | None = None, limit: int = 50) -> "list[AsyncLiveBatch]":
-        """The newest batches of a user, by default your own."""
-        return [AsyncLiveBatch.of(batch, self) for batch in await self._do(batches.find(owner, limit))]
+    async def batches(
+        self, *, owner: str | None = None, id: str | None = None, limit: int = 50
+    ) -> "list[AsyncLiveBatch]":
+        """The newest batches of a user, by default your own; with `id` the batch with this id, or the batches whose ids
+        begin with these 4 characters or more, of any user unless `owner` names one."""
+        return [AsyncLiveBatch.of(batch, self) for batch in await self._do(batches.find(owner, id, limit))]
 
     async def map(
         self,

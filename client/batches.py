@@ -164,9 +164,9 @@ def cancel(batch_id: str) -> Steps[Batch]:
     return send(Call("POST", f"/v1/batches/{batch_id}/cancel", _batch))
 
 
-def find(owner: str | None, limit: int) -> Steps[list[Batch]]:
-    """Up to `limit` batches of a user, newest first."""
-    return pages("/v1/batches", Batch, {"owner": owner}, limit=limit, page=_PAGE)
+def find(owner: str | None, beginning: str | None, limit: int) -> Steps[list[Batch]]:
+    """Up to `limit` batches of a user, or whose ids start with `beginning`, newest first."""
+    return pages("/v1/batches", Batch, {"owner": owner, "id": beginning}, limit=limit, page=_PAGE)
 
 
 def wait(batch: Batch, timeout_s: float | None = None, follow: Progress | None = None) -> Steps[Batch]:

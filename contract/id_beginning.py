@@ -15,7 +15,7 @@ _DIGITS = 32
 IdBeginning = Annotated[
     str,
     Field(pattern=f"^{_BEGINNING}$"),
-    said_as("Should be the id of a job, or its beginning of 4 characters or more"),
+    said_as("Should be an id, or its beginning of 4 characters or more"),
 ]
 
 

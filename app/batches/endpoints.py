@@ -46,6 +46,7 @@ from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.endpoints import IdempotencyKey, Prefer, gone
 from warpfold.app.jobs.events import KEEP_ALIVE_S
 from warpfold.contract.batches import BatchProgress
+from warpfold.contract.id_beginning import IdBeginning
 
 PREFIX = "/v1/batches"
 _LISTING = "batches"
@@ -137,6 +138,13 @@ async def page(
     *,
     user: User,
     context: Using,
+    id: Annotated[
+        IdBeginning | None,
+        Query(
+            description="List the batch with this id, or the batches whose ids begin so. They may be of any user, "
+            "unless `owner` names one."
+        ),
+    ] = None,
     owner: Annotated[
         str | None,
         Query(max_length=64, pattern=r"^[^\x00]*$", description="List the batches of this user in place of yours."),
@@ -147,9 +155,10 @@ async def page(
         Query(max_length=321, pattern=r"^[^\x00]*$", description="The `next_cursor` of the page before."),
     ] = None,
 ) -> BatchPage:
-    """List your batches, or those of `owner`, newest first."""
-    whose, before = owner or user.name, key_of(_LISTING, cursor)
-    batches = await context.database.search(repository.page, whose, limit + 1, before)
+    """List your batches, those of `owner`, or those whose ids begin with `id`, newest first."""
+    whose = owner or (user.name if id is None else None)
+    before = key_of(_LISTING, cursor)
+    batches = await context.database.search(repository.page, whose, limit + 1, before, id)
     following = cursor_of(_LISTING, batches[limit - 1].seq) if len(batches) > limit else None
     return BatchPage(items=[view_of(batch) for batch in batches[:limit]], next_cursor=following)
 

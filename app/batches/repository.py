@@ -148,7 +148,6 @@ _BATCHES = (
 )
 _GET = _BATCHES.where(batches.c.id == bindparam("batch_id", type_=Uuid))
 # The batches of the page are found first and their jobs counted afterwards: no plan may count the jobs of other pages.
-_PAGE = select(batches.c.id).order_by(batches.c.seq.desc())
 _LISTED = _BATCHES.where(batches.c.id == func.any(bindparam("listed", type_=ARRAY(Uuid)))).order_by(
     batches.c.seq.desc()
 )
@@ -200,16 +199,26 @@ def existing(connection: Connection, batch_id: UUID) -> Batch:
     return batch
 
 
-def page(connection: Connection, owner: str | None, limit: int, before_seq: int | None) -> Sequence[Batch]:
-    """Up to `limit` batches of one owner, or with None of all, newest first, older than `before_seq`."""
-    statement = _PAGE.limit(limit)
+def page(
+    connection: Connection, owner: str | None, limit: int, before_seq: int | None, beginning: str | None = None
+) -> Sequence[Batch]:
+    """Up to `limit` batches of one owner, or with None of all, newest first, older than `before_seq`, whose ids start
+    with `beginning`."""
+    of: Any = batches.c
+    if beginning is not None:
+        ids = range_of_ids(beginning)
+        if ids is None:
+            return []
+        # Few ids begin so: they are looked up first, lest the newest batches are walked until some of them fit.
+        of = select(batches).where(batches.c.id.between(*ids)).cte("few").prefix_with("MATERIALIZED").c
+    statement = select(of.id).order_by(of.seq.desc()).limit(limit)
     if owner is not None:
         owner_id = connection.execute(_OWNER, {"name": owner}).scalar_one_or_none()
         if owner_id is None:
             return []
-        statement = statement.where(batches.c.owner_id == owner_id)
+        statement = statement.where(of.owner_id == owner_id)
     if before_seq is not None:
-        statement = statement.where(batches.c.seq < before_seq)
+        statement = statement.where(of.seq < before_seq)
     return listed(connection, connection.execute(statement).scalars().all())
 
 

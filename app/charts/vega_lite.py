@@ -27,14 +27,13 @@ _CELL = 34
 _ORANGE_TO_BLUE = ("#a04000", "#f2f2f2", "#005a8f")
 """Orange, grey and blue, which the colour-blind can tell apart."""
 
+_READABLE = (1e-3, 1e6)
+"""Axes whose furthest number is between these have labels without an exponent."""
+_DRAWABLE = 1e300
+"""Beyond this number, and below one divided by it, d3 overflows or underflows while it chooses ticks."""
+
 _MEASURED, _PUBLISHED = "measured", "published"
 _DASHES: Mapping[str, Sequence[int]] = MappingProxyType({_MEASURED: [1, 0], _PUBLISHED: [5, 3]})
-
-_LENGTHS = (
-    "datum.value === 0 ? '0' : abs(datum.value) < 1e-6 || abs(datum.value) >= 1e12"
-    " ? format(datum.value, '~e') : format(datum.value, '~s')"
-)
-"""How Vega writes the lengths of bars: with k, M and G, and beyond them as powers of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,8 @@ class Level:
 @dataclass(frozen=True, slots=True)
 class Axis:
     """An axis of a line chart. `log` axes leave out values that are not above zero. `format` is d3's, of the numbers at
-    the ticks. A `counted` axis has ticks where there are points, and nowhere else."""
+    the ticks of `log` and `counted` axes; others choose by their numbers. A `counted` axis has ticks where there are
+    points, and nowhere else."""
 
     title: str
     log: bool = True
@@ -156,11 +156,18 @@ def line_chart(text: ChartText, x: Axis, y: Axis, series: Sequence[Series], leve
 
 
 def bar_chart(text: ChartText, title: str, bars: Sequence[Bar], levels: Sequence[Level] = ()) -> Chart:
-    """`bars` from top to bottom in their order, with lines across at `levels`. `title` names what lengths stand for."""
+    """`bars` from top to bottom in their order, with lines across at `levels`. `title` names what lengths stand for.
+    Values that d3 cannot draw are shown in units of 1e300 or 1e-300, as the title says."""
+    values = [*(bar.value for bar in bars), *(level.y for level in levels)]
+    unit = _unit(values)
+    if unit != 1:
+        title = f"{title}, in units of {unit:.0e}"
+        bars = [replace(bar, value=bar.value / unit) for bar in bars]
+        levels = [replace(level, y=level.y / unit) for level in levels]
     picture = altair.Chart(inline([asdict(bar) for bar in bars]))
     names = [bar.name for bar in bars]
     drawn = picture.mark_bar(size=_BAR * 2 // 3).encode(
-        x=altair.X("value:Q", title=title, axis=altair.Axis(labelExpr=_LENGTHS)),
+        x=altair.X("value:Q", title=title, axis=_plain_ticks([value / unit for value in values])),
         y=altair.Y("name:N", sort=names, title=None),
         color=altair.Color("name:N", scale=altair.Scale(domain=names), legend=None),
     )
@@ -216,13 +223,37 @@ def _scale(axis: Axis) -> altair.Scale:
 
 def _ticks(axis: Axis, values: Iterable[float]) -> altair.Axis:
     """The ticks of a log axis are powers of ten, where there are at least two among `values`."""
+    values = list(values)
     shown = [value for value in values if value > 0]
     if axis.counted:
         return altair.Axis(format=axis.format, values=sorted(set(shown)))
-    if not axis.log or not shown:
+    if not axis.log:
+        return _plain_ticks(values)
+    if not shown:
         return altair.Axis(format=axis.format)
     powers = range(math.ceil(math.log10(min(shown))), math.floor(math.log10(max(shown))) + 1)
     if len(powers) < 2:
         return altair.Axis(format=axis.format, tickCount=6)
     wide = powers.stop > 12 or powers.start < -4
     return altair.Axis(format=".0e" if wide else axis.format, values=[10.0**power for power in powers])
+
+
+def _plain_ticks(values: Iterable[float]) -> altair.Axis:
+    """Labels of a linear axis: 0, 2,000, 1.5e+16. Prefixes such as P and m would have to be looked up, d3 writes one
+    behind the zero as well, and has none beyond Y."""
+    largest = _largest(values)
+    if largest == 0 or _READABLE[0] <= largest < _READABLE[1]:
+        return altair.Axis(labelExpr="format(datum.value, ',.12~g')")
+    return altair.Axis(labelExpr="datum.value === 0 ? '0' : format(datum.value, '.6~e')")
+
+
+def _unit(values: Iterable[float]) -> float:
+    """The power of ten by which values are divided so that d3 can draw them."""
+    largest = _largest(values)
+    if largest > _DRAWABLE:
+        return _DRAWABLE
+    return 1 / _DRAWABLE if 0 < largest < 1 / _DRAWABLE else 1.0
+
+
+def _largest(values: Iterable[float]) -> float:
+    return max((abs(value) for value in values), default=0.0)

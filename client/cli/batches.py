@@ -16,6 +16,7 @@ from warpfold.client.cli.session import Timeout, fail, service
 from warpfold.client.job_results import ReduceResult
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.progress import state_of_batch
+from warpfold.contract.id_beginning import is_beginning
 from warpfold.contract.json_text import read_json
 from warpfold.kernels.errors import InvalidInput
 
@@ -187,10 +188,16 @@ def _find(client: Client, batch_id: str) -> LiveBatch:
         return client.batch(batch_id)
     if not batch_id:
         raise typer.BadParameter("an id is not empty", param_hint="ID")
-    fitting = [batch for batch in client.batches(limit=_SEARCHED) if batch.id.startswith(batch_id.lower())]
-    if len(fitting) != 1:
-        many = f"{len(fitting)} of your latest batches begin" if fitting else "none of your latest batches begins"
-        raise fail(f"{many} with {batch_id!r}", Exit.REFUSED)
+    if is_beginning(batch_id):
+        none, fitting = "no batch", client.batches(limit=2, id=batch_id)
+    else:
+        latest = client.batches(limit=_SEARCHED)
+        none = f"none of your latest {_SEARCHED:,} batches"
+        fitting = [batch for batch in latest if batch.id.startswith(batch_id.lower())]
+    if len(fitting) > 1:
+        raise fail(f"the ids of several batches begin with {batch_id!r}; write more of the id", Exit.REFUSED)
+    if not fitting:
+        raise fail(f"{none} begins with {batch_id!r}", Exit.REFUSED)
     return fitting[0]
 
 

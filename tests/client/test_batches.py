@@ -30,6 +30,7 @@ def test_many_specs_are_one_batch_with_one_wait_and_one_list_of_results(client: 
     assert client.job(batch.jobs[3]).tags == {"course": "p05"}
     assert client.batch(batch.id).name == "five"
     assert client.batches(limit=1)[0].id == batch.id
+    assert [each.id for each in client.batches(id=batch.id[:13])] == [batch.id]
     assert batch.parquet()[:4] == b"PAR1"
 
 

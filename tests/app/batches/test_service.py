@@ -79,6 +79,29 @@ def test_the_list_is_the_users_own_newest_first_and_is_cut_by_cursor(api: Api, h
     assert http.get("/v1/batches", params={"status": "queued"}).status_code == 422
 
 
+def test_a_batch_is_found_by_the_beginning_of_its_id_whosever_it_is(api: Api, http: httpx.Client) -> None:
+    first = batch_of(api, 1)["id"]
+    others = [batch_of(api, 1)["id"] for _ in range(3)]
+    of_bob = submitted(api.client("bob"), {"specs": specs(1)})["id"]
+    for length in (4, 8, 9, 13, 36):
+        items = http.get("/v1/batches", params={"id": first[:length]}).json()["items"]
+        assert first in [batch["id"] for batch in items]
+        assert all(batch["id"].startswith(first[:length]) for batch in items)
+    for asked, found in (
+        ({"id": first.upper()}, [first]),
+        ({"id": of_bob}, [of_bob]),
+        ({"id": of_bob, "owner": "bob"}, [of_bob]),
+        ({"id": of_bob, "owner": "ann"}, []),
+        ({"id": others[0], "limit": 1}, [others[0]]),
+        ({"id": "5f0c-be4b"}, []),
+    ):
+        assert [batch["id"] for batch in http.get("/v1/batches", params=asked).json()["items"]] == found, asked
+    for text in ("5f0", "zzzz", "5f0%"):
+        refused = http.get("/v1/batches", params={"id": text})
+        assert refused.status_code == 422
+        assert [error["field"] for error in refused.json()["errors"]] == ["id"]
+
+
 def test_an_etag_changes_with_the_counts_and_only_with_them(api: Api, http: httpx.Client) -> None:
     batch = batch_of(api, 2)
     path = f"/v1/batches/{batch['id']}"

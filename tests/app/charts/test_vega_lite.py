@@ -35,19 +35,35 @@ def test_a_long_subtitle_makes_the_picture_no_wider() -> None:
     assert long <= 1.05 * short
 
 
+def _written(picture: str) -> list[str]:
+    return re.findall(r'<text text-anchor="middle"[^>]*>([^<]*)</text>', picture)
+
+
 @pytest.mark.parametrize(
-    ("values", "labels"),
+    ("values", "some", "title"),
     [
-        ([4e16, 1e16], ["0", "1e+16", "4e+16"]),
-        ([-3e18, 3e18], ["−2e+18", "0", "2e+18"]),
-        ([4e-9, 0.0], ["0", "1e-9", "4e-9"]),
-        ([4e6, 1e6], ["0", "1M", "4M"]),
-        ([0.4, 0.1], ["0", "100m", "400m"]),
-        ([0.0, 0.0], ["0"]),
+        ((1e16, 3e15), {"1e+15", "9e+15"}, "sum"),
+        ((-1e16, 2e16), {"−4e+15", "0", "1.2e+16"}, "sum"),
+        ((4000.0, 900.0), {"200", "1,000", "2,400"}, "sum"),
+        ((0.5, 0.01), {"0.05", "0.4"}, "sum"),
+        ((-1.0, 0.0), {"−0.5"}, "sum"),
+        ((1e30,), {"1e+29"}, "sum"),
+        ((1e-30,), {"2e-31"}, "sum"),
+        ((1.7e308, -1.7e308), {"−1e+8", "0", "1e+8"}, "sum, in units of 1e+300"),
+        ((5e-324,), {"1e-24"}, "sum, in units of 1e-300"),
+        ((0.0,), {"0"}, "sum"),
     ],
 )
-def test_lengths_of_bars_are_written_for_any_magnitude(values: list[float], labels: list[str]) -> None:
-    bars = [Bar(name, value) for name, value in zip(("first", "second"), values, strict=True)]
-    shown = re.findall(r">([^<>]+)</text>", svg(bar_chart(WORDS, "sum", bars)))
-    assert set(labels) <= set(shown)
-    assert len(shown) == len(set(shown)), "no two ticks have one label"
+def test_ticks_of_bars_are_numbers_at_any_magnitude(values: tuple[float, ...], some: set[str], title: str) -> None:
+    bars = [Bar(str(index), value) for index, value in enumerate(values)]
+    *labels, last = _written(svg(bar_chart(WORDS, "sum", bars)))
+    assert some <= set(labels)
+    assert last == title
+    assert all(re.fullmatch(r"−?[0-9][0-9,.]*(e[+-][0-9]+)?", label) for label in labels), labels
+
+
+def test_a_linear_axis_of_small_numbers_has_no_prefixes() -> None:
+    line = Series("a", [Point(2, 0.2), Point(4, 0.4)])
+    picture = svg(line_chart(WORDS, Axis("ranks", log=False, counted=True), Axis("efficiency", log=False), [line]))
+    assert re.search(r">0\.[1-4]5?</text>", picture)
+    assert not re.search(r">[0-9]+m</text>", picture)

@@ -32,6 +32,20 @@ def test_a_file_of_specs_is_one_batch(shell: Shell) -> None:
     assert shell.run("batches", "show", "ffffffff").code == 4
 
 
+def test_the_beginning_of_an_id_names_a_batch_of_any_user_and_says_why_it_does_not(
+    shell: Shell, service: Service
+) -> None:
+    (shell.folder / "specs.jsonl").write_text(f"{spec(1)}\n")
+    batch = shell.run("submit", "specs.jsonl").out.strip()
+    assert json.loads(shell.run("batches", "show", batch[:8].upper(), "--json").out)["id"] == batch
+    assert shell.run("batches", "show", "00000000").transcript == (
+        "warpfold: no batch begins with '00000000'\n[exit code 4]\n"
+    )
+    assert shell.run("batches", "show", "zz").transcript == (
+        "warpfold: none of your latest 1,000 batches begins with 'zz'\n[exit code 4]\n"
+    )
+
+
 def test_options_hold_for_every_line_and_a_wait_prints_every_value(shell: Shell) -> None:
     (shell.folder / "specs.jsonl").write_text(f"{spec(1, 2)}\n{spec()}\n{spec(3, 9)}\n")
     waited = shell.run("submit", "specs.jsonl", "--op", "max", "--tag", "a:b", "--wait", "--json")
