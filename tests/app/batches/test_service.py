@@ -87,7 +87,7 @@ def test_a_batch_is_found_by_the_beginning_of_its_id_whosever_it_is(api: Api, ht
         items = http.get("/v1/batches", params={"id": first[:length]}).json()["items"]
         assert first in [batch["id"] for batch in items]
         assert all(batch["id"].startswith(first[:length]) for batch in items)
-    for asked, found in (
+    for asked, wanted in (
         ({"id": first.upper()}, [first]),
         ({"id": of_bob}, [of_bob]),
         ({"id": of_bob, "owner": "bob"}, [of_bob]),
@@ -95,7 +95,7 @@ def test_a_batch_is_found_by_the_beginning_of_its_id_whosever_it_is(api: Api, ht
         ({"id": others[0], "limit": 1}, [others[0]]),
         ({"id": "5f0c-be4b"}, []),
     ):
-        assert [batch["id"] for batch in http.get("/v1/batches", params=asked).json()["items"]] == found, asked
+        assert [batch["id"] for batch in http.get("/v1/batches", params=asked).json()["items"]] == wanted, asked
     for text in ("5f0", "zzzz", "5f0%"):
         refused = http.get("/v1/batches", params={"id": text})
         assert refused.status_code == 422
