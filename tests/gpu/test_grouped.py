@@ -180,7 +180,7 @@ def test_a_backend_reduces_arrays_of_any_layout_as_a_cpu_does(backend: CudaBacke
                 assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (grouping, op)
     with pytest.raises(InvalidInput, match="is NaN, and nan_policy is raise"):
         backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "sum", nan_policy=NanPolicy.RAISE)
-    with pytest.raises(InvalidInput, match="and not prod of"):
+    with pytest.raises(InvalidInput, match=r"prod of .* needs the backend"):
         backend.reduce_groups(ArraySource(array), array.shape, groupings[0], "prod")
 
 
