@@ -14,11 +14,11 @@ from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS, FinishedOp, Fini
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, WARP
+from warpfold.kernels.cuda.gpu.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.grouped import GroupedSums, Layout
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
-from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, function_of, repeated
 from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
 from warpfold.kernels.cuda.resident.shapes import EACH_THREADS
 from warpfold.kernels.cuda.resident.stream_totals import stream_at

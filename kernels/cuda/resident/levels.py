@@ -11,7 +11,7 @@ import numpy as np
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.resident.packed import PackedFunction, function_of, word_of
+from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of, word_of
 from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "two_levels.cu"

@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.packed import Base, RepeatedLaunch, repeated
 from warpfold.kernels.cuda.grouped import ColumnsLayout, Layout, RowsLayout
 from warpfold.kernels.cuda.resident.arrangement import Members
-from warpfold.kernels.cuda.resident.packed import Base, RepeatedLaunch, repeated
 from warpfold.kernels.dtypes import DType
 
 

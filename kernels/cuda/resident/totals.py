@@ -8,9 +8,9 @@ from warpfold.kernels.cuda.exact.accumulator import most_added
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SOURCE, SumKind, kernel_name
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of, word_of
 from warpfold.kernels.cuda.grouped.totals import KINDS, ROOM, finished_kernel
 from warpfold.kernels.cuda.grouped.totals import SOURCE as ROUNDING
-from warpfold.kernels.cuda.resident.packed import PackedFunction, function_of, word_of
 from warpfold.kernels.cuda.resident.whole import Launch
 from warpfold.kernels.dtypes import DType
 

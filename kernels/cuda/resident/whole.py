@@ -13,7 +13,7 @@ from warpfold.kernels.cuda.exact.finishing import FinishedOp
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
-from warpfold.kernels.cuda.resident.packed import function_of
+from warpfold.kernels.cuda.gpu.packed import function_of
 from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
     each_kernel,

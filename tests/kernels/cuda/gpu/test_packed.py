@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpfold.kernels.cuda.resident.packed import Base, PackedFunction, repeated_launch, word_of
+from warpfold.kernels.cuda.gpu.packed import Base, PackedFunction, repeated_launch, word_of
 
 STREAM = 0x55
 
