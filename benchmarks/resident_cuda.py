@@ -20,6 +20,8 @@ from warpfold.engines import gpu as exact
 
 SIZES = (1, 1_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 
+LONG = 100_000_000
+
 IN_FLIGHT = 200
 """Calls that are issued before a wait: fewer launches than a stream takes without a wait (1,024 on Hopper)."""
 
@@ -149,7 +151,7 @@ class Row:
         shown = "".join(
             f"{'–' if each is None else f'{each:.1f}':>9}" for each in (*times, self.torch_us, self.torch_issued_us)
         )
-        return f"{self.dtype:9}{self.call:20}{self.elements:12,}{shown}{self.kernel_us / self.loop_us:12.2f}"
+        return f"{self.dtype:9}{self.call:22}{self.elements:12,}{shown}{self.kernel_us / self.loop_us:12.2f}"
 
 
 def main() -> None:
@@ -161,12 +163,17 @@ def main() -> None:
     import torch
 
     heads = ("waited", "loop", "issued", "kernel", "cupy", "issued", "torch", "issued")
-    print(f"{'dtype':9}{'call':20}{'elements':>12}{''.join(f'{head:>9}' for head in heads)}{'kernel/loop':>12}")
+    print(f"{'dtype':9}{'call':22}{'elements':>12}{''.join(f'{head:>9}' for head in heads)}{'kernel/loop':>12}")
     rows: list[Row] = []
     for dtype in (torch.float32, torch.float64):
         for size in SIZES[: args.sizes]:
             x = torch.randn(size, device="cuda", dtype=dtype)
-            for name, call in calls(x, torch).items():
+            made = calls(x, torch)
+            if size >= LONG:
+                wide = torch.randn(size, device="cuda").mul_(6).exp_().to(dtype)
+                ofs = calls(wide, torch)
+                made |= {f"{name}, exp(6·normal)": ofs[name] for name in ("sum", "var", "dot", "norm2")}
+            for name, call in made.items():
                 loops = [looped(each, torch, args.seconds) for each in (call.ours, call.of_cupy, call.torch)]
                 small = size <= 1_000_000
                 issues = [issued(each, torch) if small else None for each in (call.ours, call.of_cupy, call.torch)]

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.gpu.accumulators import early_choices
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.elements import carrier
-from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind, accumulator
+from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind, shapes
 from warpfold.kernels.cuda.exact.shapes import CHOICES, chosen_unit, survey_name
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -51,15 +52,14 @@ def times(size: int, states: tuple[ExactState, ...]) -> tuple[ExactState, ...]:
 
 @pytest.mark.parametrize("data", ADVERSARIAL)
 @pytest.mark.parametrize("dtype", CHOICES)
-def test_squares_by_whatever_the_data_choose(gpu: Gpu, dtype: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accumulator, "SURVEYED", dict.fromkeys(CHOICES, 5000))
+def test_sums_by_whatever_the_data_choose(gpu: Gpu, dtype: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "CHOICES", early_choices(5000))
     array = adversarial(data, DTYPES[dtype], 300_001, 4)
-    squares, moments = ExactAccumulator(gpu, DTYPES[dtype], Terms.PRODUCTS), ExactMoments(gpu, DTYPES[dtype])
-    for made in (squares, moments):
-        made.add(on_device(array, 1))
-    values, products = ExactState.empty(Terms.VALUES).add(array), ExactState.empty(Terms.PRODUCTS).add(array)
-    assert squares.state() == products
-    assert moments.states() == (values, products)
+    for kind in CHOICES[dtype]:
+        arrays = (array, array[::-1].copy()) if kind is SumKind.PRODUCTS else (array,)
+        made = Added(gpu, DTYPES[dtype], kind)
+        made.add(*(on_device(each, 1) for each in arrays))
+        assert made.states() == portable(kind, *arrays), kind
 
 
 # Normal numbers times powers of two whose exponents deviate by so many, and which of the kernels is for them.
@@ -68,6 +68,8 @@ SPREADS = [
     *[("float32", SumKind.MOMENTS, *row) for row in ((0, 0), (6, 1), (14, 2), (60, 3))],
     *[("float64", SumKind.SQUARES, *row) for row in ((1, 0), (9, 0), (150, 1))],
     *[("float64", SumKind.MOMENTS, *row) for row in ((1, 0), (9, 0), (150, 1))],
+    *[(dtype, SumKind.PRODUCTS, *row) for dtype in ("float32", "float64") for row in ((0, 0), (1, 0), (9, 1))],
+    *[("bfloat16", kind, *row) for kind in CHOICES["bfloat16"] for row in ((0, 0), (9, 1))],
 ]
 
 
@@ -82,14 +84,14 @@ def test_a_look_at_the_data_chooses_the_kernel_for_them(
     array = on_device((random.standard_normal(powers.size) * 2.0 ** np.rint(powers)).astype(row.numpy), 1)
     chosen = cupy.full(1, 7, dtype=np.uint32)
     survey = gpu.kernel(chosen_unit(row, kind, gpu.shared_per_block), survey_name(row, kind))
-    survey(1, 1024, (array, np.uint64(array.size), chosen))
+    survey(1, 1024, (array, array, np.uint64(array.size), chosen))
     assert chosen.get()[0] == choice
 
 
 @pytest.mark.parametrize("dtype", CHOICES)
 def test_few_elements_far_from_all_others_are_added(gpu: Gpu, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A band of exponents does not hold them, nor do those who look at some of the data see them."""
-    monkeypatch.setattr(accumulator, "SURVEYED", dict.fromkeys(CHOICES, 5000))
+    monkeypatch.setattr(shapes, "CHOICES", early_choices(5000))
     row, random = DTYPES[dtype], np.random.default_rng(8)
     array = np.exp(5 * random.standard_normal(2_000_003)).astype(row.numpy)
     array[1_000_000:1_200_000] *= row.numpy.type(2.0**40)  # a band moves

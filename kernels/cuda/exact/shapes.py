@@ -1,6 +1,7 @@
 """How the kernels of `../sources/exact.cu` are launched: plain values, kept apart from what they tune."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -95,41 +96,67 @@ def kernel_name(dtype: DType, kind: SumKind, shape: LaunchShape) -> str:
     return f"{start}, {_numbers(shape)}>"
 
 
-# The same for long arrays of squares, of which the data choose (include/exact_chosen.cuh).
-CHOICES: Mapping[str, Mapping[SumKind, tuple[LaunchShape, ...]]] = MappingProxyType(
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The shapes of kernels of which the data choose one (include/exact_chosen.cuh), in their order there, and of how
+    many elements an array has them: a launch before looks at some elements and costs 8 µs."""
+
+    surveyed: int
+    shapes: tuple[LaunchShape, ...]
+
+
+CHOICES: Mapping[str, Mapping[SumKind, Chosen]] = MappingProxyType(
     {
+        "bfloat16": MappingProxyType(
+            {
+                SumKind.SQUARES: Chosen(1 << 26, (SHAPES["bfloat16"][SumKind.SQUARES], _shape(768, 1, 4, 256))),
+                SumKind.MOMENTS: Chosen(1 << 26, (SHAPES["bfloat16"][SumKind.MOMENTS], _shape(512, 1, 4, 384))),
+                SumKind.PRODUCTS: Chosen(1 << 26, (SHAPES["bfloat16"][SumKind.PRODUCTS], _shape(768, 1, 2, 256))),
+            }
+        ),
         "float32": MappingProxyType(
             {
-                SumKind.SQUARES: (
-                    SHAPES["float32"][SumKind.SQUARES],
-                    _shape(768, 1, 4, 272, ahead=False),
-                    _shape(384, 1, 4, 512),
+                SumKind.SQUARES: Chosen(
+                    1 << 26,
+                    (
+                        SHAPES["float32"][SumKind.SQUARES],
+                        _shape(768, 1, 4, 272, ahead=False),
+                        _shape(384, 1, 4, 512),
+                    ),
                 ),
-                SumKind.MOMENTS: (
-                    SHAPES["float32"][SumKind.MOMENTS],
-                    _shape(768, 1, 4, 160, ahead=False),
-                    _shape(640, 1, 4, 256, ahead=False),
-                    _shape(352, 1, 4, 640),
+                SumKind.MOMENTS: Chosen(
+                    1 << 26,
+                    (
+                        SHAPES["float32"][SumKind.MOMENTS],
+                        _shape(768, 1, 4, 160, ahead=False),
+                        _shape(640, 1, 4, 256, ahead=False),
+                        _shape(352, 1, 4, 640),
+                    ),
                 ),
+                SumKind.PRODUCTS: Chosen(1 << 25, (SHAPES["float32"][SumKind.PRODUCTS], _shape(384, 1, 4, 512))),
             }
         ),
         "float64": MappingProxyType(
             {
-                SumKind.SQUARES: (_shape(480, 1, 8, 464, ahead=False), _shape(384, 1, 4, 532)),
-                SumKind.MOMENTS: (_shape(512, 1, 8, 368, ahead=False), _shape(256, 1, 6, 800)),
+                SumKind.SQUARES: Chosen(1 << 25, (_shape(480, 1, 8, 464, ahead=False), _shape(384, 1, 4, 532))),
+                SumKind.MOMENTS: Chosen(1 << 25, (_shape(512, 1, 8, 368, ahead=False), _shape(256, 1, 6, 800))),
+                SumKind.PRODUCTS: Chosen(1 << 25, (SHAPES["float64"][SumKind.PRODUCTS], _shape(320, 1, 6, 532))),
             }
         ),
     }
 )
 
-SURVEYED: Mapping[str, int] = MappingProxyType({"float32": 1 << 27, "float64": 1 << 26})
-"""Elements of an array from which on its squares are added up by the kernel that suits them: a launch before looks at
-some. That costs 8 µs, 5 % of the time for narrow data at this size, and wide data take less than half of the time."""
+
+def chosen_from(dtype: DType, kind: SumKind, multiprocessors: int) -> range:
+    """How many elements an array may have that is added up by a kernel which the data choose; empty where there are no
+    such kernels. A block of theirs has fewer than 2**29 elements (include/exact_bands.cuh)."""
+    chosen = CHOICES.get(dtype.name, {}).get(kind)
+    return range(0) if chosen is None else range(chosen.surveyed, multiprocessors << 29)
 
 
 def chosen_shapes(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[LaunchShape, ...]:
-    """The shapes of the kernels of which one is chosen; empty where there is no choice."""
-    return tuple(shape.fitted(shared_per_block) for shape in CHOICES.get(dtype.name, {}).get(kind, ()))
+    """The shapes of the kernels of which one is chosen."""
+    return tuple(shape.fitted(shared_per_block) for shape in CHOICES[dtype.name][kind].shapes)
 
 
 def chosen_names(dtype: DType, kind: SumKind, shared_per_block: int) -> tuple[str, ...]:

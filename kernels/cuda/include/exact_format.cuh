@@ -18,4 +18,4 @@ template <class T>
 constexpr Bits<T> ENDLESS = Bits<T>(SIGN<T> - (Bits<T>(1) << (Format<T>::PRECISION - 1)));  // alone: +∞; more: NaN
 
 // The kinds of terms that a sum may have.
-enum Terms { VALUES, MAGNITUDES, SQUARES, MOMENTS };
+enum Terms { VALUES, MAGNITUDES, SQUARES, MOMENTS, PRODUCTS };

@@ -1,6 +1,7 @@
 // Which sum serves which terms of which dtype.
 #pragma once
 #include "exact_buckets.cuh"
+#include "exact_dot.cuh"
 #include "exact_window_sum.cuh"
 
 template <class T, int TERMS, int THREADS>
@@ -14,6 +15,10 @@ struct SumOf<T, SQUARES, THREADS> {
 template <class T, int THREADS>
 struct SumOf<T, MOMENTS, THREADS> {
     using Type = WindowSum<T, VALUES, MomentTerms<T, THREADS>>;
+};
+template <class T, int THREADS>
+struct SumOf<T, PRODUCTS, THREADS> {
+    using Type = DotSum<T, THREADS>;
 };
 
 // Buckets take any exponents at one speed; float64 and products are too wide for them.

@@ -1,17 +1,16 @@
-// Exact sums of float64 and of their squares, whatever their exponents: each thread has a column of words of 32 bits in shared
+// Exact sums of float64, of their squares and of products of two, whatever their exponents: each thread has a column of words of 32 bits in shared
 // memory, which are one long integer. An element's exponent field alone says to which words its bits are added, and a carry goes
 // to the next words. There is no window that data could leave, and nothing is emptied before the end.
 //
-// Exactness: a finite double is m · 2^(f − 1075) with f ≥ 1 and m below 2^53. It takes three words from place f on, its square
-// five from place 2f on; a unit of word 0 is thus 2^−1075, or 2^−2150 of squares. Words above the highest that an element reaches
+// Exactness: a finite double is m · 2^(f − 1075) with f ≥ 1 and m below 2^53. It takes three words from place f on, a
+// product five from the sum of both places on; a unit of word 0 is thus 2^−1075, or 2^−2150 of products. Words above the highest that an element reaches
 // hold the sums of 2^60 elements. Signed sums are modulo 2^(32 · SIZE) and begin in the middle: at 2^31 in every word, so that few
 // elements carry to words above theirs. At the end, blocks add up the words of their threads and take away what they began with.
 //
 // Words k of all threads lie side by side: no two threads of a warp meet in a bank, and no thread needs atomics. A square reads and
 // writes 40 bytes of shared memory, and a multiprocessor can do that more often than memory brings elements.
 #pragma once
-#include "exact_specials.cuh"
-#include "exact_terms.cuh"
+#include "exact_dot.cuh"
 
 // words += addend, each with its lowest word first. The carry out of the last word becomes the lowest bit of `carries`, whose bits
 // move up for it.
@@ -37,6 +36,13 @@ __device__ inline void join(uint32 (&w)[4], uint64 a, uint64 b, uint64 c) {
     const uint32 a0 = uint32(a), a1 = uint32(a >> 32), b0 = uint32(b), b1 = uint32(b >> 32), c0 = uint32(c), c1 = uint32(c >> 32);
     w[0] = a0;
     asm("add.cc.u32 %0, %3, %4; addc.cc.u32 %1, %5, %6; addc.u32 %2, %7, 0;" : "=&r"(w[1]), "=&r"(w[2]), "=r"(w[3]) : "r"(a1), "r"(b0), "r"(b1), "r"(c0), "r"(c1));
+}
+
+// Adds the four words of a product, moved up by `shift` < 32 places.
+template <class Addition>
+__device__ void write_product(Addition& sum, const uint32 (&w)[4], uint32 shift, uint32& carries) {
+    sum.write({w[0] << shift, __funnelshift_l(w[0], w[1], shift), __funnelshift_l(w[1], w[2], shift),
+               __funnelshift_l(w[2], w[3], shift), __funnelshift_l(w[3], 0, shift)}, carries);
 }
 
 // The magnitude of a finite double: (upper · 2^32 + lower) · 2^(field − 1075). Subnormals and zero have field 1.
@@ -134,13 +140,32 @@ struct SquareWords : Words<133, 2, false, THREADS> {
 
     __device__ Addition addition(const Fixed& m) const { return {*this, m.field >> 4, 0}; }
     __device__ static void add(Addition& sum, const Fixed& m, uint32& carries) {
-        const uint32 shift = m.field * 2 % 32;
         uint32 w[4];
         join(w, wide_product(m.lower, m.lower), wide_product(m.lower, 2 * m.upper), wide_product(m.upper, m.upper));
-        sum.write({w[0] << shift, __funnelshift_l(w[0], w[1], shift), __funnelshift_l(w[1], w[2], shift),
-                   __funnelshift_l(w[2], w[3], shift), __funnelshift_l(w[3], 0, shift)}, carries);
+        write_product(sum, w, m.field * 2 % 32, carries);
     }
     __device__ void carry_above(const Fixed& m) const { this->carry((m.field >> 4) + 5, 0); }
+};
+
+template <int THREADS>
+struct PairWords : Words<133, 2, true, THREADS> {
+    using Words<133, 2, true, THREADS>::Words;
+    using Addition = typename Words<133, 2, true, THREADS>::template Addition<5>;
+
+    __device__ static uint32 sign_of(double x, double y) {
+        return uint32(int32(uint64(__double_as_longlong(x) ^ __double_as_longlong(y)) >> 32) >> 31);
+    }
+    __device__ void add(const Fixed& a, const Fixed& b, double x, double y, uint32& carries) const {
+        const uint32 place = a.field + b.field;
+        Addition sum(*this, place >> 5, sign_of(x, y));
+        uint32 w[4];
+        join(w, wide_product(a.lower, b.lower), wide_product(a.lower, b.upper) + wide_product(a.upper, b.lower),
+             wide_product(a.upper, b.upper));
+        write_product(sum, w, place % 32, carries);
+    }
+    __device__ void carry_above(double x, double y) const {
+        this->carry(((Fixed(x).field + Fixed(y).field) >> 5) + 5, sign_of(x, y));
+    }
 };
 
 template <int THREADS>
@@ -229,3 +254,56 @@ template <int THREADS>
 using SquareWordSum = WordSum<false, THREADS>;
 template <int THREADS>
 using MomentWordSum = WordSum<true, THREADS>;
+
+// Products of two arrays.
+template <int THREADS>
+struct PairWordSum {
+    static constexpr int BYTES = PairWords<THREADS>::BYTES;
+    PairSpecials specials;
+    Total total;
+    PairWords<THREADS> products;
+
+    __device__ PairWordSum(char* memory, const Total& total) : total(total), products(memory, true) {}
+
+    template <int FLIGHT>
+    __device__ void operator()(TilePair<float64, FLIGHT>& pair) {
+        auto &x = pair.x, &y = pair.y;
+        static_assert(Tile<float64, FLIGHT>::SIZE <= 32);
+        if (__all_sync(~0u, all_normal(x) && all_normal(y))) {
+            specials.flags |= NOT_NEGATIVE_ZERO;
+            add<true>(x, y);
+            return;
+        }
+        if (!all_finite(x) || !all_finite(y)) specials.set_aside(x, y);
+        specials.look(x, y);
+        add<false>(x, y);
+    }
+
+    template <bool NORMAL, int FLIGHT>
+    __device__ void add(const Tile<float64, FLIGHT>& x, const Tile<float64, FLIGHT>& y) {
+        uint32 carries = 0;  // that of the last pair is the lowest bit
+#pragma unroll
+        for (int at = 0; at < x.SIZE; ++at) {
+            if constexpr (NORMAL)
+                products.add(Fixed::of_normal(x[at]), Fixed::of_normal(y[at]), x[at], y[at], carries);
+            else
+                products.add(Fixed(x[at]), Fixed(y[at]), x[at], y[at], carries);
+        }
+        for (; carries; carries &= carries - 1) {
+            const int bit = 31 - __clz(carries & -carries);
+            double a = x[x.SIZE - 1], b = y[x.SIZE - 1];
+#pragma unroll
+            for (int at = 0; at < x.SIZE - 1; ++at)
+                if (x.SIZE - 1 - at == bit) {
+                    a = x[at];
+                    b = y[at];
+                }
+            products.carry_above(a, b);
+        }
+    }
+
+    __device__ void finish() {
+        total.note(specials.flags, specials.nans);
+        products.fold(total);
+    }
+};

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
-from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, SumKind
+from warpfold.kernels.cuda.exact.shapes import CHOICES, LARGEST_SHARED, SHAPES, SumKind
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -16,6 +16,9 @@ SOURCE = Path(__file__).parent.parent / "sources" / "reduced.cu"
 
 EACH_THREADS = 128
 """Threads of a block that adds up a value of many."""
+
+END_THREADS = 128
+"""Threads of the block that rounds the total of a long array."""
 
 _FEW: Mapping[tuple[str, SumKind], LaunchShape] = MappingProxyType(
     {("float64", SumKind.MOMENTS): replace(SHAPES["float64"][SumKind.MOMENTS], threads=128, flight=5)}
@@ -64,6 +67,11 @@ def rows_kernel(dtype: DType) -> str:
     )
 
 
+def end_kernel(dtype: DType, kind: SumKind) -> str:
+    """The kernel that rounds the total of a whole array."""
+    return f"reduced_end<{element(dtype)}, {kind}>"
+
+
 def unit_of(name: str) -> Unit:
     """The unit of one kernel: each is compiled when it is first used."""
     return Unit(SOURCE, (name,))
@@ -78,5 +86,6 @@ def resident_units() -> tuple[Unit, ...]:
         few = [whole_kernel(dtype, kind, shape) for kind in SumKind if (shape := few_shape(dtype, kind)) is not None]
         each = [each_kernel(dtype, kind) for kind in SumKind if kind is not SumKind.PRODUCTS]
         rows = [rows_kernel(dtype)] if name in FLOATS else []
-        units.append(Unit(SOURCE, (*whole, *few, *each, *rows)))
+        ends = [end_kernel(dtype, kind) for kind in CHOICES.get(name, {})]
+        units.append(Unit(SOURCE, (*whole, *few, *each, *rows, *ends)))
     return tuple(units)

@@ -14,16 +14,20 @@ STREAM_OF_THREAD = 2
 WORDS = max(limbs_of(kind) + 1 for kind in SumKind)
 """Words of 64 bits of a total, and of how many blocks have added to it."""
 
+_WORD_BYTES = 8
+
 
 class Totals:
     """Room for so many `totals` at a time on each stream of one GPU: the launches of a stream share it, and leave it 0.
 
-    `known` has the addresses by those of the streams. A launch that is captured into a graph gets room of its own,
+    `known` has the addresses by those of the streams, and `number_at` says how many bytes behind them there is room for
+    the number of a kernel that the data choose. A launch that is captured into a graph gets room of its own,
     because the graph may run on any stream.
     """
 
     def __init__(self, totals: int) -> None:
-        self._words = WORDS * totals
+        self.number_at = _WORD_BYTES * WORDS * totals
+        self._words = WORDS * totals + 1
         self._kept: dict[tuple[int, int], Any] = {}
         self.known: dict[int, int] = {}
 

@@ -4,14 +4,13 @@ rounded: nothing waits here, and nothing comes back to the host."""
 from typing import Any
 
 from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.exact.accumulator import most_added
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
-from warpfold.kernels.cuda.exact.shapes import SHAPES, SOURCE, SumKind, kernel_name
+from warpfold.kernels.cuda.exact.launch import WholeAddition
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of, word_of
 from warpfold.kernels.cuda.grouped.totals import KINDS, ROOM, finished_kernel
 from warpfold.kernels.cuda.grouped.totals import SOURCE as ROUNDING
-from warpfold.kernels.cuda.resident.whole import Launch
 from warpfold.kernels.dtypes import DType
 
 _ROUNDING_THREADS = 32
@@ -27,7 +26,7 @@ class ResidentTotals:
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
-        self._adding: dict[tuple[str, SumKind], tuple[Launch, PackedFunction]] = {}
+        self._adding: dict[tuple[str, SumKind], WholeAddition] = {}
         self._rounding: dict[tuple[str, SumKind], PackedFunction] = {}
 
     def add(  # noqa: PLR0917
@@ -35,17 +34,11 @@ class ResidentTotals:
     ) -> int:
         """Add `count` ≥ 1 elements of a float `dtype`, or the products of two arrays, whose addresses lie alike between
         boundaries of 16 bytes. Returns how many numbers below 2**32 were added to one limb at most."""
-        arguments = (*addresses, count, word_of(limbs))
-        made = self._adding.get((dtype.name, kind))
-        if made is None:
-            shape = SHAPES[dtype.name][kind].fitted(self.gpu.shared_per_block)
-            launch = Launch.of(self.gpu, Unit(SOURCE, (kernel_name(dtype, kind, shape),)), shape, dtype.itemsize)
-            function = function_of(launch.kernel, launch.threads, launch.shared, len(arguments))
-            made = self._adding[dtype.name, kind] = launch, function
-        launch, function = made
-        grid = launch.whole(addresses[0], count)
-        function(grid, stream.ptr, *arguments)
-        return most_added(grid, count)
+        addition = self._adding.get((dtype.name, kind))
+        if addition is None:
+            addition = self._adding[dtype.name, kind] = WholeAddition(self.gpu, dtype, kind)
+        addition.start(addresses, count, word_of(limbs), stream.ptr)
+        return addition.added(addresses[0], count)
 
     @staticmethod
     def rounds(op: FinishedOp) -> bool:

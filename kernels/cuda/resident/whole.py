@@ -5,19 +5,20 @@ where the caller wants it. Arrays, values and streams are given by their address
 follows from an op and a dtype is settled once, so that a call costs Python little more than the driver's call.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
-from warpfold.kernels.cuda.compile import Unit
-from warpfold.kernels.cuda.exact.finishing import FinishedOp
-from warpfold.kernels.cuda.exact.shapes import SumKind
-from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
-from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
-from warpfold.kernels.cuda.gpu.packed import function_of
+from warpfold.kernels.cuda.exact.finishing import FinishedOp, Finishing
+from warpfold.kernels.cuda.exact.launch import Choice, Launch
+from warpfold.kernels.cuda.exact.shapes import CHOICES, SumKind, chosen_from
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
+from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of
 from warpfold.kernels.cuda.resident.shapes import (
     EACH_THREADS,
+    END_THREADS,
     each_kernel,
     each_shape,
+    end_kernel,
     few_shape,
     rows_kernel,
     unit_of,
@@ -29,41 +30,6 @@ from warpfold.kernels.dtypes import DType
 
 _MOST_THREADS = 2048
 """Threads of a multiprocessor, on any GPU."""
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A kernel that is loaded, how many of its blocks run at a time, and the shape of a block.
-
-    `tile` is how many reads of 16 bytes a block has in flight, `lanes` how many elements one has.
-    """
-
-    kernel: Kernel
-    resident: int
-    threads: int
-    shared: int
-    tile: int
-    lanes: int
-
-    @classmethod
-    def of(cls, gpu: Gpu, unit: Unit, shape: LaunchShape, itemsize: int) -> "Launch":
-        """The first kernel of a unit."""
-        kernel, shared = gpu.kernel(unit, unit.kernels[0]), shape.threads * shape.shared
-        resident = kernel.blocks_per_multiprocessor(shape.threads, shared) * gpu.multiprocessors
-        return cls(kernel, resident, shape.threads, shared, shape.threads * shape.flight, VECTOR_BYTES // itemsize)
-
-    def whole(self, address: int, count: int) -> int:
-        """Blocks for a whole array: as many as it has tiles, and at most as many as run at a time."""
-        lanes = self.lanes
-        head = -address % VECTOR_BYTES * lanes // VECTOR_BYTES
-        reads = count if count < head else count - (count - head) // lanes * (lanes - 1)
-        return max(1, min(self.resident, -(-reads // self.tile)))
-
-    def each(self, count: int, values: int, *, marked: bool) -> int:
-        """Blocks for many values of `count` elements: several a value where there are few."""
-        if marked or values >= self.resident:
-            return self.resident
-        return values * max(1, min(self.resident // values, count // (self.lanes * self.tile)))
 
 
 class WholeReduction(Protocol):
@@ -87,7 +53,7 @@ class DotReduction(Protocol):
 
 def _whole(on: Launch, totals: Totals, finish: int) -> WholeReduction:
     """All that a call needs is at hand by local names, and it calls nothing of ours: that saves a microsecond."""
-    function = function_of(on.kernel, on.threads, on.shared, 6)
+    function = on.function(6)
     pointer, block, shared, launch = function.pointer, function.block, function.shared, function.launch
     pack, room, known, tile, blocks = function.pack, function.room, totals.known, on.tile, on.whole
 
@@ -119,7 +85,7 @@ def _either(few: WholeReduction, most: int, others: WholeReduction) -> WholeRedu
 
 def _dot(on: Launch, totals: Totals) -> DotReduction:
     """The same for two arrays."""
-    function = function_of(on.kernel, on.threads, on.shared, 5)
+    function = on.function(5)
     pointer, block, shared, launch = function.pointer, function.block, function.shared, function.launch
     pack, room, known, tile, blocks = function.pack, function.room, totals.known, on.tile, on.whole
 
@@ -134,6 +100,69 @@ def _dot(on: Launch, totals: Totals) -> DotReduction:
         pack(memory, 0, left, right, count, words, out)
         grid = 1 if count <= tile else blocks(left, count)
         launch(pointer, grid, 1, 1, block, 1, 1, shared, stream, table, 0)
+
+    return start
+
+
+class _Chosen:
+    """The kernels of jobs for long arrays, of which the data choose one, and a launch that rounds their total.
+
+    They are loaded when the first long array comes, but not while launches are captured, for loading may wait."""
+
+    def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind, totals: Totals) -> None:
+        self._gpu, self._dtype, self._kind, self._totals = gpu, dtype, kind, totals
+        self._counts = chosen_from(dtype, kind, gpu.multiprocessors)
+        self.least = self._counts.start
+        self._ready: tuple[Choice, PackedFunction] | None = None
+
+    def take(self, count: int, *, captured: bool) -> bool:
+        """Whether they add up an array of `count` elements."""
+        if count not in self._counts:
+            return False
+        if self._ready is None and not captured:
+            name = end_kernel(self._dtype, self._kind)
+            end = function_of(self._gpu.kernel(unit_of(name), name), END_THREADS, 0, 5)
+            self._ready = Choice(self._gpu, self._dtype, self._kind), end
+        return self._ready is not None
+
+    def start(  # noqa: PLR0917
+        self, addresses: tuple[int, ...], count: int, out: int, stream: int, finish: int, ddof: int, captured: bool
+    ) -> None:
+        """Do what a WholeReduction does, where they `take` the array."""
+        assert self._ready is not None, "kernels that take an array are loaded"
+        choice, end = self._ready
+        kept = self._totals.of(stream, captured=captured)
+        words = kept.data.ptr
+        choice.start(addresses, count, words, words + self._totals.number_at, stream)
+        end(1, stream, words, out, finish, count, ddof)
+
+
+def _long(others: WholeReduction, chosen: _Chosen, finish: int) -> WholeReduction:
+    """The chosen kernels for the arrays that they take, and the other reduction for those of fewer elements."""
+    least = chosen.least
+
+    def start(  # noqa: PLR0917
+        address: int, count: int, out: int, stream: int, ddof: int = 0, captured: bool = False
+    ) -> None:
+        if count >= least and chosen.take(count, captured=captured):
+            chosen.start((address,), count, out, stream, finish, ddof, captured)
+        else:
+            others(address, count, out, stream, ddof, captured)
+
+    return start
+
+
+def _long_dot(others: DotReduction, chosen: _Chosen) -> DotReduction:
+    """The same for two arrays."""
+    least = chosen.least
+
+    def start(  # noqa: PLR0917
+        left: int, right: int, count: int, out: int, stream: int, captured: bool = False
+    ) -> None:
+        if count >= least and chosen.take(count, captured=captured):
+            chosen.start((left, right), count, out, stream, int(Finishing.SUM), 0, captured)
+        else:
+            others(left, right, count, out, stream, captured)
 
     return start
 
@@ -158,6 +187,8 @@ class ResidentReducer:
         kind, finish = op.kind, int(op.finish)
         limit, few = self.gpu.shared_per_block, few_shape(dtype, kind)
         all_others = _whole(self._whole_launch(dtype, kind, whole_shape(dtype, kind, limit)), self._totals, finish)
+        if kind in CHOICES.get(dtype.name, {}):
+            all_others = _long(all_others, _Chosen(self.gpu, dtype, kind, self._totals), finish)
         if few is None or few.threads * few.shared > limit:
             return all_others
         on = self._whole_launch(dtype, kind, few)
@@ -166,16 +197,21 @@ class ResidentReducer:
     def dot(self, dtype: DType) -> DotReduction:
         """The dot product of arrays of a float `dtype`."""
         shape = whole_shape(dtype, SumKind.PRODUCTS, self.gpu.shared_per_block)
-        return _dot(self._whole_launch(dtype, SumKind.PRODUCTS, shape), self._totals)
+        dot = _dot(self._whole_launch(dtype, SumKind.PRODUCTS, shape), self._totals)
+        if SumKind.PRODUCTS not in CHOICES.get(dtype.name, {}):
+            return dot
+        return _long_dot(dot, _Chosen(self.gpu, dtype, SumKind.PRODUCTS, self._totals))
 
     def each_launch(self, dtype: DType, kind: SumKind) -> Launch:
         """The launch for each of many values of a float `dtype`."""
-        return Launch.of(self.gpu, unit_of(each_kernel(dtype, kind)), each_shape(dtype, kind), dtype.itemsize)
+        return self._launch(each_kernel(dtype, kind), each_shape(dtype, kind), dtype)
 
     def rows_launch(self, dtype: DType) -> Launch:
         """The launch for rows of float32 or float64 that needs no other launch."""
-        shape = each_shape(dtype, SumKind.VALUES)
-        return Launch.of(self.gpu, unit_of(rows_kernel(dtype)), shape, dtype.itemsize)
+        return self._launch(rows_kernel(dtype), each_shape(dtype, SumKind.VALUES), dtype)
 
     def _whole_launch(self, dtype: DType, kind: SumKind, shape: LaunchShape) -> Launch:
-        return Launch.of(self.gpu, unit_of(whole_kernel(dtype, kind, shape)), shape, dtype.itemsize)
+        return self._launch(whole_kernel(dtype, kind, shape), shape, dtype)
+
+    def _launch(self, name: str, shape: LaunchShape, dtype: DType) -> Launch:
+        return Launch.of(self.gpu, unit_of(name), name, shape, dtype.itemsize)

@@ -55,7 +55,7 @@ struct Account {
 };
 
 template <int TERMS>
-using AccountOf = Account<TERMS == MOMENTS, TERMS == SQUARES, TERMS == VALUES>;
+using AccountOf = Account<TERMS == MOMENTS, TERMS == SQUARES || TERMS == PRODUCTS, TERMS == VALUES || TERMS == PRODUCTS>;
 
 template <class T, int TERMS, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
 __global__ void __launch_bounds__(THREADS, BLOCKS) reduced(const T* data, uint64 count, uint64* words, T* out, uint64 finish,
@@ -70,13 +70,20 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) reduced(const T* data, uint64
 
 template <class T, int THREADS, int BLOCKS, int FLIGHT, bool AHEAD, int BYTES>
 __global__ void __launch_bounds__(THREADS, BLOCKS) reduced_dot(const T* x, const T* y, uint64 count, uint64* words, T* out) {
-    using Of = Account<false, true, true>;
+    using Of = AccountOf<PRODUCTS>;
     static_assert(BYTES == DotSum<T, THREADS>::BYTES && Of::BYTES <= BYTES * THREADS);
     extern __shared__ __align__(16) char memory[];
     DotSum<T, THREADS> sum(memory, Total{words});
     for_each_tile<FLIGHT, AHEAD>(VectorPairs<T>(x, y, count), sum);
     finish_sparse(sum);
     Of{words}.close(gridDim.x, out, SUM, count, 0, memory);
+}
+
+// Rounds the total that the launches before have made, by one block (exact.cu has the kernels of long arrays).
+template <class T, int TERMS>
+__global__ void reduced_end(uint64* words, T* out, uint64 finish, uint64 count, uint64 ddof) {
+    __shared__ __align__(16) char memory[AccountOf<TERMS>::BYTES];
+    AccountOf<TERMS>{words}.close(1, out, finish, count, ddof, memory);
 }
 
 // `values` values of `count` elements each, of which value v begins at v · outer and has its elements `stride` apart. With

@@ -14,7 +14,7 @@ from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.kernels import on_host
 from tests.support.kernels.exact_on_host import limbs_made, portable, states_of
 from warpfold.kernels.cuda.exact import LARGEST_SHARED, MOST_GPUS, SHAPES, SumKind, limbs_of, states_of_limbs
-from warpfold.kernels.cuda.exact.accumulator import most_added
+from warpfold.kernels.cuda.exact.launch import numbers_added
 from warpfold.kernels.cuda.exact.shapes import CHOICES
 from warpfold.kernels.cuda.exact.total import MOST_ADDED, carried
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
@@ -53,34 +53,37 @@ def aligned_as(model: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
 CHOSEN = [
     (dtype, kind, choice)
     for dtype, kinds in CHOICES.items()
-    for kind, shapes in kinds.items()
-    for choice in range(len(shapes))
+    for kind, chosen in kinds.items()
+    for choice in range(len(chosen.shapes))
 ]
 
 
 @pytest.mark.parametrize(("dtype", "kind", "choice"), CHOSEN)
 @pytest.mark.parametrize("data", ADVERSARIAL)
-def test_squares_by_any_choice_are_the_portable_ones(
+def test_a_sum_by_any_choice_is_the_portable_one(
     library: ctypes.CDLL, dtype: str, kind: SumKind, choice: int, data: str
 ) -> None:
     # more than the buckets of a thread take before they are emptied, and than a window before it is flushed
-    size = 70_001 if dtype == "float32" else 140_001
-    array = adversarial(data, DTYPES[dtype], size, 3)[1:]
-    made = on_host.exact(library, f"{dtype} {choice}", kind, (array,), limbs_of(kind), ahead=True)
-    assert states_of_limbs(kind, made) == portable(kind, array)
+    size = 140_001 if dtype == "float64" else 70_001
+    arrays = operands(kind, data, DTYPES[dtype], size, 1)
+    made = on_host.exact(library, f"{dtype} {choice}", kind, arrays, limbs_of(kind), ahead=True)
+    assert states_of_limbs(kind, made) == portable(kind, *arrays)
 
 
-@pytest.mark.parametrize("kind", [SumKind.SQUARES, SumKind.MOMENTS])
+@pytest.mark.parametrize("kind", [SumKind.SQUARES, SumKind.MOMENTS, SumKind.PRODUCTS])
 def test_carries_go_through_full_words(library: ctypes.CDLL, kind: SumKind) -> None:
     """Sums that fill words with ones, and elements whose last place makes all of them carry, and borrow."""
     ones = [2.0**place for place in range(-300, 300)]  # their squares are every second place
     below = [2.0**place * (1 - 2.0**-53) for place in range(-300, 300)]
     pairs = [*ones, *ones, *below, -(2.0**-301), 2.0**-301, *(-x for x in ones), -(2.0**-1074), *(2.0**-1074,) * 7]
     array = np.tile(np.array(pairs), 70)
+    other = aligned_as(array, np.tile(np.array([*pairs[:-1], -1.0]), 70))  # squares but for some products below zero
+    other[1::3] *= -1
     for size in (len(pairs), array.size):
+        arrays = (array[:size], other[:size]) if kind is SumKind.PRODUCTS else (array[:size],)
         for ahead in (False, True):
-            made = on_host.exact(library, "float64 1", kind, (array[:size],), limbs_of(kind), ahead=ahead)
-            assert states_of_limbs(kind, made) == portable(kind, array[:size])
+            made = on_host.exact(library, "float64 1", kind, arrays, limbs_of(kind), ahead=ahead)
+            assert states_of_limbs(kind, made) == portable(kind, *arrays)
 
 
 @pytest.mark.parametrize("data", ADVERSARIAL)
@@ -195,7 +198,7 @@ def test_carries_leave_a_total_as_it_is_with_room_for_more(kind: SumKind) -> Non
 
 def test_limbs_have_room_for_what_is_added_before_carries_are_resolved() -> None:
     assert MOST_ADDED * 2**32 * MOST_GPUS < 2**63
-    assert most_added(4096, 1 << 40) < MOST_ADDED
+    assert numbers_added(4096, 1 << 40) < MOST_ADDED
 
 
 def test_a_shape_fits_the_shared_memory_of_any_gpu() -> None:

@@ -2,19 +2,24 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 from unittest.mock import patch
 
-from tests.support.gpu.accumulators import accumulator, on_device
+import numpy as np
+
+from tests.support.gpu.accumulators import accumulator, early_choices, on_device
 from tests.support.gpu.adversarial import adversarial
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
 from warpfold.kernels.cuda.exact import SumKind
-from warpfold.kernels.cuda.exact import accumulator as exact_accumulator
+from warpfold.kernels.cuda.exact import shapes as shapes_of_sums
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.exact.shapes import CHOICES
+from warpfold.kernels.cuda.resident import ResidentReducer
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.ops import OPS, NanPolicy
 from warpfold.kernels.puzzles import ClusterShape, Puzzle, solve
 from warpfold.kernels.source import GeneratedSource
@@ -61,15 +66,28 @@ def add_exactly(backend: CudaBackend) -> None:
 
 
 def add_by_choice(backend: CudaBackend) -> None:
-    """Squares by every kernel that data may choose: few exponents, more, and all."""
-    with backend.gpu.active(), patch.object(exact_accumulator, "SURVEYED", dict.fromkeys(CHOICES, 1000)):
+    """Sums by every kernel that data may choose: few exponents, more, and all; of jobs, and of arrays that stay."""
+    with backend.gpu.active(), patch.object(shapes_of_sums, "CHOICES", early_choices(1000)):
+        resident = ResidentReducer(backend.gpu)
         for name, kinds in CHOICES.items():
             for data in ("half as wide", "as wide as a window", "any finite", "special"):
                 for kind in kinds:
                     for count in COUNTS:
-                        array = on_device(adversarial(data, DTYPES[name], count), 3)
-                        accumulator(backend.gpu, DTYPES[name], kind).add(array)
+                        arrays = [on_device(adversarial(data, DTYPES[name], count, seed), 3) for seed in range(2)]
+                        accumulator(backend.gpu, DTYPES[name], kind).add(*arrays[: 1 + (kind is SumKind.PRODUCTS)])
+                        reduce_in_place(resident, DTYPES[name], kind, arrays)
         backend.gpu.stream.synchronize()
+
+
+def reduce_in_place(resident: ResidentReducer, dtype: DType, kind: SumKind, arrays: Sequence[Any]) -> None:
+    """An op of that kind, of arrays that are on the GPU already."""
+    out, stream = on_device(np.zeros(1, dtype.numpy), 0), resident.gpu.stream.ptr
+    x, y = (array.data.ptr for array in arrays)
+    if kind is SumKind.PRODUCTS:
+        resident.dot(dtype)(x, y, arrays[0].size, out.data.ptr, stream)
+    else:
+        op = next(op for op in FINISHED_OPS.values() if op.kind is kind)
+        resident.whole(op, dtype)(x, arrays[0].size, out.data.ptr, stream)
 
 
 def solve_puzzles(backend: CudaBackend) -> None:

@@ -43,22 +43,24 @@ bool run(const Source& source, uint64 count, bool ahead, uint64* words) {
 
 #define EXACT(T, TERMS) \
     if (!strcmp(dtype, #T) && !strcmp(kind, #TERMS)) \
-        return run<Sum<T, TERMS, LANES>>(Vectors<T>(static_cast<const T*>(x), count), count, ahead, words)
+        return run<Sum<T, TERMS, LANES>>( \
+            ElementsOf<T, TERMS>::source(static_cast<const T*>(x), static_cast<const T*>(y), count), count, ahead, words)
 #define EXACT_ALL(T) \
-    EXACT(T, VALUES); EXACT(T, MAGNITUDES); EXACT(T, SQUARES); EXACT(T, MOMENTS); \
-    if (!strcmp(dtype, #T) && !strcmp(kind, "PRODUCTS")) \
-        return run<DotSum<T, LANES>>( \
-            VectorPairs<T>(static_cast<const T*>(x), static_cast<const T*>(y), count), count, ahead, words)
+    EXACT(T, VALUES); EXACT(T, MAGNITUDES); EXACT(T, SQUARES); EXACT(T, MOMENTS); EXACT(T, PRODUCTS)
 
 #define CHOSEN(T, TERMS, CHOICE) \
     if (!strcmp(dtype, #T " " #CHOICE) && !strcmp(kind, #TERMS)) \
-        return run<ChosenSum<T, TERMS, CHOICE, LANES>>(Vectors<T>(static_cast<const T*>(x), count), count, ahead, words)
+        return run<ChosenSum<T, TERMS, CHOICE, LANES>>( \
+            ElementsOf<T, TERMS>::source(static_cast<const T*>(x), static_cast<const T*>(y), count), count, ahead, words)
 
 extern "C" bool exact_by_name(const char* dtype, const char* kind, const void* x, const void* y, uint64 count,
                               bool ahead, uint64* words) {
     CHOSEN(float32, SQUARES, 0); CHOSEN(float32, SQUARES, 1); CHOSEN(float32, SQUARES, 2);
     CHOSEN(float32, MOMENTS, 0); CHOSEN(float32, MOMENTS, 1); CHOSEN(float32, MOMENTS, 2); CHOSEN(float32, MOMENTS, 3);
     CHOSEN(float64, SQUARES, 0); CHOSEN(float64, SQUARES, 1); CHOSEN(float64, MOMENTS, 0); CHOSEN(float64, MOMENTS, 1);
+    CHOSEN(bfloat16, SQUARES, 0); CHOSEN(bfloat16, SQUARES, 1); CHOSEN(bfloat16, MOMENTS, 0); CHOSEN(bfloat16, MOMENTS, 1);
+    CHOSEN(bfloat16, PRODUCTS, 0); CHOSEN(bfloat16, PRODUCTS, 1); CHOSEN(float32, PRODUCTS, 0); CHOSEN(float32, PRODUCTS, 1);
+    CHOSEN(float64, PRODUCTS, 0); CHOSEN(float64, PRODUCTS, 1);
     EXACT_ALL(float16); EXACT_ALL(bfloat16); EXACT_ALL(float32); EXACT_ALL(float64);
     return false;
 }
