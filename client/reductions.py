@@ -26,7 +26,7 @@ from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.signature import delimiter_of, is_text
-from warpfold.kernels.ops import OPS, NullPolicy, Op, op_named
+from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, op_named
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -108,9 +108,11 @@ def reduce(
         result = jobs.reduction_of((yield from jobs.wait(job, None, follow)))
         return _with_nulls(result, result.nulls + parts[0].nulls, null=null) if parts else result
     row = _addable(op, parts, options)
+    # A part may have no elements, and so no mean of its own.
+    of_parts = "sum" if row.finish is Finish.MEAN else op
     handed_in: list[Job] = []
     for part in parts:
-        handed_in.append((yield from submit(part.array, op, other=None, dtype=None, options=options)))
+        handed_in.append((yield from submit(part.array, of_parts, other=None, dtype=None, options=options)))
     results: list[ReduceResult] = []
     for job in handed_in:
         results.append(jobs.reduction_of((yield from jobs.wait(job, None, follow))))
@@ -200,6 +202,7 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
     )
     return first.model_copy(
         update={
+            "op": row.name,
             "value": value,
             "hex": hex_of(value),
             "dtype": dtype,

@@ -7,9 +7,6 @@ from warpfold.kernels.dtypes import DTYPES, DType
 
 Axes = int | Sequence[int] | None
 
-ZERO_OF_NONE = ("sum", "sum_squares", "norm1", "norm2")
-"""The ops that are 0 of no elements; the others are NaN."""
-
 
 def float_dtype(name: str) -> DType:
     """The row of a float dtype by its name. Raises TypeError for others."""

@@ -14,11 +14,12 @@ import cupy
 from cupy.cuda import get_current_stream
 from cupy.cuda.runtime import getDevice, streamIsCapturing
 
-from warpfold.engines.axes import ZERO_OF_NONE, Axes, check_ddof, check_out, check_pair, float_dtype
+from warpfold.engines.axes import Axes, check_ddof, check_out, check_pair, float_dtype
 from warpfold.engines.plans import Plan
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.resident import AlongReduction, ResidentLevels, ResidentReducer, ResidentTotals
+from warpfold.kernels.ops import op_named
 
 T = TypeVar("T")
 
@@ -118,7 +119,7 @@ def _along(  # noqa: PLR0917
         if out is not None:
             _checked(out, plan.shape, x)
         if start is None:
-            values = cupy.full(plan.shape, 0 if op in ZERO_OF_NONE else cupy.nan, dtype)
+            values = cupy.full(plan.shape, op_named(op).empty_or_nan, dtype)
             return values if out is None else _copied(values, out)
         if plan.copied is not None:
             x = cupy.ascontiguousarray(x.transpose(plan.copied))

@@ -9,7 +9,6 @@ and means a record (`flox_records`), and else, or where records do not hold the 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -171,7 +170,8 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
     """The values, each rounded once to the dtype that the op has for these elements."""
     if parts[0].dtype == CARRIED and (values := _of_records(parts[0].view(RECORD), op)) is not None:
         return values
-    row, flat, none = op_named(op), [_integers(each).reshape(-1).tolist() for each in parts], _of_none(op)
+    row, flat = op_named(op), [_integers(each).reshape(-1).tolist() for each in parts]
+    none = row.empty_or_nan
     some = next((part for part in flat[0] if part), None)
     if some is None:
         return np.full(parts[0].shape, none)
@@ -201,16 +201,16 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
 
 def _of_records(records: Parts, op: str) -> NDArray[Any] | None:
     """The values of records; None where these have to be rounded otherwise."""
-    row, none = op_named(op), _of_none(op)
-    elements = flox_values.dtype_of_records(records)
+    row = op_named(op)
+    row, elements = op_named(op), flox_values.dtype_of_records(records)
     if elements is None:
-        return np.full(records.shape, none)
+        return np.full(records.shape, row.empty_or_nan)
     result = row.result_dtype(elements)
     if result == INTEGER:
         integers = np.dtype(np.uint64 if elements.numpy.kind == "u" else np.int64)
         values = flox_values.whole(records, integers)
     else:
-        values = flox_values.rounded(records, DTYPES[result], none, mean=row.finish is Finish.MEAN)
+        values = flox_values.rounded(records, DTYPES[result], row.empty_or_nan, mean=row.finish is Finish.MEAN)
     return None if values is None else values.reshape(records.shape)
 
 
@@ -218,11 +218,6 @@ def _floats(values: NDArray[np.float64], result: str) -> NDArray[Any]:
     """Values that are rounded to the dtype `result`, in that dtype."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return values.astype(DTYPES[result].numpy)
-
-
-def _of_none(op: str) -> float | int:
-    """The value of no elements."""
-    return 0 if op_named(op).finish in {Finish.ITSELF, Finish.ROOT} else np.nan
 
 
 def _values_of(
@@ -270,10 +265,11 @@ def _checked_values(
 
 def _of_whole_groups(numbers: NDArray[Any], rows: NDArray[Any], op: str, ddof: int, size: int) -> NDArray[Any]:
     """The values of rows and groups that have all of their elements here, which need no partial results."""
-    result = op_named(op).result_dtype(dtype_of(rows.dtype))
+    row = op_named(op)
+    result = row.result_dtype(dtype_of(rows.dtype))
     integers = np.dtype(np.uint64 if rows.dtype.kind == "u" else np.int64)
     dtype = integers if result == INTEGER else DTYPES[result].numpy
-    made = np.full((rows.shape[0], size), _of_none(op), dtype)
+    made = np.full((rows.shape[0], size), row.empty_or_nan, dtype)
     for group, members in _members(numbers):
         made[:, group] = PartialResults.of(rows[:, members], (1,), op).values(dtype, ddof).reshape(-1)
     return made
@@ -293,10 +289,10 @@ def aggregation(op: str, *, skipna: bool = False) -> Aggregation:
     `finalize_kwargs={"ddof": 1}` gives a variance its degrees of freedom. A value has the dtype of the elements; of
     integers it is int64, uint64 or float64. flox's own `dtype` converts rounded values.
     """
-    sums, none = _sums(op), _of_none(op)
-    in_records = len(sums) == 1 and op_named(op).terms is Terms.VALUES
+    row, sums = op_named(op), _sums(op)
+    in_records = len(sums) == 1 and row.terms is Terms.VALUES
     kind, nothing = (CARRIED, NOTHING) if in_records else (np.dtype(object), 0)
-    floats = op_named(op).result_dtype(DTYPES["int64"]) != INTEGER
+    floats = row.result_dtype(DTYPES["int64"]) != INTEGER
     return Aggregation(
         ("nan" if skipna else "") + op,
         numpy=partial(_values_of, op=op, skipna=skipna),
@@ -304,7 +300,7 @@ def aggregation(op: str, *, skipna: bool = False) -> Aggregation:
         combine=(_merged,) * len(sums),
         finalize=partial(_rounded, op=op),
         fill_value=(nothing,) * len(sums),
-        final_fill_value=np.nan if isnan(none) else 0,
+        final_fill_value=row.empty_or_nan,
         dtypes=(kind,) * len(sums),
         final_dtype=np.floating if floats else None,
     )

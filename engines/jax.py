@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from warpfold.engines.axes import ZERO_OF_NONE, Axes, check_ddof, check_pair, float_dtype, normal_axes, result_shape
+from warpfold.engines.axes import Axes, check_ddof, check_pair, float_dtype, normal_axes, result_shape
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.ops import op_named
 from warpfold.kernels.source import ArraySource
 
 
@@ -179,8 +180,7 @@ def _values(op: str, axes: list[int], ddof: int, *arrays: Any) -> Any:
     dtype, count = first.dtype, int(np.prod([first.shape[axis] for axis in axes], dtype=np.int64))
     if not first.size or ((op in ("var", "std")) and count <= ddof):
         kept = result_shape(first.shape, frozenset(axes), keepdims=False)
-        defined = op in ZERO_OF_NONE or op == "dot"
-        return np.full(kept, 0 if defined else np.nan, dtype)
+        return np.full(kept, op_named(op).empty_or_nan, dtype)
     if not axes:  # each element is a value of its own
         arrays, axes = tuple(array[..., None] for array in arrays), [first.ndim]
     source, *others = (ArraySource(np.ascontiguousarray(array).reshape(-1)) for array in arrays)

@@ -29,7 +29,7 @@ from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES
 from warpfold.kernels.formats.tables import dtype_of_column
 from warpfold.kernels.keyed import PART_ROWS, Aggregation, Cells, GroupColumn
-from warpfold.kernels.ops import NanPolicy, Op, Terms, op_named
+from warpfold.kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
 from warpfold.kernels.source import ArraySource
 
 OPS = ("sum", "mean", "var", "std", "norm1", "norm2", "sum_squares")
@@ -90,7 +90,7 @@ def reduce_groups(
     """The values of `groups` groups; with `states` also their exact states.
 
     Row i of `cells`, shape (rows,), belongs to group numbers[i], from 0 on; a row whose number is negative belongs to
-    no group. A sum of no elements is 0, every other value of no elements is missing.
+    no group. A value of no elements is that of `kernels.ops`, and missing where the op has none.
     """
     row, dtype = adding_op(op), dtype_of(cells.elements.dtype)
     places = {name: LevelOrigin() for name in ops_by_fold(iter([row]))}
@@ -122,10 +122,10 @@ def reduce_all(cells: Cells, op: str, *, ddof: int = 0, min_count: int = 0) -> f
     """The value of all elements; None where there are fewer than `min_count` elements, or too few for the op."""
     row, dtype = adding_op(op), dtype_of(cells.elements.dtype)
     elements = _present(cells)
-    if elements.size < max(min_count, 0 if row.empty is not None else 1, ddof + 1 if row.ddof else 0):
+    if elements.size < max(min_count, row.least_count(ddof)):
         return None
     if not elements.size:
-        return 0 if not dtype.is_float else 0.0
+        return empty_value(row, dtype)
     pieces = pieces_of(ArraySource(np.ascontiguousarray(elements)))
     value: float | int = stream(pieces, lambda: fold_for(row, dtype, NanPolicy.PROPAGATE, ddof)).fold.value()
     return value

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
-from warpfold.engines.axes import ZERO_OF_NONE, Axes, check_ddof, check_out, check_pair, float_dtype
+from warpfold.engines.axes import Axes, check_ddof, check_out, check_pair, float_dtype
 from warpfold.engines.plans import Plan
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.resident import AlongReduction, Arrangement, ResidentReducer
+from warpfold.kernels.ops import op_named
 
 _NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32", torch.float64: "float64"}
 
@@ -84,7 +85,7 @@ def _along(  # noqa: PLR0917
         if out is not None:
             _checked(out, plan.shape, x)
         if start is None:
-            values = x.new_full(plan.shape, 0.0 if op in ZERO_OF_NONE else float("nan"))
+            values = x.new_full(plan.shape, op_named(op).empty_or_nan)
             return values if out is None else out.copy_(values)
         if x.is_neg():
             x = x.resolve_neg()

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.empties import with_empties
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.meaning import Meaning
-from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Value, empty_value
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Value
 from warpfold.kernels.sequential import Remote, Tally
 from warpfold.kernels.source import Source
 from warpfold.kernels.state_tables import TableOfStates
@@ -271,17 +272,15 @@ def check_groups(count: int, plan: GroupPlan) -> None:
 
 def needed_count(asked: Aggregation, min_count: int) -> int:
     """How many elements a value needs at least."""
-    return max(min_count, 1 if asked.op.empty is None else 0, asked.ddof + 1 if asked.op.ddof else 0)
+    return max(min_count, asked.op.least_count(asked.ddof))
 
 
 def column_of(asked: Aggregation, dtype: DType, values: NDArray[Any], counts: Index, min_count: int) -> GroupColumn:
     """The column of `values` of groups of `counts` elements of `dtype`. The value of a group without elements is
     replaced."""
     op = asked.op
-    if op.empty is not None and not counts.all():
-        values = values.copy()
-        values[counts == 0] = empty_value(op, dtype)
     missing = counts < needed_count(asked, min_count)
+    values = with_empties(op, dtype, values, counts)
     return GroupColumn(asked.name, op.name, op.result_dtype(dtype), values, missing, counts)
 
 

@@ -83,7 +83,7 @@ def nulls_of_values(
     """How many nulls each value of a reduction to many values has among its elements, in C order of the values: the
     places of nulls are read once more, and counted along the same axes or by the same segments."""
     counted = backend.reduce_groups(truths_of(*sources), shape, grouping, COUNTED_BY)
-    return np.array([count or 0 for count in counted.listed()], np.int64)  # a value may have no elements
+    return np.array(counted.listed(), np.int64)
 
 
 def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64]) -> GroupedReduction:

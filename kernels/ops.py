@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import nan
 from types import MappingProxyType
 
-from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, NoElements
 
 INTEGER = "integer"
@@ -60,8 +61,8 @@ class Op:
 
     `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With
     `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
-    `empty` is the value of the op for no elements, None where that is an error. `sources` is how many arrays it takes,
-    `ddof` whether it divides by the count less delta degrees of freedom.
+    `empty` is the value of the op for no elements, None where it has none; no other table says this. `sources` is how
+    many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom.
     """
 
     name: str
@@ -77,6 +78,15 @@ class Op:
     empty: Value | None = None
     sources: int = 1
     ddof: bool = False
+
+    @property
+    def empty_or_nan(self) -> float:
+        """The value for no elements in an array, which has NaN where the op has no value."""
+        return nan if self.empty is None else int(self.empty)
+
+    def least_count(self, ddof: int) -> int:
+        """How many elements a value needs at least, with so many degrees of freedom less."""
+        return ddof + 1 if self.ddof else 1 if self.empty is None else 0
 
     @property
     def adds(self) -> bool:
@@ -156,9 +166,20 @@ _ROWS = (
         rounds=False,
         extreme=Extreme.MOST,
     ),
-    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, "sum", "SumSquares", rounds=True),
-    Op("norm1", "Σ |x|", Result.WIDE, Terms.VALUES, Finish.ITSELF, "sum", "Norm1", rounds=True, magnitudes=True),
-    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS, Finish.ROOT, "sum", "SumSquares", rounds=True),
+    Op("sum_squares", "Σ x²", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, "sum", "SumSquares", rounds=True, empty=0),
+    Op(
+        "norm1",
+        "Σ |x|",
+        Result.WIDE,
+        Terms.VALUES,
+        Finish.ITSELF,
+        "sum",
+        "Norm1",
+        rounds=True,
+        magnitudes=True,
+        empty=0,
+    ),
+    Op("norm2", "√ Σ x²", Result.REAL, Terms.PRODUCTS, Finish.ROOT, "sum", "SumSquares", rounds=True, empty=0),
     Op("dot", "Σ x y", Result.WIDE, Terms.PRODUCTS, Finish.ITSELF, "dot", None, rounds=True, empty=0, sources=2),
     Op(
         "var",
@@ -183,6 +204,7 @@ _ROWS = (
         rounds=False,
         magnitudes=True,
         extreme=Extreme.MOST,
+        empty=0,
     ),
     Op(
         "count_nonzero",
@@ -193,6 +215,7 @@ _ROWS = (
         "nonzero",
         "CountNonzero",
         rounds=False,
+        empty=0,
     ),
     Op(
         "any",
@@ -252,6 +275,5 @@ def empty_value(op: Op, dtype: DType) -> Value:
     """The value of `op` over no elements; NoElements where it is undefined."""
     if op.empty is None:
         raise NoElements(f"{op.name} of no elements is undefined")
-    if op.result is Result.WIDE:
-        return float(op.empty) if dtype.kind is Kind.FLOAT else int(op.empty)
-    return op.empty
+    result = op.result_dtype(dtype)
+    return float(op.empty) if result in DTYPES and DTYPES[result].is_float else op.empty

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.ops import Extreme, Finish, Op, Terms
+from warpfold.kernels.ops import Extreme, Op, Terms
 
 Words = NDArray[np.int64]
 """Integers in two's complement, shape (words, integers), the lowest word first."""
@@ -21,8 +21,7 @@ def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
     """The values of `reduce_runs`, where some runs may have no integers. Such a run gets the op's value of no integers,
     or None where the op has no such value."""
     held: NDArray[np.bool_] = np.diff(bounds) > 0
-    empty = op.empty if op.terms is Terms.VALUES and op.finish is not Finish.MEAN else None
-    values: list[int | None] = [None if empty is None else int(empty)] * held.size
+    values: list[int | None] = [None if op.empty is None else int(op.empty)] * held.size
     if held.any():
         reduced = reduce_runs(op, words, np.append(bounds[:-1][held], bounds[-1]))
         for run, value in zip(np.flatnonzero(held).tolist(), reduced, strict=True):

@@ -24,7 +24,10 @@ class OpView(BaseModel):
     )
     sources: int = Field(description="Number of arrays that the op takes. An op with 2 arrays needs `other`.")
     ddof: bool = Field(description="Whether the op divides by n − ddof.")
-    empty: bool | int | None = Field(description="Value of the op for no elements; null if no elements are an error.")
+    empty: bool | int | None = Field(
+        description="Value of the op for no elements. If it is null there is none: the job of a whole array fails, and "
+        "a value along axes, by segments or by key is null."
+    )
     results: dict[str, str] = Field(description="Dtype of the value by dtype of the elements.")
 
     @classmethod

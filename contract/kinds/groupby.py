@@ -86,8 +86,8 @@ class GroupbySpec(Task):
     )
     min_count: int = Field(
         0, ge=0, le=MAX_ELEMENTS, strict=True,
-        description="The least number of elements for a value: a group of fewer elements has a null. By default a sum "
-        "of no elements is 0.",
+        description="The least number of elements for a value: a group of fewer elements has a null. By default a "
+        "value of no elements is the op's: 0 of sums, norms and counts, null of means and extremes.",
     )  # fmt: skip
     max_groups: int = Field(
         MOST_GROUPS, ge=1, le=1 << 30, strict=True, description="The job fails if there are more groups than this."

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.ops import Terms
+from warpfold.kernels.ops import OPS, Op, Terms
 
 
 def state(values: Any, terms: Terms = Terms.VALUES, dtype: str = "float64") -> str:
@@ -98,12 +98,13 @@ def test_an_op_without_a_state_is_named(refusing: httpx.Client) -> None:
     assert fault(merge(refusing, [state([1.0])], op="total"))[0] == "op"
 
 
-@pytest.mark.parametrize(
-    ("op", "terms"), [("mean", Terms.VALUES), ("norm1", Terms.VALUES), ("sum_squares", Terms.PRODUCTS)]
-)
-def test_what_a_job_refuses_of_no_elements_is_refused(refusing: httpx.Client, op: str, terms: Terms) -> None:
-    assert fault(merge(refusing, [state([], terms)], op=op)) == ("states", f"{op} of no elements is undefined")
-    assert merge(refusing, [state([])]).json()["value"] == 0.0
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.terms in (Terms.VALUES, Terms.PRODUCTS)])
+def test_states_of_no_elements_have_the_empty_value(refusing: httpx.Client, op: Op) -> None:
+    merged = merge(refusing, [state([], op.terms)], op=op.name)
+    if op.empty is None:
+        assert fault(merged) == ("states", f"{op.name} of no elements is undefined")
+    else:
+        assert (merged.json()["value"], merged.json()["hex"]) == (0.0, "0x0.0p+0")
 
 
 def test_a_fraction_as_an_integer_is_refused(refusing: httpx.Client) -> None:

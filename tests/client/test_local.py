@@ -46,8 +46,9 @@ def test_two_arrays_of_different_dtypes_give_the_narrowest_that_holds_both(insta
 def test_nothing_has_the_value_that_the_service_gives_it(installed: bool) -> None:
     nothing = DATA[:0]
     assert reduce(nothing).value == reduce(nothing, "dot", other=nothing).value == 0.0
-    with pytest.raises(InvalidInput, match="sum_squares of no elements is undefined"):
-        reduce(nothing, "sum_squares")
+    assert [reduce(nothing, op).value for op in ("norm1", "norm2", "sum_squares")] == [0.0, 0.0, 0.0]
+    with pytest.raises(InvalidInput, match="mean of no elements is undefined"):
+        reduce(nothing, "mean")
 
 
 @pytest.mark.usefixtures("installed")

@@ -77,7 +77,7 @@ def true_of(op: str, part: list[int]) -> Fraction | None:
         "mean": lambda: Fraction(sum(part), len(part)),
         "min": lambda: min(part),
         "max": lambda: max(part),
-        "norm_inf": lambda: max(map(abs, part)),
+        "norm_inf": lambda: max(map(abs, part), default=0),
         "argmin": lambda: part.index(min(part)),
         "argmax": lambda: part.index(max(part)),
         "count_nonzero": lambda: sum(map(bool, part)),

@@ -45,16 +45,10 @@ class GroupFold(Protocol):
         """Take in all elements that `other` took in, a fold of the same reduction."""
         ...
 
-    def values(self, counts: Index) -> list[Value | None]:
-        """The values, where `counts` elements entered each, shape (values,); None where the op has no value."""
+    def values(self, counts: Index) -> Sequence[Value] | NDArray[Any]:
+        """The values, where `counts` elements entered each, shape (values,); arbitrary where these are too few for a
+        value."""
         ...
-
-
-def present(values: Sequence[Value], counts: Index) -> list[Value | None]:
-    """The values, with None for a value that no elements entered."""
-    if counts.all():
-        return list(values)
-    return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
 
 
 class Omitted:

@@ -141,7 +141,7 @@ class PartialResults:
     def _finished(self, op: Op, dtype: "np.dtype[Any]", ddof: int) -> NDArray[Any]:
         count = 0 if op.ddof and self.count <= ddof else self.count
         if not count:
-            return np.full(prod(self.shape), 0 if op.finish in (Finish.ITSELF, Finish.ROOT) else np.nan)
+            return np.full(prod(self.shape), op.empty_or_nan)
         digits = [as_digits(each) for each in self.sums]
         counts, finish = np.full(prod(self.shape), count), ValueFinish(op, self.result, ddof)
         flat = finish.values_by_parts(lambda some: [each.sums(some) for each in digits], counts)

@@ -21,11 +21,12 @@ from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.empties import defined
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
 from warpfold.kernels.operands import Operands, check_counts
-from warpfold.kernels.ops import NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.ops import NanPolicy, Op, Terms, Value
 from warpfold.kernels.sequential import SequentialSource, decoded_ahead_s, gathered, side_by_side
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import EXACT
@@ -72,18 +73,15 @@ def reduce_groups(
     began = time.perf_counter()
     counts = counts - streamed.fold.omitted_counts()
     kept = streamed.fold.states(counts) if states else ()
-    values = streamed.fold.values(counts)
-    if op.empty is not None and not counts.all():
-        empty = empty_value(op, dtypes[0])
-        values = [value if count else empty for value, count in zip(values, counts, strict=True)]
+    values = defined(op, dtypes[0], streamed.fold.values(counts), counts, asked.operands.ddof)
     if turned:
         order = np.arange(outputs).reshape(result_shape[::-1]).transpose().reshape(-1)  # axes were read in reverse
-        values = values[order] if isinstance(values, np.ndarray) else [values[number] for number in order]
+        values = values[order] if isinstance(values, np.ndarray) else tuple(values[number] for number in order)
         counts = counts[order]
         kept = tuple(column.taken(order) for column in kept)
     finished_s = time.perf_counter() - began
     return GroupedReduction(
-        values=values if isinstance(values, np.ndarray) else tuple(values),
+        values=values,
         shape=result_shape,
         dtype=asked.operands.result_dtype(op),
         counts=counts if outputs > LISTED else tuple(counts.tolist()),
@@ -248,8 +246,8 @@ class _Taking:
     def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
         return tuple(self._fold.states(counts))
 
-    def values(self, counts: NDArray[np.int64]) -> list[Value | None] | NDArray[np.float64]:
-        values: list[Value | None] | NDArray[np.float64] = self._fold.values(counts)
+    def values(self, counts: NDArray[np.int64]) -> Sequence[Value] | NDArray[Any]:
+        values: Sequence[Value] | NDArray[Any] = self._fold.values(counts)
         return values
 
 

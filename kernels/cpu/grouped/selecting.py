@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import readable
 from warpfold.kernels.cpu.folds.by_name import fold_for
-from warpfold.kernels.cpu.grouped.fold import GroupedPart, present
+from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Extreme, NanPolicy, Op, Value
@@ -108,7 +108,7 @@ class Extremes:
             self._where = np.where(nearer, other._where, self._where)
         self._best = np.minimum(self._best, other._best)
 
-    def values(self, counts: Index) -> list[Value | None]:
+    def values(self, counts: Index) -> list[Value]:
         if self._op.places:
             selected: list[Any] = self._where.tolist()
         elif self._dtype.is_float:
@@ -117,7 +117,7 @@ class Extremes:
         else:
             whole = bool if self._op.result_dtype(self._dtype) == "bool" else int
             selected = [whole(element) for element in self._keys.elements(self._best).tolist()]
-        return present(selected, counts)
+        return selected
 
 
 class Nonzeros:
@@ -143,7 +143,7 @@ class Nonzeros:
     def merge(self, other: "Nonzeros") -> None:
         self._counts += other._counts
 
-    def values(self, counts: Index) -> list[Value | None]:
+    def values(self, counts: Index) -> list[Value]:
         match self._op.name:
             case "any":
                 answers: list[Any] = (self._counts > 0).tolist()
@@ -151,7 +151,7 @@ class Nonzeros:
                 answers = (self._counts == counts).tolist()
             case _:
                 answers = self._counts.tolist()
-        return present(answers, counts)
+        return answers
 
 
 class FoldsApart:
@@ -169,5 +169,5 @@ class FoldsApart:
         for mine, theirs in zip(self._folds, other._folds, strict=True):
             mine.merge(theirs)
 
-    def values(self, counts: Index) -> list[Value | None]:
-        return [fold.value() if count else None for fold, count in zip(self._folds, counts, strict=True)]
+    def values(self, counts: Index) -> list[Value]:
+        return [fold.value() if count else 0 for fold, count in zip(self._folds, counts, strict=True)]

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import LISTED
 from warpfold.kernels.cpu.accumulator import LAYOUTS, readable
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.nans import widened
-from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, present
+from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.operands import result_dtype
-from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
+from warpfold.kernels.ops import Finish, Op, Terms
 
 _MOST_CALLS = 1 << 16
 """Blocks of columns that are added before their limbs are resolved: far fewer than the limbs allow."""
@@ -89,14 +88,11 @@ class FloatSums:
         """The states of all values, for each kind of terms; `counts` are the numbers of elements."""
         return [sums.states(counts) for sums in self.sums()]
 
-    def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
-        defined = np.maximum(counts - (self._ddof if self._op.ddof else 0), 0)
+    def values(self, counts: Index) -> NDArray[np.float64]:
         used = self._limbs[0].used if self._together else np.ones(counts.size, np.bool_)
         if used.any():  # all others were rounded when they were added
             self._rounded[used] = self._finish.values(self.sums(), np.where(used, counts, 0))[used]
-        if counts.size > LISTED and defined.all():
-            return self._rounded
-        return present(self._rounded.tolist(), defined)
+        return self._rounded
 
 
 def _places(outputs: Index) -> Index | slice:
@@ -300,13 +296,8 @@ class IntegerSums:
         """The states as `FloatSums.states` gives them."""
         return [sums.states(counts) for sums in self.sums()]
 
-    def values(self, counts: Index) -> list[Value | None] | NDArray[np.float64]:
-        result = result_dtype(self._op, *self._dtypes)
-        values = ValueFinish(self._op, result, self._ddof).values(self.sums(), counts)
-        defined = np.maximum(counts - (self._ddof if self._op.ddof else 0), 0)
-        if result != INTEGER and counts.size > LISTED and defined.all():
-            return values
-        return present(values.tolist(), defined)
+    def values(self, counts: Index) -> NDArray[Any]:
+        return ValueFinish(self._op, result_dtype(self._op, *self._dtypes), self._ddof).values(self.sums(), counts)
 
 
 def _carry(sums: NDArray[np.int64]) -> None:

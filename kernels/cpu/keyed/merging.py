@@ -14,6 +14,7 @@ from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.empties import with_empties
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import StateError
 from warpfold.kernels.exact.column import StateColumn
@@ -21,7 +22,7 @@ from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import GroupColumn, GroupTable
 from warpfold.kernels.merging import MergePlan, StatesTable, is_text
-from warpfold.kernels.ops import OPS, empty_value
+from warpfold.kernels.ops import OPS
 from warpfold.kernels.state_tables import StatesOf, TableOfStates, terms_of
 
 
@@ -176,19 +177,16 @@ def column_of_states(
 ) -> GroupColumn:
     """The values of all groups, and with `keep` their states. Raises InvalidInput where the states are not those of
     such elements."""
-    op, dtype = OPS[each.op], DTYPES[each.dtypes[0]]
+    op = OPS[each.op]
     counts = sums[0].counts(groups).copy()
     if any((other.counts(groups) != counts).any() for other in sums[1:]):
         raise InvalidInput(f"the sums and the sums of squares of {each.name!r} are not of the same elements", "tables")
     states = tuple(merged.encoded(groups) for merged in sums) if keep else ()
-    least = max(min_count, 1 if op.empty is None else 0, each.ddof + 1 if op.ddof else 0)
-    missing = counts < least
+    missing = counts < max(min_count, op.least_count(each.ddof))
     try:
         parts = [merged.sums(groups) for merged in sums]
         values = ValueFinish(op, each.result, each.ddof).values(parts, np.where(missing, 0, counts))
     except StateError as error:
         raise InvalidInput(f"the states of {each.name!r} are not those of {each.op}: {error}", "tables") from None
-    if op.empty is not None and not counts.all():
-        values = values.copy()
-        values[counts == 0] = empty_value(op, dtype)
+    values = with_empties(op, DTYPES[each.dtypes[0]], values, counts)
     return GroupColumn(each.name, each.op, each.result, values, missing, counts, states)

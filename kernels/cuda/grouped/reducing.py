@@ -23,10 +23,11 @@ from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.empties import defined
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.state_tables import terms_of
@@ -138,10 +139,8 @@ class _Rounded:
     def __init__(
         self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
     ) -> None:
-        self._means = op.finish is Finish.MEAN
-        self._sums = [
-            GroupedSums(gpu, array, layout, dtype, mean=self._means, omit_nan=omit_nan) for array, layout in parts
-        ]
+        self._op, self._dtype, means = op, dtype, op.finish is Finish.MEAN
+        self._sums = [GroupedSums(gpu, array, layout, dtype, mean=means, omit_nan=omit_nan) for array, layout in parts]
 
     @property
     def kernel(self) -> str:
@@ -163,11 +162,7 @@ class _Rounded:
             counts = counts - omitted
         if order is not None:
             values, counts = values[order], counts[order]
-        values = values.astype(np.float64)
-        if values.size > LISTED and not (self._means and not counts.all()):
-            return values, counts
-        pairs = zip(values.tolist(), counts.tolist(), strict=True)
-        return tuple(None if self._means and not count else value for value, count in pairs), counts
+        return defined(self._op, self._dtype, values.astype(np.float64), counts), counts
 
 
 class _Finished:
@@ -200,12 +195,7 @@ class _Finished:
             counts = counts - _gathered([part.omitted for part in self._totals])
         if order is not None:
             values, counts = values[order], counts[order]
-        present = counts > (self._ddof if self._op.ddof else 0)
-        if values.size > LISTED and present.all():
-            return values, counts
-        empty = None if self._op.empty is None else empty_value(self._op, self._dtype)
-        pairs = zip(values.tolist(), present.tolist(), strict=True)
-        return tuple(value if defined else empty for value, defined in pairs), counts
+        return defined(self._op, self._dtype, values, counts, self._ddof), counts
 
     def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
         """The states of values of so many elements, NaNs that are left out among them, in the order of the launches."""
@@ -224,7 +214,7 @@ class _Fetched:
     def __init__(
         self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
     ) -> None:
-        self._op, self._dtype = op, dtype
+        self._op, self._dtype, self._ddof = op, dtype, ddof
         self._parts = [GroupedOp(gpu, array, layout, dtype, op, ddof, omit_nan=omit_nan) for array, layout in parts]
 
     @property
@@ -238,18 +228,15 @@ class _Fetched:
     def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
         """The values and how many elements entered each, in an order of the result."""
         each = counts.size // max(1, len(self._parts))
-        made: list[Value | None] = []
+        made: list[Value] = []
         entered = [counts[:0]]
         for number, part in enumerate(self._parts):
             entered.append(counts[number * each : (number + 1) * each] - part.omitted())
             made += part.values(entered[-1])
         counts = np.concatenate(entered)
-        if self._op.empty is not None and not counts.all():
-            empty = empty_value(self._op, self._dtype)
-            made = [value if count else empty for value, count in zip(made, counts.tolist(), strict=True)]
         if order is not None:
             made, counts = [made[number] for number in order], counts[order]
-        return tuple(made), counts
+        return defined(self._op, self._dtype, made, counts, self._ddof), counts
 
     def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
         """The states of values of so many integers, in the order of the launches."""

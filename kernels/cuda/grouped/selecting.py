@@ -53,13 +53,12 @@ class GroupedOp:
             return self._nans.words()[:, 0].astype(np.int64)
         return np.zeros(1, np.int64)
 
-    def values(self, counts: NDArray[np.int64]) -> list[Value | None]:
-        """The values, where `counts` elements entered each; None where the op has no value."""
+    def values(self, counts: NDArray[np.int64]) -> list[Value]:
+        """The values, where `counts` elements entered each; arbitrary where these are too few for a value."""
         words = [part.words() for part in self._folds]
         if self._op.terms is Terms.MOMENTS:
             return spreads_of_integers(self._op, words, counts, self._ddof)
-        values = _of_words(self._op, self._dtype, words[0], counts.tolist())
-        return [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
+        return _of_words(self._op, self._dtype, words[0], counts.tolist())
 
     def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
         """The exact states of the values of an op that adds integers up, where `counts` elements entered each."""
@@ -69,11 +68,11 @@ class GroupedOp:
 
 def spreads_of_integers(
     op: Op, words: Sequence[NDArray[np.uint64]], counts: NDArray[np.int64], ddof: int
-) -> list[Value | None]:
+) -> list[Value]:
     """Variances or standard deviations, rounded once to float64, of so many integers each, of whose sums and sums of
-    squares `words` has the words; None of no more than `ddof` integers, and of none."""
-    values = ValueFinish(op, "float64", ddof).values(sums_of_integers(op, words), counts)
-    return [value if count > ddof else None for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
+    squares `words` has the words; arbitrary of no more than `ddof` integers."""
+    values: list[Value] = ValueFinish(op, "float64", ddof).values(sums_of_integers(op, words), counts).tolist()
+    return values
 
 
 def _integers(words: NDArray[np.uint64]) -> list[int]:

@@ -7,6 +7,7 @@ installed is skipped, with the reason.
 
 import base64
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -225,6 +226,12 @@ def test_frames_files_and_uploads_come_to_the_true_sum(client: Client, columns: 
     reduction = client.reduction(job)
     assert _state(reduction.state) == ExactState.of(first)
     assert reduction.dtype == ("integer" if first.dtype.kind in "iub" else first.dtype.name)
+
+
+def test_a_column_of_which_nothing_is_left_does_not_enter_the_mean_of_a_frame(client: Client) -> None:
+    frame = pandas.DataFrame({"n": [2**53 + 1, 2**53 + 3], "x": [math.nan, math.nan]})
+    result = client.reduce(frame, "mean", nan_policy="omit")
+    assert (result.value, result.op, result.count) == (2.0**53 + 2, "mean", 2)
 
 
 def _state(text: str | None) -> ExactState:
