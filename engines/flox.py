@@ -201,7 +201,6 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
 
 def _of_records(records: Parts, op: str) -> NDArray[Any] | None:
     """The values of records; None where these have to be rounded otherwise."""
-    row = op_named(op)
     row, elements = op_named(op), flox_values.dtype_of_records(records)
     if elements is None:
         return np.full(records.shape, row.empty_or_nan)

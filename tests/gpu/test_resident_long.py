@@ -32,7 +32,8 @@ def started(reducer: ResidentReducer, op: str, dtype: DType, *arrays: Any) -> Ca
 
     def start(out: int, stream: int, **options: Any) -> None:
         if op == "dot":
-            reducer.dot(dtype)(*addresses, count, out, stream, **options)
+            left, right = addresses
+            reducer.dot(dtype)(left, right, count, out, stream, **options)
         else:
             reducer.whole(FINISHED_OPS[op], dtype)(addresses[0], count, out, stream, **options)
 
