@@ -181,11 +181,18 @@ class Footer:
 
     def _units(self, columns: list[str]) -> list[str]:
         """The units that keep all timestamps of the columns, the finest first. Seconds hold any timestamp of 96 bits
-        without its fraction; nanoseconds hold the fraction, but wrap around."""
+        without its fraction; nanoseconds hold the fraction, but wrap around.
+
+        Before version 23, Arrow wrote instants before 1970 with a negative time of day, which seconds take for 2⁶⁴ ns
+        more, and nanoseconds for what was meant. Arrow has no other fractions of µs so far from 1970."""
+        by_arrow = str(self.metadata.created_by).startswith("parquet-cpp")
         kept = {"ns": True, "us": True, "ms": True, "s": True}
         for seconds, wrapped in zip(self._integers(columns, "s"), self._integers(columns, "ns"), strict=True):
             fraction = wrapped - seconds * _NS
-            kept["ns"] &= bool(np.all(wrapped // _NS == seconds))
+            near = wrapped // _NS == seconds
+            if by_arrow:
+                near |= (fraction % 10**3 != 0) & (seconds >= 2**63 // _NS) & (seconds <= 2**64 // _NS)
+            kept["ns"] &= bool(np.all(near))
             kept["us"] &= bool(np.all((fraction % 10**3 == 0) & (abs(seconds) < 2**63 // 10**6)))
             kept["ms"] &= not np.any(fraction % 10**6)
             kept["s"] &= not np.any(fraction)

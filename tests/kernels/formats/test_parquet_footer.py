@@ -2,6 +2,7 @@
 read alike, and timestamps of 96 bits."""
 
 import base64
+import struct
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -258,6 +259,24 @@ def test_timestamps_of_96_bits_beyond_all_calendars_have_a_coarser_unit(data_roo
     pq.write_table(table, data_root / "x.parquet", use_deprecated_int96_timestamps=True)
     factor = {"us": 10**6, "ms": 10**3}[unit]
     assert values(data_root, "x.parquet", column="at") == [years * YEAR * factor, 0]
+
+
+@pytest.mark.parametrize("number", [-1, -999_999, -43_200_000_000, -86_399_999_999, -86_400_000_001, -(10**15) - 7])
+@pytest.mark.parametrize(("unit", "factor"), [("us", 1000), ("ns", 1)])
+def test_instants_before_1970_are_read_as_meant_where_their_time_of_day_is_negative(
+    data_root: Path, number: int, unit: str, factor: int
+) -> None:
+    """As versions of Arrow before 23 wrote them."""
+    day, meant = 86_400 * 10**9, number * factor
+    table = pa.table({"at": pa.array([number, 0], pa.timestamp(unit))})
+    options: dict[str, Any] = {"use_dictionary": False, "compression": "none", "store_schema": False}
+    pq.write_table(table, data_root / "x.parquet", use_deprecated_int96_timestamps=True, **options)
+    written = (data_root / "x.parquet").read_bytes()
+    floor, toward_zero = meant // day, -(-meant // day)
+    bytes_of = [struct.pack("<qI", meant - days * day, 2_440_588 + days) for days in (floor, toward_zero)]
+    assert written.count(bytes_of[0]) == 1
+    (data_root / "x.parquet").write_bytes(written.replace(*bytes_of))
+    assert values(data_root, "x.parquet", column="at") == [meant, 0]
 
 
 def test_columns_of_timestamps_that_no_unit_keeps_are_refused(data_root: Path) -> None:
