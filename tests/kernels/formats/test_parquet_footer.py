@@ -273,9 +273,9 @@ def test_instants_before_1970_are_read_as_meant_where_their_time_of_day_is_negat
     pq.write_table(table, data_root / "x.parquet", use_deprecated_int96_timestamps=True, **options)
     written = (data_root / "x.parquet").read_bytes()
     floor, toward_zero = meant // day, -(-meant // day)
-    bytes_of = [struct.pack("<qI", meant - days * day, 2_440_588 + days) for days in (floor, toward_zero)]
-    assert written.count(bytes_of[0]) == 1
-    (data_root / "x.parquet").write_bytes(written.replace(*bytes_of))
+    as_now, as_before = (struct.pack("<qI", meant - days * day, 2_440_588 + days) for days in (floor, toward_zero))
+    assert written.count(as_now) == 1
+    (data_root / "x.parquet").write_bytes(written.replace(as_now, as_before))
     assert values(data_root, "x.parquet", column="at") == [meant, 0]
 
 
