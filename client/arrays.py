@@ -188,11 +188,11 @@ def _array_of(data: object, to: DType | None) -> Array:
 
 
 def unmasked(array: Any) -> Array:
-    """An array of one dimension or more. Raises TypeError for a masked one, of which NumPy would reduce what the mask
-    hides."""
+    """A plain array of one dimension or more, since the rows of an `np.matrix` stay matrices. Raises TypeError for a
+    masked one, of which NumPy would reduce what the mask hides."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("a masked array is ambiguous: pass its `.compressed()` elements or its `.filled(value)`")
-    return np.atleast_1d(array)
+    return np.atleast_1d(np.asarray(array))
 
 
 def _checked(data: object, array: Array, to: DType | None) -> Array:

@@ -76,10 +76,9 @@ class GroupTable(Answer):
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """The same as a data frame of Polars. Raises ImportError without Polars."""
-        import polars
-
-        return polars.from_arrow(self.to_arrow())
+        """The same as a data frame of Polars, where values of more than 38 digits are strings. Raises ImportError
+        without Polars."""
+        return polars_of(self.to_arrow())
 
     def _columns(self) -> list[GroupKeys | GroupValues]:
         return [*self.keys, *self.columns]
@@ -100,6 +99,18 @@ class MergeResult(GroupTable):
 
     tables: int
     shape: tuple[int, ...] | None
+
+
+def polars_of(table: Any) -> Any:
+    """A table of pyarrow as a data frame of Polars, whose decimals have at most 38 digits: longer ones are strings."""
+    import polars
+    import pyarrow
+
+    for place, column in enumerate(table.columns):
+        if pyarrow.types.is_decimal256(column.type):
+            words = [None if value is None else format(value, "f") for value in column.to_pylist()]
+            table = table.set_column(place, table.column_names[place], pyarrow.array(words, pyarrow.string()))
+    return polars.from_arrow(table)
 
 
 def _column(column: GroupValues) -> GroupColumn:

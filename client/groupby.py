@@ -6,13 +6,14 @@
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
-from warpfold.client.group_table import GroupTable
+from warpfold.client.group_table import GroupTable, polars_of
 from warpfold.client.models import Job
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.kernels.extras import install
@@ -155,14 +156,25 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
         if library_of(data) == "pandas":
             table = pyarrow.Table.from_pandas(named, preserve_index=False)
         elif isinstance(data, Mapping):
-            table = pyarrow.table(dict(data))
+            table = pyarrow.table({name: _column_of(values) for name, values in data.items()})
         else:
             table = pyarrow.table(data)
-    except (pyarrow.ArrowException, TypeError, ValueError) as error:
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"this {type(data).__name__} is not a table of columns: {error}") from None
     _check_names(columns or (), table.column_names)
     chosen = table if columns is None else table.select(list(dict.fromkeys(columns)))
     return chosen.replace_schema_metadata(None)
+
+
+def _column_of(values: Any) -> Any:
+    """A column of pyarrow, which is one of uint64 or of decimals where int64 does not hold the integers of a list."""
+    import pyarrow
+
+    if isinstance(values, list | tuple) and set(map(type, values)) <= {int, type(None)}:
+        for kind in (pyarrow.int64(), pyarrow.uint64(), pyarrow.decimal128(38), pyarrow.decimal256(76)):
+            with suppress(OverflowError, pyarrow.ArrowInvalid):
+                return pyarrow.array(values, kind if any(value is not None for value in values) else None)
+    return values
 
 
 def _check_names(columns: Sequence[str], names: Sequence[object]) -> None:
@@ -185,11 +197,7 @@ def frame_of(table: Any, library: str) -> Any:
     """A table of pyarrow as a frame of a library."""
     if library == "pandas":
         return table.to_pandas()
-    if library == "polars":
-        import polars
-
-        return polars.from_arrow(table)
-    return table
+    return polars_of(table) if library == "polars" else table
 
 
 def spec_of(by: Sequence[str], aggregations: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:

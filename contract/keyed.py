@@ -130,24 +130,25 @@ def stands(table: GroupTable) -> bool:
     return table.sizes.size <= MOST_RESULTS
 
 
-def keys_of(table: GroupTable) -> tuple[GroupKeys, ...]:
-    """The keys of all groups, as they stand in a result."""
+def keys_of(table: GroupTable, *, whole: bool = False) -> tuple[GroupKeys, ...]:
+    """The keys of all groups, as they stand in a result; with `whole` however many there are."""
     named = zip(table.key_names, table.keys, strict=True)
     return tuple(
-        GroupKeys(name=name, dtype=str(array.type), values=tuple(array.to_pylist()) if stands(table) else None)
+        GroupKeys(name=name, dtype=str(array.type), values=tuple(array.to_pylist()) if whole or stands(table) else None)
         for name, array in named
     )
 
 
-def values_of(spec: GroupbySpec, table: GroupTable) -> tuple[GroupValues, ...]:
-    """The values of all groups, as they stand in a result. Raises InvalidInput for an integer too long to be served."""
-    return column_values([asked.column for asked in spec.aggregations], table)
+def values_of(spec: GroupbySpec, table: GroupTable, *, whole: bool = False) -> tuple[GroupValues, ...]:
+    """The values of all groups, as they stand in a result; with `whole` however many there are. Raises InvalidInput for
+    an integer too long to be served."""
+    return column_values([asked.column for asked in spec.aggregations], table, whole=whole)
 
 
-def column_values(names: Sequence[str | None], table: GroupTable) -> tuple[GroupValues, ...]:
+def column_values(names: Sequence[str | None], table: GroupTable, *, whole: bool = False) -> tuple[GroupValues, ...]:
     """The values of all groups; `names` are those of the columns that were reduced. Raises as `values_of`."""
     named = zip(names, table.columns, strict=True)
-    if not stands(table):
+    if not (whole or stands(table)):
         return tuple(
             GroupValues(
                 name=column.name, op=column.op, column=name, dtype=column.dtype, values=None, hex=None, counts=None

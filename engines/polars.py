@@ -116,8 +116,17 @@ class ExactExpr:
         return self._of_lists(lambda lists: _reduced(lists, op, ddof, min_count), None)
 
     def _of_lists(self, of_lists: Callable[[pl.Series], pl.Series], dtype: Any) -> pl.Expr:
-        # Where the dtype is not named, Polars calls the function with made-up lists to find it.
-        return self._expr.implode().map_batches(of_lists, dtype, is_elementwise=True)
+        if dtype is not None:
+            return self._expr.implode().map_batches(of_lists, dtype, is_elementwise=True)
+
+        # To find the dtype, Polars calls the function with made-up lists, and an error then is lost. So elements that
+        # are not reduced give the words of their error, which are raised when the real ones are reduced.
+        def values_or_words(lists: pl.Series) -> pl.Series:
+            fault = _fault(lists)
+            return of_lists(lists) if fault is None else pl.Series(lists.name, [fault] * len(lists), pl.String)
+
+        made = self._expr.implode().map_batches(values_or_words, None, is_elementwise=True)
+        return made.map_batches(_without_words, pl.self_dtype(), is_elementwise=True)
 
 
 _OTHERS = ("dot", "state", "squares", "products", "merge")
@@ -141,6 +150,24 @@ class ExactSeries:
             return self._series.alias("x").to_frame().select(expr).item()
 
         return reduced
+
+
+def _fault(lists: pl.Series) -> str | None:
+    """The words of the error of elements that are not reduced, and of pairs of which one is not."""
+    elements = _rows(lists)[0].slice(0, 0)
+    try:
+        paired = pyarrow.types.is_struct(elements.type) and [part.name for part in elements.type] == ["left", "right"]
+        for column in elements.flatten() if paired else [elements]:
+            numbered.cells_of(column, lists.name)
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+def _without_words(values: pl.Series) -> pl.Series:
+    if values.dtype == pl.String and len(values):
+        raise InvalidInput(values[0], "column")
+    return values
 
 
 def _reduced(lists: pl.Series, op: str, ddof: int, min_count: int) -> pl.Series:

@@ -21,13 +21,16 @@ from warpfold.client.cli.opening import ReadHere, name_faults
 from warpfold.client.cli.session import check_ended_well, fail, service, wait_for
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.jobs import result_of
+from warpfold.contract.keyed import keys_of, values_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.options import TableOptions
 from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.naming import chosen_name
 from warpfold.kernels.formats.signature import delimiter_of
+from warpfold.kernels.keyed import GroupTable
 from warpfold.kernels.places.place import is_url
+from warpfold.kernels.strategy import EXACT
 
 WRITTEN = (".csv", ".parquet", ".arrow")
 
@@ -132,20 +135,33 @@ def _here(spec: dict[str, Any], named: tuple[str, Path], how: RunOptions) -> Non
         with ReadHere([named], spec.get("fingerprint", False)) as read:
             table = local.group_by(spec, named[1].parent)
             groups = table.table()
+            document = _document(spec, table) if how.as_json else {}
             source = read.view().model_dump(mode="json")
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:
         write_table(groups, how.to)
     elif how.as_json:
-        columns = {name: groups[name].to_pylist() for name in names_without_states(groups)}
-        shown = {"groups": groups.num_rows, "rows": table.rows, "dropped": table.dropped, "sizes": table.sizes.tolist()}
-        shown["input"] = source
-        output.document({"columns": columns, **shown, "strategy": "exact", "correctly_rounded": True})
+        output.document(document | {"input": source})
         return
     else:
         _print_all(groups)
     _say(groups.num_rows, table.rows, table.dropped, "this machine")
+
+
+def _document(spec: Mapping[str, Any], table: GroupTable) -> dict[str, Any]:
+    """What the service says of a table of groups, as far as it was made here. Raises InvalidInput as `values_of`."""
+    asked = GroupbySpec.model_validate(spec)
+    return {
+        "groups": int(table.sizes.size),
+        "keys": [key.model_dump(mode="json") for key in keys_of(table, whole=True)],
+        "columns": [column.model_dump(mode="json") for column in values_of(asked, table, whole=True)],
+        "sizes": table.sizes.tolist(),
+        "rows": table.rows,
+        "strategy": EXACT,
+        "correctly_rounded": True,
+        "dropped": table.dropped,
+    }
 
 
 def _print_all(table: Any) -> None:

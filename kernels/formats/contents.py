@@ -1,7 +1,6 @@
 """Lists what is in a file: names, dtypes, lengths and nulls, as far as its head, its footer or its first block tells
 them."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
@@ -16,7 +15,7 @@ from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
-from warpfold.kernels.formats.parquet import check_footer, nulls_of
+from warpfold.kernels.formats.parquet_footer import Footer
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column, random_access
 from warpfold.kernels.formats.text import first_block
@@ -132,24 +131,18 @@ def _datasets(file: BinaryIO) -> Iterator[Content]:
 
 
 def _parquet(file: BinaryIO) -> Iterator[Content]:
-    check_footer(file)
-    parquet = required("pyarrow.parquet", "tables").ParquetFile(random_access(file))
-    metadata = parquet.metadata
-    nulls: dict[str, int | None] = {}
-    nbytes: Counter[str] = Counter()
-    largest = 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        largest = max(largest, group.num_rows)
-        for at in range(group.num_columns):
-            chunk = group.column(at)
-            path = chunk.path_in_schema
-            nbytes[path.partition(".")[0]] += chunk.total_compressed_size
-            counted, before = nulls_of(chunk), nulls.get(path, 0)
-            nulls[path] = None if counted is None or before is None else before + counted
-    for field in parquet.schema_arrow:
-        known = nulls.get(field.name, None if metadata.num_rows else 0)
-        yield Content.column(field, metadata.num_rows, known, (largest,), nbytes[field.name.partition(".")[0]])
+    footer = Footer.of(file)
+    groups = [footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups)]
+    largest = max((group.num_rows for group in groups), default=0)
+    closed = footer.encrypted(footer.schema.names) if footer.signed else []
+    for field, stored in zip(footer.schema, footer.stored, strict=True):
+        counts: list[int | None] = []
+        nbytes = None
+        if field.name not in closed:
+            counts = [footer.nulls(number, field.name) for number in range(len(groups))]
+            nbytes = sum(int(group.column(at).total_compressed_size) for group in groups for at in stored)
+        known = None if None in counts or field.name in closed else sum(count or 0 for count in counts)
+        yield Content.column(field, footer.metadata.num_rows, known, (largest,), nbytes)
 
 
 def _arrow(file: BinaryIO, kind: Format) -> Iterator[Content]:

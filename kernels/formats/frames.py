@@ -14,7 +14,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.formats.row_filter import Condition, columns_of, excludes_groups, expression
+from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, sound
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
@@ -80,8 +80,8 @@ def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
     if kind in (None, Format.GZIP, Format.ZSTD):
         return _text(file, kind, rows, delimiter)
     with damaged("cannot be read as a table", *errors):
-        if kind in (Format.PARQUET, Format.ARROW_FILE, Format.ARROW_STREAM):
-            frame = _stream(file, rows) if kind is Format.ARROW_STREAM else _fragment(file, kind, rows)
+        if begin := {Format.PARQUET: _parquet, Format.ARROW_FILE: _arrow_file, Format.ARROW_STREAM: _stream}.get(kind):
+            frame = begin(file, rows)
             list(frame.schema.names)  # an error here where a name is not UTF-8
             return frame
     assert kind is not None
@@ -92,39 +92,45 @@ def _filtered(rows: Condition | None, schema: Any) -> Any:
     return None if rows is None else expression(rows, schema)
 
 
-def _fragment(file: BinaryIO, kind: Format, rows: Condition | None) -> Frame:
-    dataset = required("pyarrow.dataset", "tables")
-    if kind is Format.PARQUET:
-        from warpfold.kernels.formats.parquet import check_footer, checked_format
+def _parquet(file: BinaryIO, rows: Condition | None) -> Frame:
+    from warpfold.kernels.formats.parquet_footer import Footer
 
-        check_footer(file)
-        file_format = checked_format()
-    else:
-        file_format = dataset.IpcFileFormat()
-    schema = file_format.make_fragment(random_access(file)).physical_schema
+    footer = Footer.of(file).keeping_times()
+    condition = _filtered(rows, footer.schema)
+    needed = set() if rows is None else columns_of(rows)
+    held = footer.groups(rows)
+    metadata = footer.metadata
+
+    def batches(columns: Sequence[str], start: int = 0, stop: int = metadata.num_row_groups) -> Iterator[Any]:
+        read = [name for name in footer.schema.names if name in {*columns, *needed}]
+        footer.check(read)
+        fragment = footer.fragment().subset(row_group_ids=[number for number in held if start <= number < stop])
+        scan = fragment.scanner(schema=footer.schema, columns=read, batch_size=PART_ROWS, batch_readahead=4)
+        return (_kept(batch, condition, columns) for batch in scan.to_batches())
+
+    return Frame(
+        footer.schema,
+        _with_faults(batches),
+        metadata.num_rows,
+        groups=tuple(int(metadata.row_group(number).num_rows) for number in range(metadata.num_row_groups)),
+        make_groups=_with_faults(batches),
+    )
+
+
+def _arrow_file(file: BinaryIO, rows: Condition | None) -> Frame:
+    file_format = required("pyarrow.dataset", "tables").IpcFileFormat()
+    fragment = file_format.make_fragment(random_access(file))
+    schema = fragment.physical_schema
     condition = _filtered(rows, schema)
     needed = set() if rows is None else columns_of(rows)
-    pushed = kind is Format.PARQUET and (rows is None or excludes_groups(rows, schema))
 
-    def batches(columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
-        fragment = file_format.make_fragment(random_access(file))
-        if stop is not None:
-            fragment = fragment.subset(row_group_ids=list(range(start, stop)))
-        scan = partial(fragment.scanner, schema=schema, batch_size=PART_ROWS, batch_readahead=4)
-        if pushed:
-            return iter(scan(columns=list(columns), filter=condition).to_batches())
+    def batches(columns: Sequence[str]) -> Iterator[Any]:
         read = [name for name in schema.names if name in {*columns, *needed}]
-        return (_kept(batch, condition, columns) for batch in scan(columns=read).to_batches())
+        own = file_format.make_fragment(random_access(file))
+        scan = own.scanner(schema=schema, columns=read, batch_size=PART_ROWS, batch_readahead=4)
+        return (_kept(sound(batch), condition, columns) for batch in scan.to_batches())
 
-    fragment = file_format.make_fragment(random_access(file))
-    groups = tuple(int(group.num_rows) for group in fragment.row_groups) if kind is Format.PARQUET else ()
-    return Frame(
-        schema,
-        _with_faults(batches),
-        fragment.count_rows(),
-        groups=groups,
-        make_groups=_with_faults(batches) if groups else None,
-    )
+    return Frame(schema, _with_faults(batches), fragment.count_rows())
 
 
 def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
@@ -135,15 +141,14 @@ def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         file.seek(0)
         for batch in ipc.open_stream(random_access(file)):
-            yield _kept(batch, condition, columns)
+            yield _kept(sound(batch), condition, columns)
 
     return Frame(schema, _with_faults(batches), 0)
 
 
 def _kept(batch: Any, condition: Any, columns: Sequence[str]) -> Any:
-    """The columns of a record batch of Arrow, of the rows that fulfil a condition."""
-    whole = sound(batch)
-    return (whole if condition is None else whole.filter(condition)).select(list(columns))
+    """The columns of a record batch, of the rows that fulfil a condition."""
+    return (batch if condition is None else batch.filter(condition)).select(list(columns))
 
 
 def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:
@@ -161,7 +166,7 @@ def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimit
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         types = {name: schema.field(name).type for name in schema.names if name in {*columns, *needed}}
         for batch in text.batches(types):
-            yield (batch if condition is None else batch.filter(condition)).select(list(columns))
+            yield _kept(batch, condition, columns)
 
     return Frame(schema, _with_faults(batches), file.seek(0, 2) // 16)
 

@@ -2,9 +2,8 @@
 
 Pages that carry a checksum are held to it: no other part of the format would show a changed digit."""
 
-import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from threading import local
 from typing import Any, BinaryIO, Self
@@ -13,15 +12,12 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
-from warpfold.kernels.formats.row_filter import excludes_groups
-from warpfold.kernels.formats.tables import ColumnWanted, Reading, random_access
+from warpfold.kernels.formats.parquet_footer import Footer
+from warpfold.kernels.formats.row_filter import columns_of
+from warpfold.kernels.formats.tables import ColumnWanted, Reading
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.sections import AHEAD_BYTES, in_turn
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
-
-MOST_FOOTER_BYTES = 1 << 27
-"""The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""
 
 _BATCH_ROWS = 1 << 16
 _BUFFER_BYTES = 1 << 22
@@ -29,20 +25,18 @@ _BUFFER_BYTES = 1 << 22
 
 
 def open_parquet(file: BinaryIO, wanted: ColumnWanted) -> SequentialSource:
-    """The elements of a column. Row groups whose statistics exclude all their rows are not read. Raises InvalidInput,
-    and the errors that pyarrow raises for a damaged file."""
-    dataset = required("pyarrow.dataset", "tables")
-    check_footer(file)
-    fragment = dataset.ParquetFileFormat().make_fragment(random_access(file))
-    schema, metadata = fragment.physical_schema, fragment.metadata
-    reading = Reading.of(schema, wanted)
-    excluding = wanted.rows is not None and excludes_groups(wanted.rows, schema)
-    chosen = fragment.subset(reading.rows, schema=schema) if excluding else fragment
-    return _source(file, metadata, [group.id for group in chosen.row_groups], reading)
+    """The elements of a column. Row groups are not read of which the least and the greatest values say that no row
+    fulfils the filter. Raises InvalidInput, and the errors that pyarrow raises for a damaged file."""
+    footer = Footer.of(file)
+    chosen = footer.schema.names if wanted.column is None else [wanted.column]
+    needed = {*chosen, *(columns_of(wanted.rows) if wanted.rows is not None else ())}
+    footer.check(needed)
+    footer = footer.keeping_times(needed)
+    return _source(footer, footer.groups(wanted.rows), Reading.of(footer.schema, wanted))
 
 
-def _source(file: BinaryIO, metadata: Any, groups: Sequence[int], reading: Reading) -> SequentialSource:
-    table, tally = _Table(file, metadata, reading, groups), Tally()
+def _source(footer: Footer, groups: Sequence[int], reading: Reading) -> SequentialSource:
+    table, tally = _Table(footer, reading, groups), Tally()
     return SequentialSource(
         reading.dtype,
         lambda: in_turn(table.sections(tally), tally),
@@ -52,23 +46,17 @@ def _source(file: BinaryIO, metadata: Any, groups: Sequence[int], reading: Readi
         # A null is refused by its index.
         sections=None if table.count is None and reading.nulls is NullPolicy.RAISE else lambda: table.sections(tally),
         meaning=reading.meaning,
-        nulls=reading.with_nulls(partial(_source, file, metadata, groups)),
+        nulls=reading.with_nulls(partial(_source, footer, groups)),
     )
 
 
 class _Table:
     """The row groups `groups` of a file. A thread reads one row group at a time, or several small ones."""
 
-    def __init__(self, file: BinaryIO, metadata: Any, reading: Reading, groups: Sequence[int]) -> None:
-        self._file, self._metadata, self._reading = file, metadata, reading
+    def __init__(self, footer: Footer, reading: Reading, groups: Sequence[int]) -> None:
+        self._footer, self._reading = footer, reading
         self._own = local()
-        at = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
-        columns = [at[name] for name in reading.columns if name in at]  # nested columns have other paths
-        self._groups = [
-            _Group.of(metadata.row_group(group), group, at.get(reading.column), columns) for group in groups
-        ]
-        if reading.keeps_nulls:
-            self._groups = [replace(group, nulls=0) for group in self._groups]
+        self._groups = [_Group.of(footer, group, reading) for group in groups]
         nulls = [group.nulls for group in self._groups]
         known = reading.rows is None and None not in nulls
         self.rows = sum(group.rows for group in self._groups)
@@ -94,24 +82,33 @@ class _Table:
         numbers, count = [group.number for group in run], None if start is None else _values(run)
 
         def make() -> Iterator[NDArray[Any]]:
-            columns = list(self._reading.columns)
+            columns, given = list(self._reading.columns), 0
             batches = self._opened().iter_batches(_BATCH_ROWS, numbers, columns, use_threads=False)
-            return self._reading.elements(batches, start or 0, tally)
+            for elements in self._reading.elements(batches, start or 0, tally):
+                given += elements.size
+                if count is not None and given > count:
+                    raise self._contradiction(run)
+                yield elements
+            if count is not None and given < count:
+                raise self._contradiction(run)
 
         return Section(make, sum(group.nbytes for group in run), start, count)
 
     def _opened(self) -> Any:
-        """The file as one thread reads it. A reader serves one thread."""
+        """The file as one thread reads it."""
         if not hasattr(self._own, "reader"):
-            parquet = required("pyarrow.parquet", "tables")
-            self._own.reader = parquet.ParquetFile(
-                random_access(self._file),
-                metadata=self._metadata,
-                pre_buffer=False,
-                buffer_size=self._buffer_bytes,
-                page_checksum_verification=True,
-            )
+            self._own.reader = self._footer.reader(buffer_size=self._buffer_bytes)
         return self._own.reader
+
+    def _contradiction(self, run: Sequence["_Group"]) -> InvalidInput:
+        """The error of row groups whose pages have another number of elements than the footer says."""
+        rows, last = sum(group.rows for group in run), "" if len(run) == 1 else f" to {run[-1].number}"
+        column, writer = self._reading.column, str(self._footer.metadata.created_by)[:80]
+        return InvalidInput(
+            f"has a footer, written by {writer!r}, that contradicts its pages in column {column!r}: it counts "
+            f"{rows - _values(run):,} nulls in the {rows:,} rows of row group {run[0].number}{last}, and the pages "
+            "hold another number; write the file anew, or filter the nulls out, for which none is counted in advance"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,38 +122,14 @@ class _Group:
     nbytes: int
 
     @classmethod
-    def of(cls, group: Any, number: int, column: int | None, columns: Sequence[int]) -> Self:
+    def of(cls, footer: Footer, number: int, reading: Reading) -> Self:
+        group = footer.metadata.row_group(number)
         rows = int(group.num_rows)
-        taken = sum(int(group.column(at).total_uncompressed_size) for at in columns)
-        nulls = None if column is None else nulls_of(group.column(column))
-        return cls(number, rows, nulls, max(taken, 8 * rows * len(columns)))
+        stored = [at for at in map(footer.leaf, reading.columns) if at is not None]
+        taken = sum(int(group.column(at).total_uncompressed_size) for at in stored)
+        nulls = 0 if reading.keeps_nulls else footer.nulls(number, reading.column)
+        return cls(number, rows, nulls, max(taken, 8 * rows * len(reading.columns)))
 
 
 def _values(run: Sequence[_Group]) -> int:
     return sum(group.rows - (group.nulls or 0) for group in run)
-
-
-def check_footer(file: BinaryIO) -> None:
-    """Raise InvalidInput where a file does not end as a Parquet file, or claims more of a footer than is read."""
-    size = file.seek(0, 2)
-    file.seek(max(0, size - 8))
-    end = file.read(8)
-    if len(end) < 8 or end[4:] not in (b"PAR1", b"PARE"):
-        raise InvalidInput("is not a whole Parquet file: it does not end as one")
-    (length,) = struct.unpack("<I", end[:4])
-    if length > min(size, MOST_FOOTER_BYTES):
-        raise InvalidInput(f"is not a whole Parquet file: its footer claims {length:,} bytes")
-
-
-def checked_format() -> Any:
-    """Parquet as the datasets of pyarrow read it, with the checksums of pages verified."""
-    dataset = required("pyarrow.dataset", "tables")
-    checked = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-    return dataset.ParquetFileFormat(default_fragment_scan_options=checked)
-
-
-def nulls_of(chunk: Any) -> int | None:
-    """How many nulls a column chunk has; None where its statistics do not say."""
-    statistics = chunk.statistics
-    count = None if statistics is None or not statistics.has_null_count else statistics.null_count
-    return None if count is None else int(count)

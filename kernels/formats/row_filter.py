@@ -20,6 +20,8 @@ from warpfold.kernels.formats.naming import chosen_name
 Value = bool | int | float | str
 """Dates and times are written as ISO 8601 says, decimals as strings or integers."""
 
+Bounds = tuple[Any, Any]
+
 _FIELD = "filter"
 _COMPARED: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
@@ -85,22 +87,51 @@ def columns_of(condition: Condition) -> set[str]:
     return {condition.column}
 
 
-def excludes_groups(condition: Condition, schema: Any) -> bool:
-    """Whether rows may be left out group by group where statistics exclude them. Statistics say nothing of NaN, which
-    fulfils the opposite of any comparison: of floats they tell nothing then."""
-    types = required("pyarrow", "tables").types
-    kinds = [schema.field(name).type for name in columns_of(condition) if name in schema.names]
-    inner = (kind.value_type if types.is_dictionary(kind) else kind for kind in kinds)
-    return not (_negates(condition) and any(map(types.is_floating, inner)))
+def may_hold(condition: Condition, schema: Any, bounds: Callable[[str], Bounds | None]) -> bool:
+    """Whether some row of a group may fulfil the condition. `bounds` gives two values between which all those of a
+    column lie that are no nulls and not NaN: numbers, decimals, integers of a time's unit, or bytes of words in ASCII;
+    None where they are not known. Nulls and NaN fulfil no comparison but `!=`, so nothing has to be known of them: by
+    `!=`, `is_null` and `not` no group is left out.
 
-
-def _negates(condition: Condition) -> bool:
+    Raises InvalidInput as `expression`."""
     match condition:
-        case Joined(of=parts):
-            return any(map(_negates, parts))
-        case Compared(op=op):
-            return op == "!="
-    return isinstance(condition, Negated)
+        case Joined(all=every, of=parts):
+            held = [may_hold(part, schema, bounds) for part in parts]
+            return all(held) if every else any(held)
+        case IsNull() | Negated() | Compared(op="!="):
+            return True
+    name = chosen_name(condition.column, schema.names, "a column", _FIELD)
+    known = bounds(name)
+    if known is None:
+        return True
+    kind = schema.field(name).type
+    kind = kind.value_type if required("pyarrow", "tables").types.is_dictionary(kind) else kind
+    op, values = ("==", condition.values) if isinstance(condition, IsIn) else (condition.op, (condition.value,))
+    return any(_reached(op, *known, _compared(name, kind, value)) for value in values)
+
+
+def _compared(name: str, kind: Any, value: Value) -> Any:
+    """The value as the bounds of its column are."""
+    types = required("pyarrow", "tables").types
+    if types.is_floating(kind):
+        return value  # Python compares numbers exactly
+    scalar = _scalar(name, kind, value)
+    if types.is_temporal(kind):
+        return scalar.value
+    return scalar.as_py().encode() if isinstance(value, str) and not types.is_decimal(kind) else scalar.as_py()
+
+
+def _reached(op: str, least: Any, most: Any, value: Any) -> bool:
+    """Whether a value between `least` and `most` may stand in the relation `op` to `value`."""
+    if isinstance(value, bytes):
+        # Words may be cut in a footer, and some writers order bytes beyond ASCII as if they were negative. Whatever the
+        # order, no word is below `least`, and a word of ASCII is not above `most`.
+        if not value.isascii() or op in (">", ">="):
+            return True
+        most = value if value.startswith(most) else most
+    if op == "==":
+        return bool(least <= value <= most)
+    return bool(_COMPARED[op](least if op in ("<", "<=") else most, value))
 
 
 def expression(condition: Condition, schema: Any) -> Any:

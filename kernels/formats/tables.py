@@ -177,10 +177,17 @@ def dtype_of_column(name: str, kind: Any) -> DType:
     pyarrow = required("pyarrow", "tables")
     inner = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     dtype = DTYPES.get(_DTYPES.get(str(inner), str(inner)))
+    meaning = meaning_of_column(kind)
+    if meaning is not None:
+        raise InvalidInput(
+            f"holds column {name!r} as {str(kind)[:200]}, and only plain numbers are reduced here: cast the column to "
+            f"int64 or float64 first, or reduce it by warpfold.Client, whose value is a {meaning.kind}, too",
+            "column",
+        )
     if dtype is None:
         raise InvalidInput(
-            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced here: integers, floats, truth values, "
-            f"decimals of scales up to {MOST_SCALE:,}, timestamps, dates and durations are",
+            f"holds column {name!r} as {str(kind)[:200]}, which is not reduced here: integers, floats and truth values "
+            f"are, and in files also decimals of scales up to {MOST_SCALE:,}, timestamps, dates and durations",
             "column",
         )
     return dtype

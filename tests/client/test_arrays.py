@@ -307,3 +307,26 @@ def test_columns_of_a_frame_with_nulls_are_one_array_after_another() -> None:
 def test_columns_of_nothing_but_nulls_have_no_elements() -> None:
     (part,) = parts_of(polars.Series([None, None], dtype=polars.Int64), nulls="omit")
     assert (part.array.size, part.array.dtype.name, part.nulls) == (0, "int64", 2)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([[1, 2]]),
+        np.array([[1.5], [2.5]], np.float32),
+        np.array([[1, 2], [3, 4]]).T,
+        np.array([[True, False]]),
+        np.array([[1, 2], [3, 4]], object),
+        np.array([[1 + 0.5, 2]], ">f8"),
+        np.zeros((0, 3)),
+        np.arange(12).reshape(3, 4)[::2, ::-1],
+    ],
+)
+def test_a_matrix_is_a_plain_array(array: NDArray[Any]) -> None:
+    """The rows of `np.matrix` are matrices, too, so that it would be sent with one level of lists more."""
+    matrix = array.view(np.matrix)
+    for given, wanted in ((matrix, array), ([matrix, matrix], np.stack([array, array]))):
+        made = as_numpy(given)
+        assert type(made) is np.ndarray
+        assert made.tolist() == wanted.tolist()
+        assert np.asarray(made.reshape(-1).tolist()).ndim == 1

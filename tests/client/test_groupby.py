@@ -1,6 +1,7 @@
 """Data frames that the service groups by their keys."""
 
 import asyncio
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,66 @@ def test_a_frame_comes_back_as_a_frame_of_its_library(client: Client) -> None:
     assert table.to_pydict() == {
         "region": ["north", "south"], "price_sum": [0.0, 1e16 + 1], "sold_sum": [2, 8], "sold_max": [1, 5], "n": [2, 2],
     }  # fmt: skip
+
+
+MOST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("column", "op", "value"),
+    [
+        (pl.Series([MOST] * 2), "sum", 2 * MOST),
+        (pl.Series([MOST] * 2), "sum_squares", str(2 * MOST**2)),
+        (pl.Series([6 * 10**18 + 1] * 2), "sum_squares", Decimal(2 * (6 * 10**18 + 1) ** 2)),
+        (pl.Series([2**64 - 1] * 2, dtype=pl.UInt64), "sum_squares", str(2 * (2**64 - 1) ** 2)),
+        (pl.Series([MOST] * 3), "prod", str(MOST**3)),
+        (pl.Series([MOST] * 5), "prod", str(MOST**5)),
+        (pl.Series([Decimal("9" * 38)] * 2), "sum", str(2 * int("9" * 38))),
+        (pl.Series([Decimal("9" * 38)] * 2), "max", Decimal("9" * 38)),
+        (pl.Series([Decimal(f"0.{'9' * 38}")] * 2, dtype=pl.Decimal(38, 38)), "sum", f"1.{'9' * 37}8"),
+        (pl.Series([Decimal("-1e-9")] * 2, dtype=pl.Decimal(38, 9)), "sum", Decimal("-2e-9")),
+        (pl.Series([None] * 2, dtype=pl.Decimal(38, 9)), "max", None),
+    ],
+)
+def test_values_of_any_length_come_back_as_a_frame_of_polars(
+    client: Client, column: pl.Series, op: str, value: object
+) -> None:
+    """Its decimals have 38 digits, so longer values are strings."""
+    frame = pl.DataFrame({"k": [1] * len(column), "x": column})
+    made = client.groupby(frame, "k").agg(x=("x", op))
+    assert isinstance(made, pl.DataFrame)
+    assert made["x"].to_list() == [value]
+    assert client.groupby(frame.to_arrow(), "k").agg(x=("x", op))["x"].to_pylist() == [
+        value if value is None else Decimal(str(value)) if len(str(value)) <= 77 else value
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "total"),
+    [
+        ([2**63], 2**63),
+        ([2**63, 1], 2**63 + 1),
+        ([2**64 - 1, None], 2**64 - 1),
+        ([2**64], 2**64),
+        ([-(2**63) - 1, 1], -(2**63)),
+        ([2**63, -1], 2**63 - 1),
+        ([2**200, -(2**200), 5], 5),
+        ([10**75, 1], 10**75 + 1),
+        ([1, 2], 3),
+        ([None, 4], 4),
+    ],
+)
+def test_integers_of_a_list_are_grouped_whatever_their_size(
+    client: Client, numbers: list[int | None], total: int
+) -> None:
+    made = client.groupby({"k": ["a"] * len(numbers), "x": numbers}, "k").sum("x")
+    assert int(made["x"][0].as_py()) == total
+
+
+def test_integers_that_no_type_holds_are_refused(client: Client) -> None:
+    for data in ({"k": [1], "x": [2**300]}, pd.DataFrame({"k": [1], "x": [2**300]})):
+        with pytest.raises(TypeError, match="is not a table of columns"):
+            client.groupby(data, "k").sum("x")
 
 
 def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """The namespace `exact` of Polars has the values of rationals, eager and lazy, in every context."""
 
+import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, cast
 
 import polars as pl
@@ -100,10 +103,36 @@ def test_states_are_columns_that_merge() -> None:
 def test_sums_that_do_not_fit_columns_of_words_and_damaged_states_are_refused() -> None:
     with pytest.raises(InvalidInput, match="does not fit Int64"):
         pl.DataFrame({"x": [2**62, 2**62]}).select(X.exact.sum())
-    with pytest.raises(pl.exceptions.InvalidOperationError, match="infer the output type"):  # by a trial that failed
-        pl.DataFrame({"x": ["a"]}).select(X.exact.sum())
     with pytest.raises(InvalidInput, match="magic"):
         pl.DataFrame({"x": [b"no state"]}).select(X.exact.merge())
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pl.Series("x", ["a"]), "column 'x' as large_string, which is not reduced here"),
+        (pl.Series("x", [b"a"]), "as large_binary, which is not"),
+        (pl.Series("x", [[1]]), "as large_list<item: int64>, which is not"),
+        (pl.Series("x", [{"a": 1}]), "as struct<a: int64>, which is not"),
+        (pl.Series("x", [time(1)]), "as time64[ns], which is not"),
+        (pl.Series("x", [timedelta(1)]), "as duration[us], and only plain numbers"),
+        (pl.Series("x", [datetime(2020, 1, 1)]), "as timestamp[us], and only plain numbers"),
+        (pl.Series("x", [date(2020, 1, 1)]), "as date32[day], and only plain numbers"),
+        (pl.Series("x", [Decimal("0.1")]), "as decimal128(38, 1), and only plain numbers"),
+    ],
+)
+def test_a_column_that_is_not_added_is_named_with_its_type(column: pl.Series, said: str) -> None:
+    frame = column.to_frame()
+    for ask in (
+        lambda: frame.select(X.exact.sum()),
+        lambda: frame.lazy().select(X.exact.mean()).collect(),
+        lambda: frame.with_columns(k=1).group_by("k").agg(X.exact.var()),
+        lambda: frame.with_columns(k=1).select(X.exact.norm1().over("k")),
+        lambda: frame.select(X.exact.dot(X)),
+        cast("Any", frame["x"]).exact.sum,
+    ):
+        with pytest.raises(InvalidInput, match=re.escape(said)):
+            ask()
 
 
 def test_dot_products_and_states_of_squares_are_those_of_rationals() -> None:

@@ -1,6 +1,9 @@
 """Tables of groups on the command line, by the service and on this machine."""
 
 import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,10 +29,52 @@ def test_a_line_has_a_group_wherever_it_is_computed(shell: Shell) -> None:
         assert shown.err.rstrip().endswith("1 row without a key left out")
     local = json.loads(alone.run(*words, "--local", "--fingerprint", "--json").out)
     read = local.pop("input")
-    remote = json.loads(shell.run(*words, "--fingerprint", "--json").out)["result"]["input"]
-    assert read["fingerprint"] == remote["fingerprint"] == read["files"][0]["sha256"]
-    assert local["columns"]["sold_max"] == [1, 5]
-    assert json.loads(shell.run(*words, "--json").out)["result"]["groups"] == 2
+    remote = json.loads(shell.run(*words, "--fingerprint", "--json").out)["result"]
+    assert read["fingerprint"] == remote["input"]["fingerprint"] == read["files"][0]["sha256"]
+    assert [{**column, "words": None} for column in local.pop("columns")] == remote["columns"]
+    assert local == {name: remote[name] for name in local}
+
+
+@pytest.mark.parametrize(
+    ("array", "op", "shown"),
+    [
+        (pa.array([Decimal("0.1"), Decimal("0.2")]), "sum", {"words": ["0.3"]}),
+        (pa.array([Decimal("0.1"), Decimal("0.2")]), "mean", {"values": [0.15]}),
+        (pa.array([Decimal("9" * 70)], pa.decimal256(70)), "max", {"words": ["9" * 70]}),
+        (
+            pa.array([1, 86_400_000_000], pa.timestamp("us", "UTC")),
+            "min",
+            {"words": ["1970-01-01T00:00:00.000001+00:00"]},
+        ),
+        (pa.array([1], pa.timestamp("ns")), "max", {"words": ["1970-01-01T00:00:00.000000001"]}),
+        (pa.array([3], pa.date32()), "max", {"words": ["1970-01-04"]}),
+        (pa.array([3, 4], pa.duration("s")), "sum", {"values": [7]}),
+        (pa.array([2**63 - 1] * 2), "sum", {"values": [2**64 - 2]}),
+        (pa.array([2**63 - 1] * 2), "sum_squares", {"values": [2 * (2**63 - 1) ** 2]}),
+        (pa.array([2**64 - 1, 1], pa.uint64()), "sum", {"values": [2**64]}),
+        (pa.array([float("nan")]), "sum", {"values": ["nan"], "hex": ["nan"]}),
+        (pa.array([float("-inf"), 1.0]), "min", {"values": ["-inf"]}),
+        (pa.array([None, None], pa.float64()), "mean", {"values": [None], "counts": [0]}),
+        (pa.array([None, None], pa.decimal128(5, 2)), "mean", {"values": [None], "hex": [None]}),
+    ],
+)
+def test_json_has_values_of_any_kind_as_the_service_says_them(
+    tmp_path: Path, array: pa.Array, op: str, shown: dict[str, Any]
+) -> None:
+    parquet.write_table(pa.table({"k": ["a"] * len(array), "x": array}), tmp_path / "x.parquet")
+    ran = Shell(tmp_path).run("reduce", "x.parquet", "--by", "k", "--column", "x", "--op", op, "--local", "--json")
+    assert ran.code == 0, ran.err
+    said = json.loads(ran.out, parse_constant=pytest.fail)
+    (column,) = said["columns"]
+    assert {name: column[name] for name in shown} == shown
+    assert said["keys"] == [{"name": "k", "dtype": "string", "values": ["a"]}]
+
+
+def test_json_has_more_groups_than_a_result_of_the_service(tmp_path: Path) -> None:
+    table = pa.table({"k": list(range(10_001)), "x": [0.5] * 10_001})
+    parquet.write_table(table, tmp_path / "many.parquet")
+    ran = Shell(tmp_path).run("reduce", "many.parquet", "--by", "k", "--column", "x", "--local", "--json")
+    assert json.loads(ran.out)["columns"][0]["values"] == [0.5] * 10_001
 
 
 def test_the_table_is_written_to_a_file(shell: Shell) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,25 @@ def result(http: httpx.Client, source: dict[str, Any], **options: Any) -> dict[s
     job = ended(http, source, **options)
     assert job["status"] == "succeeded", job
     return {name: job["result"][name] for name in ("value", "count", "nulls")}
+
+
+def test_timestamps_of_96_bits_are_the_same_whichever_way_they_are_read(
+    http: httpx.Client, client: Client, root: Path
+) -> None:
+    path, last = root / "far.parquet", "9999-12-31T00:00:00.000000"
+    far = pa.table({"k": [1, 1, 2], "at": pa.array([datetime(1000, 1, 1), datetime(9999, 12, 31), None])})
+    pq.write_table(far, path, use_deprecated_int96_timestamps=True)
+    filters: list[dict[str, Any]] = [{}, {"filter": {"op": ">", "column": "at", "value": "2100-01-01"}}]
+    for source in ({"type": "table", "path": "sources/far.parquet"}, {"type": "files", "glob": "sources/far*"}):
+        for options in filters:
+            job = ended(http, {**source, "column": "at", **options}, op="max")
+            assert job["result"]["time"]["iso"] == last, job
+    for of_file in filters:
+        reduced = client.reduce(path, "max", column="at", **of_file)  # which uploads the file
+        assert reduced.time is not None
+        assert reduced.time.iso == last
+    grouped = client.groupby(path, "k").agg(at=("at", "max"))
+    assert grouped["at"].to_pylist() == [datetime(9999, 12, 31), None]
 
 
 @pytest.mark.parametrize("name", ["sales.parquet", "sales.arrow", "sales.csv", "sales.csv.gz"])

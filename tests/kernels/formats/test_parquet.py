@@ -66,7 +66,9 @@ def test_a_footer_that_counts_nulls_wrongly_is_refused(data_root: Path) -> None:
         except InvalidInput:
             continue
         if source.count == 1:
-            with pytest.raises(InvalidInput, match="1 elements were announced, but 2 were read"):
+            with pytest.raises(
+                InvalidInput, match=r"written by 'parquet-cpp-arrow .*contradicts its pages in column 'x'"
+            ):
                 CpuBackend().reduce(source, "sum")
             return
     pytest.fail("no byte of the footer is the number of nulls")
