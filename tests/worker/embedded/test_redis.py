@@ -54,6 +54,7 @@ def test_nothing_is_evicted_and_every_write_goes_to_the_log(server: EmbeddedRedi
         with redis.Redis.from_url(server.url, decode_responses=True) as client:
             assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
             assert client.config_get("appendonly") == {"appendonly": "yes"}
+            assert client.config_get("aof-use-rdb-preamble") == {"aof-use-rdb-preamble": "no"}
     finally:
         server.stop()
 
@@ -80,10 +81,23 @@ def test_nobody_else_may_connect(server: EmbeddedRedis, tmp_path: Path) -> None:
 def test_a_missing_program_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ServerMissing, match=r"3\.13\+ put a redis-server or valkey-server on PATH"):
+    with pytest.raises(ServerMissing, match="put a redis-server or valkey-server on PATH"):
         module.redis_program()
 
 
 def test_a_valkey_on_the_path_is_preferred_to_the_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/opt/valkey-server" if name == "valkey-server" else None)
     assert module.redis_program() == Path("/opt/valkey-server")
+
+
+def test_without_a_program_on_the_path_the_wheel_has_one_for_every_python(
+    server: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert "site-packages" in module.redis_program().parts
+    server.start()
+    try:
+        with redis.Redis.from_url(server.url) as client:
+            assert client.eval("return 6 * 7", 0) == 42, "queues run scripts"
+    finally:
+        server.stop()
