@@ -38,6 +38,7 @@ from warpfold.worker.messages import (
     Rated,
     Ready,
     Spare,
+    Warming,
     Work,
 )
 
@@ -200,6 +201,8 @@ def child_main(
                 connection.send(Prepared())
                 connection.receive()  # this message is `Open`
         work = opener()
+        if spare is not None:
+            _warm(work)  # later it might disturb a job that measures times
     except PipeClosed:
         return
     except Exception as error:
@@ -212,6 +215,8 @@ def child_main(
     connection.send(Ready(work.device, measured_rates))
     pulse = _Pulse(connection, pulse_s)
     served = spare is None  # a spare child does not touch the device while the other child works
+    if spare is None and not connection.readable(0.0):
+        _warm(work)
     while True:
         try:
             if rated is not None and served and rated.rates is None:
@@ -228,6 +233,16 @@ def child_main(
             with pulse.beating(news):
                 answer = _answer(work, lease, news)
             connection.send(answer)
+
+
+def _warm(work: Work) -> None:
+    """Prepare what the commonest jobs need. The first child does this when it has said that it is ready: a job that
+    comes meanwhile waits no longer than it would have waited for a slot that was not ready yet."""
+    if isinstance(work, Warming):
+        try:
+            work.warm()
+        except Exception as error:  # a job that needs the same fails with it, and says so
+            log.warning("not warmed up", error=str(error))
 
 
 def _measure(work: Measuring, connection: ChildEnd) -> None:

@@ -27,7 +27,7 @@ from warpfold.kernels.open import open_backend
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
-from warpfold.worker.messages import Tell, Timed
+from warpfold.worker.messages import Tell, Timed, Warming
 from warpfold.worker.rates import SlotRates
 
 
@@ -71,6 +71,10 @@ class Kernels:
     @property
     def rates(self) -> Mapping[str, object] | None:
         return self._rates.reported
+
+    def warm(self) -> None:
+        if isinstance(self._backend, Warming):
+            self._backend.warm()
 
     def measuring(self) -> Iterator[None]:
         return self._rates.measuring(self._backend)

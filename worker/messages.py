@@ -106,6 +106,15 @@ class Measuring(Protocol):
         ...
 
 
+@runtime_checkable
+class Warming(Protocol):
+    """Work, or a device, whose first job would wait for what later jobs find prepared."""
+
+    def warm(self) -> None:
+        """Prepare what the commonest jobs need. It may take seconds the first time on a machine."""
+        ...
+
+
 Opener = Callable[[], Work]
 """Opens the device, in the child. It travels there by pickle: a function of a module, or a `partial` of one."""
 

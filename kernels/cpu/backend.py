@@ -33,16 +33,17 @@ from warpfold.kernels.strategy import AUTO, EXACT
 
 
 class CpuBackend:
-    """All cores of this machine.
-
-    Opening it compiles the commonest path (normals, sums of float32 and float64) or loads it from Numba's cache.
-    Compiling takes seconds the first time; loading takes well under a second.
-    """
+    """All cores of this machine. A reduction compiles the functions that it calls, or loads them from Numba's cache:
+    compiling takes seconds the first time, and loading takes well under a second. `warm` does so for the commonest
+    path."""
 
     def __init__(self, cache_size: int | None = None) -> None:
         """`cache_size` is the size of the last cache in bytes; None asks the system."""
         self._device = _this_machine(cache_size or cache_bytes())
         self._preparation = Preparation()
+
+    def warm(self) -> None:
+        """Compile or load the commonest path: normals, and sums of float32 and float64."""
         for name in ("float32", "float64"):
             self.reduce(GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]), "sum")
 
