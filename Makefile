@@ -60,10 +60,10 @@ demo: $(RUN) ## Start everything on embedded servers, run real jobs, check every
 	$(BIN)python -m warpfold.client.demo
 
 serve: $(RUN) ## The service on this machine, at http://127.0.0.1:8080, or another PORT
-	$(BIN)python -m warpfold.client serve --port $(PORT)
+	$(BIN)python -m warpfold serve --port $(PORT)
 
 migrate: $(RUN) ## Bring the schema of WARPFOLD_DATABASE_URL up to date
-	$(BIN)python -m warpfold.client migrate
+	$(BIN)python -m warpfold migrate
 
 # --- work on it
 

@@ -59,7 +59,7 @@ def _service(root: Path, data: Path, notes: Path) -> Iterator[tuple[str, str]]:
         "WARPFOLD_COMPILE_AHEAD": "false",
     }
     python = root / ".venv" / "bin" / "python"
-    command = [str(python), "-P", "-m", "warpfold.client", "serve", "--slots", "cpu", "--data-dir", str(data)]
+    command = [str(python), "-P", "-m", "warpfold", "serve", "--slots", "cpu", "--data-dir", str(data)]
     with subprocess.Popen([*command, "--port", "18473"], stdout=subprocess.PIPE, text=True, env=environment) as serve:
         try:
             assert serve.stdout is not None

@@ -11,11 +11,11 @@ from importlib.metadata import version
 import typer
 from rich.text import Text
 
+from warpfold.__main__ import server_installed
 from warpfold.client.api import Client
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.server import server_installed
 from warpfold.client.cli.session import Session
 from warpfold.client.errors import NotConfigured, Refused, WarpfoldError
 from warpfold.client.settings import Surroundings, find_target

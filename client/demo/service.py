@@ -29,7 +29,7 @@ def running_service(root: Path, *options: str) -> Iterator[Service]:
     """Run `warpfold serve` with its data under `root`; files under `root`/data may be named by jobs."""
     data_dir = root / "warpfold"
     environment = {**os.environ, "WARPFOLD_DATA_ROOTS": str(root / "data")}
-    command = [sys.executable, "-P", "-m", "warpfold.client", "serve"]
+    command = [sys.executable, "-P", "-m", "warpfold", "serve"]
     command += ["--port", str(free_port()), "--data-dir", str(data_dir), *options]
     log = root / "serve.log"
     with (

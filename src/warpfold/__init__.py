@@ -7,6 +7,7 @@ A name is imported when it is first asked for: a worker that needs `warpfold.ker
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _ENGINES:
         return import_module(f"warpfold.engines.{name}")
+    if find_spec(f"{__name__}.{name}") is not None:  # `from warpfold import migrations` needs no client
+        return import_module(f"{__name__}.{name}")
     return _public(name)
 
 

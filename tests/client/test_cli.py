@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import typer.main
 
 from tests.support import processes
 from tests.support.shell import Shell
+from warpfold.__main__ import COMMANDS as COMMANDS_OF_THE_SERVER
 from warpfold.app.config import Settings
 from warpfold.client.cli import build
 from warpfold.client.cli.reducing import complete_op
-from warpfold.client.cli.server import COMMANDS as COMMANDS_OF_THE_SERVER
 
 COMMANDS: Any = typer.main.get_command(build())
 
@@ -105,3 +106,17 @@ def test_help_names_every_option_whole(tmp_path: Path, name: str, columns: int) 
     ]
     missing = [option for option in options if option not in re.findall(r"[-\w]+", done.out)]
     assert (done.code, missing) == (0, [])
+
+
+def test_a_command_of_the_server_begins_before_the_client_is_imported() -> None:
+    words = [sys.executable, "-X", "importtime", "-m", "warpfold", "worker", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "usage: warpfold worker" in done.stdout
+    imported = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
+    assert "warpfold" in imported
+    assert not [name for name in imported if name.startswith("warpfold.")]
+
+
+def test_a_package_is_imported_from_the_public_name_without_the_client() -> None:
+    code = "import sys; from warpfold import contract; sys.exit('warpfold.client' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

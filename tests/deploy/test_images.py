@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.support.images import build
+from warpfold.__main__ import COMMANDS
 from warpfold.app.config import Settings
-from warpfold.client.cli.server import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

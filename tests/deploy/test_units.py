@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from warpfold.__main__ import COMMANDS
 from warpfold.app.config import Settings
-from warpfold.client.cli.server import COMMANDS
 
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))

@@ -57,7 +57,7 @@ def _free_port() -> int:
 
 
 def _command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "warpfold.client", "serve", *options]
+    return [sys.executable, "-m", "warpfold", "serve", *options]
 
 
 @contextmanager

@@ -1,0 +1,52 @@
+"""`warpfold`, and `python -m warpfold`: the command line.
+
+A command of the server takes the place of this process before the client is imported, which takes a second.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import NoReturn
+
+COMMANDS = {
+    "serve": (
+        "warpfold.worker.serve",
+        "Start the whole service on this machine: servers, api, dispatcher, one worker per slot.",
+    ),
+    "migrate": ("warpfold.migrations", "Bring the database schema up to date."),
+    "token": ("warpfold.app.auth", "Create, list and revoke access tokens."),
+    "api": ("warpfold.app", "Run one api process."),
+    "worker": ("warpfold.worker", "Run the worker of one slot."),
+    "dispatcher": ("warpfold.worker.dispatcher", "Run the dispatcher."),
+    "alive": (
+        "warpfold.worker.alive",
+        "Health check: does the api here answer, a dispatcher lead, a worker of this host beat?",
+    ),
+}
+"""The commands of the server: the modules that run them, and what they do."""
+
+
+def server_installed() -> bool:
+    """Whether the packages of the server are installed, too."""
+    return find_spec("fastapi") is not None
+
+
+def become(command: str, arguments: Sequence[str]) -> NoReturn:
+    """Go on as a command of the server: signals reach it directly, and its exit code is that of this process."""
+    module, _ = COMMANDS[command]
+    os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])  # noqa: S606
+
+
+def main() -> None:
+    """Entry point of the `warpfold` script."""
+    words = sys.argv[1:]
+    if words and words[0] in COMMANDS and server_installed():
+        become(words[0], words[1:])
+    from warpfold.client.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()
