@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import warm
-from warpfold.worker.serve.__main__ import default_slots, parse_slots
+from warpfold.worker.serve.command import default_slots, parse_slots
 
 
 def test_slots_are_read_in_the_order_given() -> None:
@@ -30,7 +30,7 @@ def test_the_cpu_is_always_a_slot() -> None:
     ],
 )
 def test_several_gpus_have_a_gang(monkeypatch: pytest.MonkeyPatch, gpus: int, slots: tuple[str, ...]) -> None:
-    monkeypatch.setattr("warpfold.worker.serve.__main__.gpu_count", lambda: gpus)
+    monkeypatch.setattr("warpfold.worker.serve.command.gpu_count", lambda: gpus)
     assert default_slots() == slots
     assert parse_slots(",".join(slots)) == slots
 

@@ -1,0 +1,147 @@
+"""The command `warpfold serve`."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from filelock import FileLock, Timeout
+from sqlalchemy.exc import OperationalError
+
+from warpfold import migrations
+from warpfold.app import logs
+from warpfold.app.config import DATABASE_NOTE, Settings, load_settings
+from warpfold.app.db import first_line
+from warpfold.app.server.descriptors import raise_limit
+from warpfold.contract.needs import DASK, GANG
+from warpfold.worker.embedded.server import ServerMissing
+from warpfold.worker.gpu_lock import gpu_count
+from warpfold.worker.serve.bootstrap import (
+    LOCK_FILE,
+    TOKEN_FILE,
+    URL_FILE,
+    first_token,
+    prepare_data_dir,
+    start_servers,
+    write_secret,
+)
+from warpfold.worker.serve.hangs import HangDetector, Reports
+from warpfold.worker.serve.supervisor import (
+    NotReady,
+    keep_alive,
+    service_processes,
+    shut_down,
+    wait_until_ready,
+    why_not_listen,
+)
+from warpfold.worker.stop import Stop
+
+_SLOT = re.compile(rf"cpu|{GANG}|{DASK}|cuda:\d+")
+
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@cli.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where embedded servers, caches and logs live.", show_default="WARPFOLD_DATA_DIR or .warpfold"
+        ),
+    ] = None,
+    slots: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as cpu or cuda:0,cuda:1,gang,cpu,dask.", show_default="every GPU seen, gang if several, and cpu"
+        ),
+    ] = None,
+) -> None:
+    """Start Postgres and Redis (embedded unless WARPFOLD_DATABASE_URL / WARPFOLD_REDIS_URL name others), bring the
+    schema up to date, start the api, the dispatcher and one worker per slot, and keep them alive until Ctrl-C."""
+    settings = load_settings()
+    if data_dir is not None:
+        settings = settings.model_copy(update={"data_dir": data_dir})
+    try:
+        chosen = default_slots() if slots is None else parse_slots(slots)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--slots") from None
+    obstacle = why_not_listen(host, port)
+    if obstacle is not None:
+        _fail(f"{host}:{port} {obstacle}; choose another with --host and --port")
+    try:
+        root = prepare_data_dir(settings)
+    except OSError as error:
+        _fail(f"{error.filename} cannot be made: {error.strerror}; choose another --data-dir")
+    try:
+        with FileLock(root / LOCK_FILE, timeout=0):
+            _run(settings.model_copy(update={"data_dir": root}), root, host, port, chosen)
+    except Timeout:
+        _fail(f"another `warpfold serve` uses {root}; stop it, or choose another --data-dir")
+
+
+def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str, ...]) -> None:
+    logs.configure(role="serve")
+    stop = Stop()
+    stop.listen()
+    raise_limit()
+    try:
+        servers = start_servers(settings, root)
+    except ServerMissing as error:
+        _fail(str(error))
+    processes = []
+    try:
+        migrations.upgrade(servers.database_url)
+        write_secret(root / DATABASE_NOTE, servers.database_url)
+        token = first_token(servers.database_url, exists=(root / TOKEN_FILE).exists())
+        if token is not None:
+            write_secret(root / TOKEN_FILE, token)
+        processes = service_processes(servers, root, host, port, slots)
+        for process in processes:
+            process.start()
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        if wait_until_ready(processes, url, stop):
+            write_secret(root / URL_FILE, url)
+            # Programs wait for this line, letter by letter.
+            _say(f"Warpfold ready at {url}")
+            with Reports(servers.database_url) as reports:
+                keep_alive(processes, servers, stop, HangDetector(url, reports), settings.log_max_bytes)
+    except NotReady as error:
+        _fail(str(error))
+    except OperationalError as error:
+        _fail(f"the database cannot be used: {first_line(error)}")
+    finally:
+        shut_down(processes, servers)
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except (OSError, ValueError):  # nobody listens, or the disk is full
+        sys.stdout = None  # else Python fails over it once more at its end
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"warpfold serve: {message}", err=True)
+    sys.exit(1)
+
+
+def default_slots() -> tuple[str, ...]:
+    """A slot for each visible GPU, the gang of several GPUs, and the CPU."""
+    gpus = gpu_count()
+    return (*(f"cuda:{index}" for index in range(gpus)), *([GANG] if gpus > 1 else []), "cpu")
+
+
+def parse_slots(text: str) -> tuple[str, ...]:
+    """The slots that a text such as "cpu,cuda:0" names. Raises ValueError for any other text."""
+    slots = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not slots:
+        raise ValueError("name at least one slot, for example cpu or cuda:0,cpu")
+    for slot in slots:
+        if not _SLOT.fullmatch(slot):
+            raise ValueError(f"{slot!r} is not a slot; slots are cpu, cuda:0, cuda:1, …, gang and dask")
+        if slots.count(slot) > 1:
+            raise ValueError(f"{slot!r} is named twice")
+    return slots
