@@ -1,6 +1,16 @@
 """`python -m warpfold.worker.serve` is `warpfold serve`."""
 
-from warpfold.worker.serve.command import cli
+import sys
+
+
+def main() -> None:
+    """Say at once that something goes on, because the imports take a second, and run the command."""
+    if "--help" not in sys.argv:
+        print("warpfold serve: loading", file=sys.stderr, flush=True)
+    from warpfold.worker.serve.command import cli
+
+    cli(prog_name="warpfold serve")
+
 
 if __name__ == "__main__":
-    cli(prog_name="warpfold serve")
+    main()

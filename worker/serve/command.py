@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -87,22 +88,27 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
     stop = Stop()
     stop.listen()
     raise_limit()
+    _note(f"starting {_embedded(settings)} in {root}" if _embedded(settings) else "using the servers that are set")
     try:
         servers = start_servers(settings, root)
     except ServerMissing as error:
         _fail(str(error))
     processes = []
     try:
+        _note("bringing the schema up to date")
         migrations.upgrade(servers.database_url)
         write_secret(root / DATABASE_NOTE, servers.database_url)
         token = first_token(servers.database_url, exists=(root / TOKEN_FILE).exists())
         if token is not None:
             write_secret(root / TOKEN_FILE, token)
         processes = service_processes(servers, root, host, port, slots)
+        _note(f"starting the api, the dispatcher and the slots {', '.join(slots)}")
         for process in processes:
             process.start()
+        if "cpu" in slots and not (root / "cache" / "numba").exists():
+            _note("the slot cpu compiles on this first start: the first job of each kind takes some seconds longer")
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        if wait_until_ready(processes, url, stop):
+        if wait_until_ready(processes, url, stop, _note):
             write_secret(root / URL_FILE, url)
             # Programs wait for this line, letter by letter.
             _say(f"Warpfold ready at {url}")
@@ -114,6 +120,19 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
         _fail(f"the database cannot be used: {first_line(error)}")
     finally:
         shut_down(processes, servers)
+
+
+def _embedded(settings: Settings) -> str:
+    """The servers that this command starts by itself."""
+    return " and ".join(
+        name for name, url in (("Postgres", settings.database_url), ("Redis", settings.redis_url)) if not url
+    )
+
+
+def _note(stage: str) -> None:
+    """Say what goes on, for people."""
+    with suppress(OSError, ValueError):  # nobody listens, or the disk is full
+        print(f"warpfold serve: {stage}", file=sys.stderr, flush=True)
 
 
 def _say(line: str) -> None:

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -22,6 +22,7 @@ _READY_WITHIN_S = 120.0  # a first start may compile kernels
 _ROTATE_EVERY_S = 5.0
 _REVIVE_EVERY_S = 0.5
 _LOOK_EVERY_S = 0.25
+_ASK_EVERY_S = 0.1  # each question takes processor time from the processes that start
 _STOP_WITHIN_S = 3.0  # leaves the servers 2 s of the promised 5 s
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -57,9 +58,11 @@ def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
     }
 
 
-def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool:
-    """Wait until the api, both servers and a live worker answer; False if the user asked to stop before that."""
+def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop, note: Callable[[str], None]) -> bool:
+    """Wait until the api, both servers and a live worker answer, and `note` what is waited for; False if the user asked
+    to stop before that."""
     give_up = time.monotonic() + _READY_WITHIN_S
+    noted = None
     # Without a proxy of the environment, because the api is on this machine.
     with httpx.Client(timeout=2.0, trust_env=False) as http:
         while not stop.requested:
@@ -71,7 +74,10 @@ def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop) -> bool
                 return True
             if time.monotonic() > give_up:
                 raise NotReady(f"not ready after {_READY_WITHIN_S:.0f} s: {missing} See {processes[0].log.parent}")
-            stop.wait(0.05)
+            if missing != noted:
+                note(missing)
+                noted = missing
+            stop.wait(_ASK_EVERY_S)
     return False
 
 
@@ -80,8 +86,8 @@ def _missing(http: httpx.Client, url: str) -> str | None:
     try:
         answer = http.get(f"{url}/readyz")
         return None if answer.status_code == 200 else str(answer.json()["detail"])
-    except (httpx.TransportError, ValueError, KeyError) as error:
-        return f"no answer from the api ({error})."
+    except (httpx.TransportError, ValueError, KeyError):
+        return "the api does not answer yet."
 
 
 def _last_words(path: Path) -> str:

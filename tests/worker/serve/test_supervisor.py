@@ -25,7 +25,7 @@ def server(tmp_path: Path) -> Iterator[EmbeddedRedis]:
 def test_a_server_that_cannot_be_started_is_tried_again_until_it_can(server: EmbeddedRedis, tmp_path: Path) -> None:
     with redis.Redis.from_url(server.url) as client:
         client.set("kept", "42")
-    log, (kept,) = tmp_path / "redis" / "redis.log", (tmp_path / "redis").glob("*.aof")
+    log, kept = tmp_path / "redis" / "redis.log", next((tmp_path / "redis").rglob("*.incr.aof"))
     whole = kept.read_bytes()
     kill(server)
     kept.write_bytes(b"?" + whole)
