@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
 from warpfold.client.as_files import AsFile, as_file, elements_here
-from warpfold.client.packages import installed
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.extras import install
+from warpfold.kernels.extras import install, installed
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.intact import intact
 from warpfold.kernels.keyed import GroupTable, KeyedBackend

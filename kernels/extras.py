@@ -2,6 +2,7 @@
 its name there, so extras are installed from a clone."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from warpfold.kernels.errors import Unavailable
@@ -10,6 +11,14 @@ from warpfold.kernels.errors import Unavailable
 def install(*extras: str) -> str:
     """What to type for one of the `extras` of pyproject.toml: "`pip install '.[server]'` in a clone of Warpfold"."""
     return " or ".join(f"`pip install '.[{extra}]'`" for extra in extras) + " in a clone of Warpfold"
+
+
+def installed(name: str) -> bool:
+    """Whether the package can be imported; it is not imported."""
+    try:
+        return find_spec(name) is not None
+    except ImportError:
+        return False
 
 
 def required(module: str, extra: str) -> Any:

@@ -6,8 +6,9 @@ A command of the server takes the place of this process before the client is imp
 import os
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import NoReturn
+
+from warpfold.kernels.extras import installed
 
 COMMANDS = {
     "serve": (
@@ -29,7 +30,7 @@ COMMANDS = {
 
 def server_installed() -> bool:
     """Whether the packages of the server are installed, too."""
-    return find_spec("fastapi") is not None
+    return installed("fastapi")
 
 
 def become(command: str, arguments: Sequence[str]) -> NoReturn:
