@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers import fresh_database
-from tests.support.service import Service, running_service
+from tests.support.service import PATIENT_S, Service, running_service
 from warpfold.app.config import Settings
 from warpfold.client.api import Client
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
@@ -23,6 +23,7 @@ def service(
             redis_url=shared_redis.url,
             data_dir=root / "warpfold",
             data_roots=((root / "data").resolve(),),
+            lease_s=PATIENT_S,
         )
         with running_service(settings, root / "log") as running:
             yield running

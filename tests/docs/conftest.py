@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.docs.commands import command_server
 from tests.support.servers import fresh_database
-from tests.support.service import Service, running_service
+from tests.support.service import PATIENT_S, Service, running_service
 from warpfold.app.config import Settings
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
@@ -17,7 +17,7 @@ def service(
     """The service that the examples talk to."""
     root = tmp_path_factory.mktemp("service")
     with fresh_database(shared_postgres) as url:
-        settings = Settings(database_url=url, redis_url=shared_redis.url, data_dir=root / "warpfold")
+        settings = Settings(database_url=url, redis_url=shared_redis.url, data_dir=root / "warpfold", lease_s=PATIENT_S)
         with running_service(settings, root / "log") as running:
             yield running
 

@@ -16,6 +16,11 @@ from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.client.api import Client
 
+PATIENT_S = 90.0
+"""The lease of a service whose answers are compared letter by letter. A worker or a child that a loaded machine keeps
+from its heartbeat for the default of 15 s counts as lost: then its job runs again, and a command says that no slot is
+there."""
+
 
 @dataclass(frozen=True)
 class Service:
