@@ -90,6 +90,10 @@ class Ledger:
     def column(self, job_id: UUID, name: str) -> Any:
         return self.database.run_patiently(30.0, _column, job_id, name)
 
+    def columns(self, job_ids: Sequence[UUID], name: str) -> list[Any]:
+        """The same of many jobs, in the order of `job_ids`, by one statement."""
+        return self.database.run_patiently(30.0, _columns, job_ids, name)
+
     def result_text(self, job_id: UUID) -> str:
         """The stored result, as its JSON text."""
         return str(self.database.run(_result_text, job_id))
@@ -193,6 +197,12 @@ def _column(connection: Connection, job_id: UUID, name: str) -> Any:
     return connection.execute(select(jobs.c[name]).where(jobs.c.id == job_id)).scalar_one()
 
 
+def _columns(connection: Connection, job_ids: Sequence[UUID], name: str) -> list[Any]:
+    rows = connection.execute(select(jobs.c.id, jobs.c[name]).where(jobs.c.id.in_(job_ids)))
+    found: dict[UUID, Any] = {row[0]: row[1] for row in rows}
+    return [found[job_id] for job_id in job_ids]
+
+
 def _result_text(connection: Connection, job_id: UUID) -> str:
     return connection.execute(select(cast(jobs.c.result, Text)).where(jobs.c.id == job_id)).scalar_one()
 
@@ -217,6 +227,16 @@ def _count_jobs(connection: Connection) -> int:
 def _count_open(connection: Connection, job_ids: Sequence[UUID]) -> int:
     still = select(func.count()).where(jobs.c.id.in_(job_ids), jobs.c.status.not_in(TERMINAL))
     return connection.execute(still).scalar_one()
+
+
+def points_of(connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """How many measured points each of the jobs has."""
+    counted = (
+        select(measurements.c.job_id, func.count().label("points"))
+        .where(measurements.c.job_id.in_(job_ids))
+        .group_by(measurements.c.job_id)
+    )
+    return {row.job_id: row.points for row in connection.execute(counted)}
 
 
 def succeeded_events(connection: Connection, job_ids: Sequence[UUID]) -> dict[UUID, int]:
