@@ -105,7 +105,8 @@ def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
 
     started = time.monotonic()
     slot.run(asked("count 1000"), timeout_s=60.0, beat_s=0.05, beat=beat)  # a second at least
-    assert 2 <= len(seen) <= 10 * (time.monotonic() - started)
+    # Ten a second, and what was kept back with each pulse, which comes every 1.5 s, and at the end.
+    assert 2 <= len(seen) <= 11 * (time.monotonic() - started) + 1
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     assert seen[0].total == 1000
 
