@@ -12,15 +12,19 @@ each other stand in one folder, in as many files as read well. What functions of
 """
 
 import hashlib
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from llvmlite.binding import get_host_cpu_name
 from numba import extending
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
+from numba.core.codegen import get_host_cpu_features
 from numba.core.sigutils import normalize_signature
 
 _FOR_ALL = Path(__file__).with_name("machine_code.py")
@@ -80,3 +84,28 @@ def _stamp(folder: Path) -> str:
     for path in (*sorted(folder.glob("*.py")), _FOR_ALL):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def is_marked(what: str) -> bool:
+    """Whether a process of this machine has called `mark_compiled` for the same, and nothing has changed since."""
+    return _mark(what).exists()
+
+
+def mark_compiled(what: str) -> None:
+    """Note beside the machine code that all functions for `what` are compiled. A mark that cannot be made is left."""
+    with suppress(OSError):
+        _mark(what).touch()
+
+
+def _mark(what: str) -> Path:
+    """A file whose name says what was compiled, by which sources, and for which processor."""
+    folder = Path(_Cache(_mark)._cache_path)
+    said = (what, _stamp_of_all(), numba.__version__, get_host_cpu_name(), get_host_cpu_features(), sys.version)
+    return folder / f"compiled-{hashlib.sha256(repr(said).encode()).hexdigest()[:24]}.mark"
+
+
+@cache
+def _stamp_of_all() -> str:
+    """What the sources of all compiled functions say, as a digest."""
+    folders = sorted({path.parent for path in Path(__file__).parent.rglob("*.py")})
+    return hashlib.sha256("".join(map(_stamp, folders)).encode()).hexdigest()

@@ -20,7 +20,7 @@ def open_backend(slot: str, *, cpu_cache_bytes: int | None = None) -> Backend:
     if slot == "cpu":
         from warpfold.kernels.cpu.backend import CpuBackend
 
-        return CpuBackend(cpu_cache_bytes)
+        return CpuBackend(cpu_cache_bytes, at_once=True)
     if slot == GANG:
         from warpfold.kernels.cuda.scaling.placement import Gang
 

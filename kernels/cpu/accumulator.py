@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.claims import ClaimJob, Claims
+from warpfold.kernels.cpu.interpreted import InterpretedSum
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
@@ -31,8 +32,11 @@ class Accumulator(Protocol):
         ...
 
 
-def accumulator(dtype: DType, terms: Terms, *, magnitudes: bool = False) -> Accumulator:
-    """An empty accumulator of `terms` of elements of `dtype`; with `magnitudes` it adds |x| for x."""
+def accumulator(dtype: DType, terms: Terms, *, magnitudes: bool = False, compiled: bool = True) -> Accumulator:
+    """An empty accumulator of `terms` of elements of `dtype`; with `magnitudes` it adds |x| for x. One that is not
+    `compiled` is slower, and needs no compiler."""
+    if not compiled:
+        return InterpretedSum(terms, magnitudes=magnitudes)
     if dtype.is_float:
         return FloatAccumulator(dtype, terms, magnitudes=magnitudes)
     return _Integers(dtype, terms, magnitudes=magnitudes)

@@ -1,9 +1,10 @@
 """The CPU as a backend."""
 
 import platform
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -13,37 +14,43 @@ from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reducti
 from warpfold.kernels.catalog import resolve, resolve_grouped
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply_groups, reduce_groups
+from warpfold.kernels.cpu.interpreted import MANY, SMALL
 from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import Grouping
+from warpfold.kernels.jit import is_marked, mark_compiled
 from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
 from warpfold.kernels.meant_arrays import takes_meanings
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
-from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, op_named
+from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
 from warpfold.kernels.preparation import Preparation
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sequential import Elements, likely_count
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.strategy import AUTO, EXACT
 
 
 class CpuBackend:
     """All cores of this machine. A reduction compiles the functions that it calls, or loads them from Numba's cache:
-    compiling takes seconds the first time, and loading takes well under a second. `warm` does so for the commonest
-    path."""
+    compiling takes seconds the first time, and loading takes well under a second.
 
-    def __init__(self, cache_size: int | None = None) -> None:
+    With `at_once` small sources are added up by NumPy and Python (`kernels.cpu.interpreted`) until some process of this
+    machine has compiled what they need.
+    """
+
+    def __init__(self, cache_size: int | None = None, *, at_once: bool = False) -> None:
         """`cache_size` is the size of the last cache in bytes; None asks the system."""
         self._device = _this_machine(cache_size or cache_bytes())
         self._preparation = Preparation()
+        self._at_once = at_once
 
     def warm(self) -> None:
-        """Compile or load the commonest path: normals, and sums of float32 and float64."""
+        """Load the commonest path, normals and sums of float32 and float64, where it is compiled."""
         for name in ("float32", "float64"):
             self.reduce(GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]), "sum")
 
@@ -74,8 +81,10 @@ class CpuBackend:
         taken = operands(row, source, other, ddof)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
-        self._prepare(chosen, row, taken)
-        reduction = cpu_strategies()[chosen].reduce(taken, row, nan_policy, progress)
+        made, small = cpu_strategies()[chosen], row.adds and cpu_strategies()[chosen].interprets and _is_small(taken)
+        key = (chosen, row.name, *(_reader(each) for each in (taken.source, taken.other) if each is not None))
+        compiled = taken.source.count == 0 or self._prepared(key, partial(made.prepare, taken, row), small=small)
+        reduction = made.reduce(taken, row, nan_policy, progress, compiled=compiled)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     @takes_meanings
@@ -107,11 +116,9 @@ class CpuBackend:
             return multiply_groups(asked, row, nan_policy, progress)
         before_ms = self._preparation.total_ms
         key = ("groups", row.name, states, *(dtype.name for dtype in asked.dtypes))
-        if key not in self._preparation.ready:
-            with self._preparation:
-                compile_for(asked, row, states=states)
-            self._preparation.ready.add(key)
-        reduction = reduce_groups(asked, row, nan_policy, progress, states=states)
+        small = row.adds and _is_small(asked.operands) and prod(grouping.result_shape(shape)) <= MANY
+        compiled = self._prepared(key, partial(compile_for, asked, row, states=states), small=small)
+        reduction = reduce_groups(asked, row, nan_policy, progress, states=states, compiled=compiled)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
@@ -126,10 +133,7 @@ class CpuBackend:
         before_ms = self._preparation.total_ms
         ops = ((asked.op.name, source.dtypes[asked.column]) for asked in plan.aggregations)
         key = ("keys", plan.sort, plan.states, *map(str, source.key_types), *ops)
-        if key not in self._preparation.ready:
-            with self._preparation:
-                keyed.compile_for(source, plan)
-            self._preparation.ready.add(key)
+        self._prepared(key, partial(keyed.compile_for, source, plan), small=False)
         table = keyed.group_by(source, plan, progress)
         return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
@@ -142,17 +146,27 @@ class CpuBackend:
         """
         return merge_tables(tables, plan, progress)
 
-    def _prepare(self, strategy: str, op: Op, taken: Operands) -> None:
-        """Compile or load every function that this reduction calls, unless a reduction like it was prepared before."""
-        key = (strategy, op.name, *(_reader(source) for source in (taken.source, taken.other) if source is not None))
-        if key in self._preparation.ready or taken.source.count == 0:
-            return
+    def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool) -> bool:
+        """Have `prepare` compile or load every function that a reduction calls, unless a reduction with that `key` was
+        prepared before. Returns False where nothing is compiled so far, and the reduction is too `small` to wait."""
+        ready, mark = self._preparation.ready, f"{key}"
+        if key in ready:
+            return True
+        if small and self._at_once and not is_marked(mark):
+            return False
         with self._preparation:
-            cpu_strategies()[strategy].prepare(taken, op)
-        self._preparation.ready.add(key)
+            prepare()
+        ready.add(key)
+        mark_compiled(mark)
+        return True
 
     def close(self) -> None:
         """Do nothing: the CPU holds nothing that has to be released."""
+
+
+def _is_small(taken: Operands) -> bool:
+    """Whether NumPy adds up the sources in a moment."""
+    return likely_count(taken.source) <= SMALL
 
 
 def _reader(source: Elements) -> Hashable:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import LAYOUTS, Read, readable, units_of
 from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.cpu.interpreted import InterpretedPairs
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
@@ -26,9 +27,12 @@ class PairAccumulator(Protocol):
         ...
 
 
-def pair_accumulator(x: DType, y: DType) -> PairAccumulator:
-    """An empty accumulator of products of elements of two dtypes, both floats or neither."""
+def pair_accumulator(x: DType, y: DType, *, compiled: bool = True) -> PairAccumulator:
+    """An empty accumulator of products of elements of two dtypes, both floats or neither. One that is not `compiled` is
+    slower, and needs no compiler."""
     assert x.is_float == y.is_float, f"{x.name}, {y.name}"
+    if not compiled:
+        return InterpretedPairs()
     return _FloatPairs(x, y) if x.is_float else _IntegerPairs(x, y)
 
 

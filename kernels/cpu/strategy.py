@@ -18,10 +18,20 @@ class CpuStrategy(Strategy, ABC):
     """A way to reduce on a CPU. Making one compiles nothing."""
 
     backend: str = "cpu"
+    interprets: bool = False
+    """Whether `reduce` can do without compiled functions."""
 
     @abstractmethod
-    def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-        """Reduce operands that fit `op`. Raises a KernelError."""
+    def reduce(
+        self,
+        operands: Operands,
+        op: Op,
+        nan_policy: NanPolicy,
+        progress: Progress | None,
+        *,
+        compiled: bool = True,
+    ) -> Reduction:
+        """Reduce operands that fit `op`; unless `compiled` without compiled functions. Raises a KernelError."""
 
     def prepare(self, operands: Operands, op: Op) -> None:
         """Compile or load every function that a reduction of `operands` calls. To do so, a single element is reduced:

@@ -19,8 +19,10 @@ from warpfold.kernels.ops import Terms
 CHUNK = 1 << 16
 """Elements at a time: intermediate arrays stay in the cache, and digits below 2**27 sum to below 2**43."""
 
-_DIGIT = 27
-_DIGIT_MASK = (1 << _DIGIT) - 1
+DIGIT = 27
+"""Bits of a digit of a term."""
+
+_DIGIT_MASK = (1 << DIGIT) - 1
 
 
 def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
@@ -32,11 +34,9 @@ def values(array: NDArray[Any], *, magnitudes: bool = False) -> Fields:
         return _of_integer(Terms.VALUES, _sum_integers(flat, magnitudes), flat.size)
     units, flags = 0, Flags.NONE
     for part in _chunks(flat):
-        x = _split(part, dtype)
-        negative = np.zeros_like(x.negative) if magnitudes else x.negative
-        flags |= _flags(negative, nan=x.nan, infinite=x.infinite, zero=x.zero)
-        digits = (x.significand & _DIGIT_MASK, x.significand >> _DIGIT)
-        units += _gather(negative, x.exponent, digits if dtype.precision > _DIGIT else digits[:1])
+        x = split_values(part, dtype, magnitudes=magnitudes)
+        flags |= _flags(x)
+        units += _gather(x)
     # exponent 0 counts units of the dtype's smallest subnormal
     return Fields(Terms.VALUES, units << (dtype.min_exponent - ORIGIN[Terms.VALUES]), flat.size, flags)
 
@@ -59,19 +59,55 @@ def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
         return _of_integer(Terms.PRODUCTS, _dot_integers(a, b), a.size)
     units, flags = 0, Flags.NONE
     for part, other in zip(_chunks(a), _chunks(b), strict=True):
-        x, y = _split(part, dtype), _split(other, dtype)
-        negative = x.negative ^ y.negative
-        # IEEE 754 on each pair: NaN in, or ∞·0, gives NaN; otherwise ∞ and zeros have the product of the signs.
-        nan = x.nan | y.nan | (x.infinite & y.zero) | (x.zero & y.infinite)
-        flags |= _flags(negative, nan=nan, infinite=(x.infinite | y.infinite) & ~nan, zero=(x.zero | y.zero) & ~nan)
-        # 27-bit halves: first < 2**54, middle < 2**54 + 2**27, last < 2**52 + 2**28, each cut back to a digit.
-        first = (x.significand & _DIGIT_MASK) * (y.significand & _DIGIT_MASK)
-        middle = (x.significand & _DIGIT_MASK) * (y.significand >> _DIGIT)
-        middle += (x.significand >> _DIGIT) * (y.significand & _DIGIT_MASK) + (first >> _DIGIT)
-        last = (x.significand >> _DIGIT) * (y.significand >> _DIGIT) + (middle >> _DIGIT)
-        digits = (first & _DIGIT_MASK, middle & _DIGIT_MASK, last & _DIGIT_MASK, last >> _DIGIT)
-        units += _gather(negative, x.exponent + y.exponent, digits if dtype.precision > _DIGIT else digits[:2])
+        x = split_products(part, other, dtype)
+        flags |= _flags(x)
+        units += _gather(x)
     return Fields(Terms.PRODUCTS, units << (2 * dtype.min_exponent - ORIGIN[Terms.PRODUCTS]), a.size, flags)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTerms:
+    """Terms taken apart, each field of shape (n,): |term| = Σ digits[k] · 2**(27 k + exponent) units of the smallest
+    subnormal of a dtype, or of its square for products. Terms that are NaN or infinite have digits 0."""
+
+    negative: NDArray[np.bool_]
+    exponent: NDArray[np.int64]
+    digits: tuple[NDArray[np.int64], ...]
+    nan: NDArray[np.bool_]
+    infinite: NDArray[np.bool_]
+    zero: NDArray[np.bool_]
+
+
+def split_values(part: NDArray[Any], dtype: DType, *, magnitudes: bool = False) -> SplitTerms:
+    """The elements of a contiguous `part` of a float dtype, or their absolute values, as terms."""
+    x = _split(part, dtype)
+    negative = np.zeros_like(x.negative) if magnitudes else x.negative
+    digits = (x.significand & _DIGIT_MASK, x.significand >> DIGIT)
+    return SplitTerms(
+        negative, x.exponent, digits if dtype.precision > DIGIT else digits[:1], x.nan, x.infinite, x.zero
+    )
+
+
+def split_products(part: NDArray[Any], other: NDArray[Any], dtype: DType) -> SplitTerms:
+    """The products of the elements of two contiguous arrays of one float dtype as terms."""
+    x, y = _split(part, dtype), _split(other, dtype)
+    negative = x.negative ^ y.negative
+    # IEEE 754 on each pair: NaN in, or ∞·0, gives NaN; otherwise ∞ and zeros have the product of the signs.
+    nan = x.nan | y.nan | (x.infinite & y.zero) | (x.zero & y.infinite)
+    # 27-bit halves: first < 2**54, middle < 2**54 + 2**27, last < 2**52 + 2**28, each cut back to a digit.
+    first = (x.significand & _DIGIT_MASK) * (y.significand & _DIGIT_MASK)
+    middle = (x.significand & _DIGIT_MASK) * (y.significand >> DIGIT)
+    middle += (x.significand >> DIGIT) * (y.significand & _DIGIT_MASK) + (first >> DIGIT)
+    last = (x.significand >> DIGIT) * (y.significand >> DIGIT) + (middle >> DIGIT)
+    digits = (first & _DIGIT_MASK, middle & _DIGIT_MASK, last & _DIGIT_MASK, last >> DIGIT)
+    return SplitTerms(
+        negative,
+        x.exponent + y.exponent,
+        digits if dtype.precision > DIGIT else digits[:2],
+        nan,
+        (x.infinite | y.infinite) & ~nan,
+        (x.zero | y.zero) & ~nan,
+    )
 
 
 def _check_unmasked(*arrays: NDArray[Any]) -> None:
@@ -109,24 +145,23 @@ def _split(part: NDArray[Any], dtype: DType) -> _Parts:
     return _Parts(bits < 0, np.maximum(field - 1, 0), significand, nan, special & ~nan)
 
 
-def _flags(
-    negative: NDArray[np.bool_], *, nan: NDArray[np.bool_], infinite: NDArray[np.bool_], zero: NDArray[np.bool_]
-) -> Flags:
-    flags = Flags.NAN if nan.any() else Flags.NONE
+def _flags(terms: SplitTerms) -> Flags:
+    negative, infinite = terms.negative, terms.infinite
+    flags = Flags.NAN if terms.nan.any() else Flags.NONE
     if infinite.any():
         flags |= Flags.POS_INF if (infinite & ~negative).any() else Flags.NONE
         flags |= Flags.NEG_INF if (infinite & negative).any() else Flags.NONE
-    return flags if (zero & negative).all() else flags | Flags.NOT_NEGATIVE_ZERO
+    return flags if (terms.zero & negative).all() else flags | Flags.NOT_NEGATIVE_ZERO
 
 
-def _gather(negative: NDArray[np.bool_], exponent: NDArray[np.int64], digits: tuple[NDArray[Any], ...]) -> int:
+def _gather(terms: SplitTerms) -> int:
     """Σ ± 2**exponent · Σ digits[k] · 2**(27 k), where no digit exceeds 2**27."""
     total = 0
-    signs = np.where(negative, -1.0, 1.0)
-    for place, digit in enumerate(digits):
-        sums = np.bincount(exponent, weights=signs * digit)
+    signs = np.where(terms.negative, -1.0, 1.0)
+    for place, digit in enumerate(terms.digits):
+        sums = np.bincount(terms.exponent, weights=signs * digit)
         for index in np.flatnonzero(sums):
-            total += int(sums[index]) << (int(index) + _DIGIT * place)
+            total += int(sums[index]) << (int(index) + DIGIT * place)
     return total
 
 

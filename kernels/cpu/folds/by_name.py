@@ -16,8 +16,12 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Op
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
+_INTERPRETED: Mapping[str, StartFold] = MappingProxyType({**FOLDS, **sums.INTERPRETED})
 
 
-def fold_for(op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> Fold[NDArray[Any]]:
-    """An empty fold of `op`, an op of one source, over elements of `dtype`."""
-    return FOLDS[op.fold](op, dtype, nan_policy, ddof)
+def fold_for(
+    op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0, *, compiled: bool = True
+) -> Fold[NDArray[Any]]:
+    """An empty fold of `op`, an op of one source, over elements of `dtype`. One that is not `compiled` needs no
+    compiler."""
+    return (FOLDS if compiled else _INTERPRETED)[op.fold](op, dtype, nan_policy, ddof)

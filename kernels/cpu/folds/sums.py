@@ -1,6 +1,7 @@
 """Ops that add exactly and round once: sums and means, norms, variances, and dot products of two arrays."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,12 +22,12 @@ from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
 class SumFold:
     """An exact accumulator and the states merged into it."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0, *, compiled: bool = True) -> None:
         self._op = op
         self._dtype = dtype
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
-        self._accumulator = accumulator(dtype, op.terms, magnitudes=op.magnitudes)
+        self._accumulator = accumulator(dtype, op.terms, magnitudes=op.magnitudes, compiled=compiled)
         self._merged: ExactState | None = None
         self._whole: ExactState | None = None
 
@@ -77,14 +78,14 @@ calls cost as much as the additions."""
 class MomentsFold:
     """Two exact accumulators over the same elements, and the states merged into them."""
 
-    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0) -> None:
+    def __init__(self, op: Op, dtype: DType, nan_policy: NanPolicy, ddof: int = 0, *, compiled: bool = True) -> None:
         self._op = op
         self._dtype = dtype
         self._ddof = ddof
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
-        self._values = accumulator(dtype, Terms.VALUES)
-        self._squares = accumulator(dtype, Terms.PRODUCTS)
+        self._values = accumulator(dtype, Terms.VALUES, compiled=compiled)
+        self._squares = accumulator(dtype, Terms.PRODUCTS, compiled=compiled)
         self._merged = ExactState.empty(Terms.VALUES), ExactState.empty(Terms.PRODUCTS)
 
     @property
@@ -127,11 +128,11 @@ class DotFold:
     """An exact accumulator of products and the states merged into it. OMIT leaves out pairs in which either element is
     NaN. The product ∞ · 0 is NaN and stays."""
 
-    def __init__(self, op: Op, x: DType, y: DType, nan_policy: NanPolicy) -> None:
+    def __init__(self, op: Op, x: DType, y: DType, nan_policy: NanPolicy, *, compiled: bool = True) -> None:
         self._op = op
         self._dtypes = x, y
         self._policy = nan_policy if x.is_float else NanPolicy.PROPAGATE
-        self._accumulator = pair_accumulator(x, y)
+        self._accumulator = pair_accumulator(x, y, compiled=compiled)
         self._merged = ExactState.empty(op.terms)
 
     @property
@@ -161,3 +162,8 @@ class DotFold:
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({"sum": SumFold, "moments": MomentsFold})
 """The folds of one source, by the names that rows of `kernels/ops.py` give."""
+
+INTERPRETED: Mapping[str, StartFold] = MappingProxyType(
+    {"sum": partial(SumFold, compiled=False), "moments": partial(MomentsFold, compiled=False)}
+)
+"""The same, which need no compiler."""

@@ -17,6 +17,7 @@ from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.selecting import Extremes, FoldsApart, Nonzeros
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.interpreted import InterpretedGroups
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
 from warpfold.kernels.cpu.stream import stream
@@ -49,10 +50,16 @@ class Grouped:
 
 
 def reduce_groups(
-    asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None, *, states: bool = False
+    asked: Grouped,
+    op: Op,
+    nan_policy: NanPolicy,
+    progress: Progress | None,
+    *,
+    states: bool = False,
+    compiled: bool = True,
 ) -> GroupedReduction:
-    """Reduce exactly; with `states` the result has the exact state of every value, too. The product of floats has no
-    exact fold; `multiply_groups` computes it.
+    """Reduce exactly; with `states` the result has the exact state of every value, too. Sums need no compiler unless
+    they are to be `compiled`. The product of floats has no exact fold; `multiply_groups` computes it.
 
     Raises InvalidInput naming "axis", "segments.offsets.…" or "source", and for a NaN where the policy is RAISE;
     OutOfMemory where the states of all values do not fit.
@@ -68,7 +75,7 @@ def reduce_groups(
         held = (2 if op.terms is Terms.MOMENTS else 1) * pieces.threads() * outputs
         require(held * _STATE_BYTES, f"the exact states of {outputs:,} values")
     rounded = np.zeros(outputs)
-    make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned, keep=states)
+    make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned, keep=states, compiled=compiled)
     streamed = stream(pieces, make, progress)
     began = time.perf_counter()
     counts = counts - streamed.fold.omitted_counts()
@@ -203,6 +210,7 @@ class _Taking:
         *,
         turned: bool,
         keep: bool,
+        compiled: bool,
     ) -> None:
         self._asked = asked
         self._turned = turned
@@ -212,7 +220,7 @@ class _Taking:
         self._omitted = Omitted(outputs, dtypes) if floats and nan_policy is NanPolicy.OMIT else None
         # Sums and counts take a number that changes nothing for a NaN. Every other fold leaves NaNs out by itself.
         self._neutral = (-0.0, 0.0) if op.adds else (0.0,) if op.fold == "nonzero" else (nan,)
-        self._fold = _fold(asked, op, nan_policy, outputs, rounded, keep=keep)
+        self._fold = _fold(asked, op, nan_policy, outputs, rounded, keep=keep, compiled=compiled)
 
     def add(self, start: int, part: GroupedPart) -> None:
         replaced = False
@@ -259,9 +267,12 @@ def _fold(
     rounded: NDArray[np.float64],
     *,
     keep: bool = False,
+    compiled: bool = True,
 ) -> Any:
     """An empty fold of `op`. With `keep` the fold can give the states of its values."""
     dtypes = asked.dtypes
+    if op.adds and not compiled:
+        return InterpretedGroups(op, dtypes, asked.operands.ddof, outputs)
     if op.adds and dtypes[0].is_float:
         return FloatSums(op, dtypes, asked.operands.ddof, rounded, keep=keep)
     if op.adds:

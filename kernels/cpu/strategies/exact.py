@@ -23,14 +23,22 @@ from warpfold.kernels.strategy import EXACT, claims
 class ExactCpuStrategy(CpuStrategy):
     """Reduces sources of any length in constant memory."""
 
-    def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-        """Reduce operands that fit `op`.
+    def reduce(
+        self,
+        operands: Operands,
+        op: Op,
+        nan_policy: NanPolicy,
+        progress: Progress | None,
+        *,
+        compiled: bool = True,
+    ) -> Reduction:
+        """Reduce operands that fit `op`; unless `compiled` without compiled sums.
 
         Raises InvalidInput for a NaN where the policy is RAISE, where OMIT leaves nothing of an op that is undefined on
         nothing, and for an integer product beyond 65,536 bits.
         """
         dtype = operands.source.dtype
-        streamed = _streamed(operands, op, nan_policy, progress)
+        streamed = _streamed(operands, op, nan_policy, progress, compiled=compiled)
         fold: Fold[Any] = streamed.fold
         value = fold.value() if fold.count else empty_value(op, dtype)
         state = fold.state() if fold.count or op.terms not in ORIGIN else ExactState.empty(op.terms)
@@ -55,16 +63,19 @@ class ExactCpuStrategy(CpuStrategy):
                 stream_claims(taken, lambda: SumFold(op, operands.source.dtype, NanPolicy.PROPAGATE))
 
 
-def _streamed(operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Streamed[Any]:
+def _streamed(
+    operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None, *, compiled: bool
+) -> Streamed[Any]:
     """The fold of all elements."""
     if op.sources == 2:
         first, second = operands.both
-        return stream(pieces_of(first, second), lambda: DotFold(op, first.dtype, second.dtype, nan_policy), progress)
+        both = partial(DotFold, op, first.dtype, second.dtype, nan_policy, compiled=compiled)
+        return stream(pieces_of(first, second), both, progress)
     source, dtype = operands.source, operands.source.dtype
-    if op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (taken := claims_on(source)) is not None:
+    if compiled and op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (taken := claims_on(source)) is not None:
         return stream_claims(taken, lambda: SumFold(op, dtype, nan_policy), progress)
     by_index = op.places or nan_policy is NanPolicy.RAISE
-    start = partial(fold_for, op, dtype, nan_policy, operands.ddof)
+    start = partial(fold_for, op, dtype, nan_policy, operands.ddof, compiled=compiled)
     return stream(pieces_of(source, by_index=by_index), start, progress)
 
 
@@ -79,6 +90,7 @@ def strategy() -> ExactCpuStrategy:
         summary=(
             "Adds in fixed point, 4096 elements at a time in the first-level cache, on all cores; reads piece by piece"
         ),
+        interprets=True,
         error_bound="correctly rounded: the true value to nearest, ties to even; integers exact at any size",
         claims=claims(folded, DTYPES) - claims(rounded, floats),
     )

@@ -23,7 +23,15 @@ from warpfold.kernels.strategy import claims
 class NumpyStrategy(CpuStrategy):
     """Reduces an array in memory as a whole."""
 
-    def reduce(self, operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+    def reduce(
+        self,
+        operands: Operands,
+        op: Op,
+        nan_policy: NanPolicy,
+        progress: Progress | None,
+        *,
+        compiled: bool = True,
+    ) -> Reduction:
         """Reduce in memory.
 
         Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where
