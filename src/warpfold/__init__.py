@@ -33,7 +33,7 @@ def __getattr__(name: str) -> object:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _ENGINES:
-        return import_module(f"warpfold.engines.{name}")
+        return import_module(f"warpfold.{name}")
     return _public(name)
 
 
