@@ -100,7 +100,7 @@ def main() -> None:
         print(f"{name} of {len(rows)} cases: median {half:.2f}, p95 {most:.2f}")
     if options.out:
         provenance = of_host(CpuBackend().device, load)
-        made = {"provenance": asdict(provenance), "rows": [asdict(row) for row in rows]}
+        made = {"provenance": provenance, "rows": [asdict(row) for row in rows]}
         options.out.write_text(json.dumps(made, indent=1))
 
 

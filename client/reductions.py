@@ -323,9 +323,9 @@ def source(
         named = {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
         return {**named, **typed}
     if isinstance(data, Path):
-        early = early if uploads.begins_as_npy(data) else None
         typed = {"dtype": dtype} if is_text(data.name) and dtype is not None else {}
         content = uploads.content_of(data, None if typed else dtype, rehash=rehash)
+        early = early if uploads.begins_as_npy(data) else None
         kept = yield from uploads.upload(content, data.name[-128:], early)
         tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
         return {"type": "dataset", "id": kept.id, **tabs, **typed}

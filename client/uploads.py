@@ -176,7 +176,7 @@ class _Rest:
 
 def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Sendable:
     """The content to upload for an array, or for a file that is given as its Path. Raises TypeError for data that is
-    not an array."""
+    not an array, and for a folder."""
     if not isinstance(data, Path):
         match as_file(data, dtype):
             case ArrayAsFile(array):
@@ -185,6 +185,11 @@ def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Send
                 return BytesContent(column.to_bytes())
             case numbers:
                 return ArrayContent(as_numpy(numbers, dtype))
+    if data.is_dir():
+        raise TypeError(
+            f"{data} is a folder: pass an array of a Zarr hierarchy as zarr.open(path)['name'], or send the hierarchy "
+            "by the command `warpfold reduce FOLDER`"
+        )
     if dtype is not None:
         raise TypeError(f"the file {data} is sent as it is; for another dtype, load the file and pass the array")
     return FileContent(data, rehash)

@@ -11,10 +11,10 @@ r"""Exact aggregates of DuckDB: `warpfold.duckdb.register(connection)` adds them
 | `warpfold_state_var_pop(state, squares)`, … | the variances of the states of the same elements |
 
 `register` needs a connection that allows unsigned extensions, which `connect` makes. `register_macros` serves any
-other: the same names, but DuckDB gathers each group in a list, and elements are DOUBLE.
+other: the same names, but DuckDB gathers each group in a list.
 
-Elements are DOUBLE, BIGINT or UBIGINT. DuckDB converts others first: narrower ones without loss, DECIMAL and HUGEINT to
-the nearest DOUBLE.
+Elements are DOUBLE, BIGINT, UBIGINT or of a narrower type. Columns of DECIMAL, HUGEINT, UHUGEINT and BIGNUM are
+refused, because DuckDB would round their elements to DOUBLE.
 """
 
 from collections.abc import Callable
@@ -84,17 +84,17 @@ def register_macros(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPy
     """Add macros of the same names to `connection`, which is returned: a macro gathers each group in a list, and a
     function in Python adds up all lists of a vector. A column is in memory as a whole then."""
     for name, asked in sql.AGGREGATES.items():
-        _add_macro(connection, name, partial(sql.of_lists, name), ["DOUBLE"], states=asked.states)
+        _add_macro(connection, name, partial(sql.of_lists, name), states=asked.states)
     for name, states in sql.PAIRS.items():
-        _add_macro(connection, name, partial(sql.of_pairs_of_lists, name), ["DOUBLE", "DOUBLE"], states=states)
-    _add_macro(connection, "merge", partial(sql.of_lists, "merge"), ["BLOB"], states=True)
+        _add_macro(connection, name, partial(sql.of_pairs_of_lists, name), 2, states=states)
+    _add_macro(connection, "merge", partial(sql.of_lists, "merge"), states=True)
     return _with_values(connection)
 
 
-def _add_macro(connection: Any, name: str, make: Callable[..., Any], elements: list[str], *, states: bool) -> None:
-    _add(connection, f"warpfold_list_{name}", make, [f"{kind}[]" for kind in elements], "BLOB" if states else "DOUBLE")
-    names = ("x", "y")[: len(elements)]
-    lists = ", ".join(f"list({each}::{kind})" for each, kind in zip(names, elements, strict=True))
+def _add_macro(connection: Any, name: str, make: Callable[..., Any], columns: int = 1, *, states: bool) -> None:
+    _add(connection, f"warpfold_list_{name}", make, [None] * columns, "BLOB" if states else "DOUBLE")
+    names = ("x", "y")[:columns]
+    lists = ", ".join(f"list({each})" for each in names)
     connection.execute(
         f"CREATE OR REPLACE TEMP MACRO warpfold_{name}({', '.join(names)}) AS warpfold_list_{name}({lists})"
     )
@@ -107,16 +107,20 @@ def _with_values(connection: "duckdb.DuckDBPyConnection") -> "duckdb.DuckDBPyCon
     return connection
 
 
-def _add(connection: Any, name: str, make: Callable[..., Any], takes: list[str], gives: str) -> None:
+def _add(connection: Any, name: str, make: Callable[..., Any], takes: list[str | None], gives: str) -> None:
+    """Add a function of columns of these types, which are None for columns of any type."""
+
     def whole(column: Any) -> Any:
         return column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
 
-    def unary(column: Any) -> Any:  # DuckDB counts the parameters
+    # DuckDB counts the parameters, and takes any type for one without an annotation.
+    def unary(column):  # type: ignore[no-untyped-def]
         return make(whole(column))
 
-    def binary(column: Any, other: Any) -> Any:
+    def binary(column, other):  # type: ignore[no-untyped-def]
         return make(whole(column), whole(other))
 
     if not connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [name]).fetchone():
+        types = None if None in takes else takes
         function = unary if len(takes) == 1 else binary
-        connection.create_function(name, function, takes, gives, type="arrow", null_handling="special")
+        connection.create_function(name, function, types, gives, type="arrow", null_handling="special")

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.engines import duckdb_columns
+from warpfold.engines.duckdb_columns import NATIVE
+from warpfold.engines.duckdb_flat_states import FlatStates
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.states import ManySums, encoded
 from warpfold.kernels.dtypes import DTYPES
@@ -22,7 +25,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState, StateError
 from warpfold.kernels.exact.encoding import CODES, LARGEST
 from warpfold.kernels.ops import OPS, Terms
 
-_BIGINT, _UBIGINT, _DOUBLE, _BLOB = 5, 9, 11, 18
+_DOUBLE, _BLOB = duckdb_columns.NATIVE["FLOATS"], 18
 """DUCKDB_TYPE of duckdb.h."""
 
 _FAILED = 1
@@ -67,7 +70,9 @@ def _library() -> Any:
             ("duckdb_connect", ctypes.c_int, c_void_p, c_void_p),
             ("duckdb_disconnect", None, c_void_p),
             ("duckdb_create_logical_type", c_void_p, ctypes.c_int),
+            ("duckdb_create_decimal_type", c_void_p, ctypes.c_uint8, ctypes.c_uint8),
             ("duckdb_destroy_logical_type", None, c_void_p),
+            ("duckdb_get_type_id", ctypes.c_int, c_void_p),
             ("duckdb_create_aggregate_function", c_void_p),
             ("duckdb_destroy_aggregate_function", None, c_void_p),
             ("duckdb_create_aggregate_function_set", c_void_p, c_char_p),
@@ -84,6 +89,7 @@ def _library() -> Any:
             ("duckdb_aggregate_function_set_error", None, c_void_p, c_char_p),
             ("duckdb_data_chunk_get_vector", c_void_p, c_void_p, c_uint64),
             ("duckdb_data_chunk_get_size", c_uint64, c_void_p),
+            ("duckdb_vector_get_column_type", c_void_p, c_void_p),
             ("duckdb_vector_get_data", c_void_p, c_void_p),
             ("duckdb_vector_get_validity", c_void_p, c_void_p),
             ("duckdb_vector_ensure_validity_writable", None, c_void_p),
@@ -98,43 +104,49 @@ def _library() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Aggregate:
-    """An aggregate of SQL: the terms that its rows add up (Adds of kernels.cpu.windows.callbacks), their elements
-    (Elements of the same module), and how its value is finished. `states` says that its rows are states."""
+    """An aggregate of SQL: the terms that its rows add up (Adds of kernels.cpu.windows.callbacks), and how its value is
+    finished. `states` says that its rows are states."""
 
     name: str
     adds: str
     finish: str
-    elements: tuple[str, ...] = ("FLOATS", "SIGNED", "UNSIGNED")
     gives: int = _DOUBLE
     states: bool = False
 
 
-_PAIRS = ("FLOATS", "SIGNED")
 _AGGREGATES = (
     _Aggregate("sum", "VALUES", "sum"),
     _Aggregate("mean", "VALUES", "mean"),
     _Aggregate("norm1", "MAGNITUDES", "sum"),
     _Aggregate("norm2", "SQUARES", "root"),
     _Aggregate("sum_squares", "SQUARES", "sum of products"),
-    _Aggregate("dot", "PRODUCTS", "sum of products", _PAIRS),
+    _Aggregate("dot", "PRODUCTS", "sum of products"),
     _Aggregate("var_pop", "MOMENTS", "var_pop"),
     _Aggregate("var_samp", "MOMENTS", "var_samp"),
     _Aggregate("stddev_pop", "MOMENTS", "stddev_pop"),
     _Aggregate("stddev_samp", "MOMENTS", "stddev_samp"),
     _Aggregate("state", "VALUES", "state", gives=_BLOB),
     _Aggregate("squares", "SQUARES", "state of products", gives=_BLOB),
-    _Aggregate("products", "PRODUCTS", "state of products", _PAIRS, gives=_BLOB),
+    _Aggregate("products", "PRODUCTS", "state of products", gives=_BLOB),
     # States of products have room for those of values, too.
-    _Aggregate("merge", "SQUARES", "state of any", ("FLOATS",), gives=_BLOB, states=True),
+    _Aggregate("merge", "SQUARES", "state of any", gives=_BLOB, states=True),
 )
-_TYPES = {"FLOATS": _DOUBLE, "SIGNED": _BIGINT, "UNSIGNED": _UBIGINT}
+
+
+@dataclass(frozen=True, slots=True)
+class _Overload:
+    """An aggregate of columns of these types, which are DUCKDB_TYPEs: its rows are `elements`, and `add` adds them."""
+
+    types: tuple[int, ...]
+    elements: str
+    add: Any
 
 
 class _Callbacks:
     """The C functions that DuckDB calls; all of them live as long as this object."""
 
     def __init__(self) -> None:
-        from warpfold.kernels.cpu.windows import callbacks, encoding, scattered
+        from warpfold.kernels.cpu.windows import callbacks, encoding, scattered, scattered_rows
 
         self._duckdb = _library()
         self._scattered, self._encoding = scattered, encoding
@@ -143,8 +155,10 @@ class _Callbacks:
         self._native = native = callbacks.compiled(
             {name: ctypes.cast(getattr(self._duckdb, name), c_void_p).value or 0 for name in callbacks.NEEDED}
         )
+        self._flat_states = FlatStates(self._duckdb)
         self._extra_info, self._adds, self._elements = callbacks.extra_info, callbacks.Adds, callbacks.Elements
-        self._add, self._add_states = _UPDATE(native.add), _UPDATE(self._merged)
+        self._add, self._add_states = _UPDATE(native.add), _UPDATE(self._update(self._merge))
+        self._add_others = _UPDATE(self._update(partial(duckdb_columns.add_others, self._duckdb, scattered_rows)))
         finishes: dict[str, _Finalize] = {
             "sum": partial(self._round, Terms.VALUES, mean=False),
             "mean": partial(self._round, Terms.VALUES, mean=True),
@@ -182,45 +196,62 @@ class _Callbacks:
             raise Unavailable(f"DuckDB refused to {what}")
 
     def _register(self, connection: Any, aggregate: _Aggregate) -> None:
-        library, native, name = self._duckdb, self._native, f"warpfold_{aggregate.name}".encode()
-        adds = self._adds[aggregate.adds]
-        destroy = native.destroy_both if adds == self._adds.MOMENTS else native.destroy
+        library, name = self._duckdb, f"warpfold_{aggregate.name}".encode()
         overloads = c_void_p(library.duckdb_create_aggregate_function_set(name))
-        for element in aggregate.elements:
-            function = c_void_p(library.duckdb_create_aggregate_function())
-            library.duckdb_aggregate_function_set_name(function, name)
-            parameter = _BLOB if aggregate.states else _TYPES[element]
-            takes = [(parameter, library.duckdb_aggregate_function_add_parameter)]
-            takes *= 2 if adds == self._adds.PRODUCTS else 1
-            for kind, use in (*takes, (aggregate.gives, library.duckdb_aggregate_function_set_return_type)):
-                logical = c_void_p(library.duckdb_create_logical_type(kind))
-                use(function, logical)
-                library.duckdb_destroy_logical_type(byref(logical))
-            extra = self._extra_info(adds, self._elements[element])
-            library.duckdb_aggregate_function_set_extra_info(function, c_void_p(extra), None)
-            library.duckdb_aggregate_function_set_functions(
-                function,
-                _SIZE(native.size),
-                _INIT(native.init),
-                self._add_states if aggregate.states else self._add,
-                _COMBINE(native.combine),
-                self._finishes[aggregate.finish],
-            )
-            library.duckdb_aggregate_function_set_destructor(function, _DESTROY(destroy))
-            library.duckdb_aggregate_function_set_special_handling(function)
+        for overload in self._overloads(aggregate):
+            function = self._function(name, aggregate, overload)
             self._done(library.duckdb_add_aggregate_function_to_set(overloads, function), f"add {name.decode()}")
             library.duckdb_destroy_aggregate_function(byref(function))
         self._done(library.duckdb_register_aggregate_function_set(connection, overloads), f"register {name.decode()}")
         library.duckdb_destroy_aggregate_function_set(byref(overloads))
 
+    def _overloads(self, aggregate: _Aggregate) -> list[_Overload]:
+        if aggregate.states:
+            return [_Overload((_BLOB,), "FLOATS", self._add_states)]
+        columns = 2 if aggregate.adds == "PRODUCTS" else 1
+        native = [_Overload((kind,) * columns, elements, self._add) for elements, kind in NATIVE.items()]
+        return native + [_Overload(types, "FLOATS", self._add_others) for types in duckdb_columns.others(columns)]
+
+    def _function(self, name: bytes, aggregate: _Aggregate, overload: _Overload) -> c_void_p:
+        library, native, adds = self._duckdb, self._native, self._adds[aggregate.adds]
+        function = c_void_p(library.duckdb_create_aggregate_function())
+        self._flat_states.install(function)
+        library.duckdb_aggregate_function_set_name(function, name)
+        takes = [(kind, library.duckdb_aggregate_function_add_parameter) for kind in overload.types]
+        for kind, use in (*takes, (aggregate.gives, library.duckdb_aggregate_function_set_return_type)):
+            logical = c_void_p(
+                library.duckdb_create_decimal_type(38, 0)  # which stands for every width and scale
+                if kind == duckdb_columns.DECIMAL
+                else library.duckdb_create_logical_type(kind)
+            )
+            use(function, logical)
+            library.duckdb_destroy_logical_type(byref(logical))
+        extra = self._extra_info(adds, self._elements[overload.elements])
+        library.duckdb_aggregate_function_set_extra_info(function, c_void_p(extra), None)
+        library.duckdb_aggregate_function_set_functions(
+            function,
+            _SIZE(native.size),
+            _INIT(native.init),
+            overload.add,
+            _COMBINE(native.combine),
+            self._finishes[aggregate.finish],
+        )
+        destroy = native.destroy_both if adds == self._adds.MOMENTS else native.destroy
+        library.duckdb_aggregate_function_set_destructor(function, _DESTROY(destroy))
+        library.duckdb_aggregate_function_set_special_handling(function)
+        return function
+
     def _fail(self, info: int, error: Exception) -> None:
         self._duckdb.duckdb_aggregate_function_set_error(info, str(error).encode())
 
-    def _merged(self, info: int, chunk: int, states: int) -> None:
-        try:
-            self._merge(chunk, states)
-        except Exception as error:
-            self._fail(info, error)
+    def _update(self, add: Callable[[int, int], None]) -> Callable[[int, int, int], None]:
+        def update(info: int, chunk: int, states: int) -> None:
+            try:
+                add(chunk, states)
+            except Exception as error:
+                self._fail(info, error)
+
+        return update
 
     def _merge(self, chunk: int, states: int) -> None:
         library, count = self._duckdb, self._duckdb.duckdb_data_chunk_get_size(chunk)

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 from flox.aggregations import Aggregation
+from flox.xrdtypes import NA
 from numpy.typing import NDArray
 
 from warpfold.engines import flox_records, flox_values
-from warpfold.engines.flox_parts import count_of, dtype_of_elements, packed, packed_states, rounded, state
+from warpfold.engines.flox_parts import TIMES, count_of, dtype_of_elements, packed, packed_states, rounded, state
 from warpfold.engines.flox_records import CARRIED, NOTHING, RECORD
+from warpfold.engines.flox_times import TimesAsTheyAre, are_times, integers_of_times, mark_nats, values_of_times
 from warpfold.engines.numbered import reduce_groups
 from warpfold.kernels.cpu.grouped.digits import Digits
 from warpfold.kernels.cpu.grouped.partial import PartialResults
@@ -31,6 +33,9 @@ from warpfold.kernels.ops import INTEGER, Finish, Terms, op_named
 
 _FEW = 32
 """Up to so many values a group, all groups are added up in one pass."""
+
+Missing = NDArray[np.bool_] | None
+"""Which elements are left out; None where none is."""
 
 Parts = NDArray[Any]
 """Partial results: records or Python integers."""
@@ -46,14 +51,20 @@ def _parts_of(
     size: int,
     fill_value: Any = None,
     dtype: Any = None,
+    of: str = "",
 ) -> Parts:
-    """The sums that `op` names, of the elements of `array` along its last axis. Element i belongs to group numbers[i],
-    of which there are `size`."""
+    """The sums that `op` names, which are those of the op `of`, of the elements of `array` along its last axis. Element
+    i belongs to group numbers[i], of which there are `size`."""
     if type(array) is not np.ndarray:
         raise TypeError(f"blocks are NumPy arrays, not {type(array).__module__}.{type(array).__name__}")
-    rows, dtype = _rows_of(array), dtype_of(array.dtype)
+    rows, times, missing = _rows_of(array), are_times(array.dtype), None
+    dtype = TIMES if times else dtype_of(array.dtype)
+    if times:
+        rows, missing = integers_of_times(rows, op_named(of or op))
+    elif skipna and dtype.is_float:
+        missing = np.isnan(rows)
     shape = int(np.prod(array.shape[:-1])), size
-    sums: Iterable[_Sums] = _sums_of(numbers, rows, op, skipna, size)
+    sums: Iterable[_Sums] = _sums_of(numbers, rows, op, missing if skipna else None, size)
     made: Parts = np.zeros(shape, RECORD if in_records else object)
     if in_records:
         sums = list(sums)
@@ -62,6 +73,8 @@ def _parts_of(
     if not in_records:
         for each in sums:
             made[each.where] = each.packed(dtype)
+    if times and not skipna and missing is not None:
+        mark_nats(made, numbers, missing)
     return (made.view(CARRIED) if in_records else made).reshape(*array.shape[:-1], size)
 
 
@@ -86,13 +99,15 @@ class _Sums:
         return packed(as_digits(self.sums), self.counts.tolist(), dtype)
 
 
-def _sums_of(numbers: NDArray[Any], rows: NDArray[Any], op: str, skipna: bool, size: int) -> Iterator[_Sums]:
+def _sums_of(numbers: NDArray[Any], rows: NDArray[Any], op: str, missing: Missing, size: int) -> Iterator[_Sums]:
+    """The sums of rows without the elements that are missing."""
     if rows.shape[0] <= _FEW:
         for at, elements in enumerate(rows):
-            yield _Sums(at, _in_one_pass(np.ascontiguousarray(elements), numbers, op, skipna, size), None)
+            groups = numbers if missing is None else np.where(missing[at], -1, numbers)
+            yield _Sums(at, _in_one_pass(np.ascontiguousarray(elements), groups, op, size), None)
     else:
         for group, members in _members(numbers):
-            sums, counts = _of_columns(rows[:, members], op, skipna)
+            sums, counts = _of_columns(rows[:, members], op, None if missing is None else missing[:, members])
             yield _Sums((slice(None), group), sums, counts)
 
 
@@ -114,18 +129,15 @@ def _members(numbers: NDArray[Any]) -> Iterator[tuple[int, Any]]:
         yield group, slice(first, last + 1, step) if even else members
 
 
-def _in_one_pass(elements: NDArray[Any], numbers: NDArray[Any], op: str, skipna: bool, size: int) -> StateColumn:
+def _in_one_pass(elements: NDArray[Any], numbers: NDArray[Any], op: str, size: int) -> StateColumn:
     """The states of all groups of one row."""
-    if skipna and dtype_of(elements.dtype).is_float:
-        numbers = np.where(np.isnan(elements), -1, numbers)
     return reduce_groups(Cells(elements), numbers.astype(np.int64), size, op, states=True).states[0]
 
 
-def _of_columns(elements: NDArray[Any], op: str, skipna: bool) -> tuple[Digits | Levels, NDArray[np.int64]]:
+def _of_columns(elements: NDArray[Any], op: str, missing: Missing) -> tuple[Digits | Levels, NDArray[np.int64]]:
     """The sums of one group, for each row of its elements, and their counts."""
     counts = np.full(elements.shape[0], elements.shape[1])
-    if skipna and dtype_of(elements.dtype).is_float:
-        missing = np.isnan(elements)
+    if missing is not None:
         counts -= missing.sum(axis=1)
         elements = np.where(missing, elements.dtype.type(-0.0), elements)
     return PartialResults.of(elements, (1,), op).sums[0], counts
@@ -176,6 +188,8 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
     if some is None:
         return np.full(parts[0].shape, none)
     elements = dtype_of_elements(some)
+    if elements is TIMES:
+        return np.array(values_of_times(flat[0], row), np.int64).reshape(parts[0].shape)
     result = row.result_dtype(elements)
     if result != INTEGER and row.finish in {Finish.ITSELF, Finish.MEAN} and len(flat) == 1:
         at_once = rounded(flat[0], row.terms, DTYPES[result], none, mean=row.finish is Finish.MEAN)
@@ -204,6 +218,8 @@ def _of_records(records: Parts, op: str) -> NDArray[Any] | None:
     row, elements = op_named(op), flox_values.dtype_of_records(records)
     if elements is None:
         return np.full(records.shape, row.empty_or_nan)
+    if elements is TIMES:
+        return None
     result = row.result_dtype(elements)
     if result == INTEGER:
         integers = np.dtype(np.uint64 if elements.numpy.kind == "u" else np.int64)
@@ -231,6 +247,8 @@ def _values_of(
     try:
         return _checked_values(numbers, array, op, skipna, **asked)
     except InvalidInput as error:
+        if are_times(array.dtype):  # NumPy makes no time of an object
+            raise
         last, refused = asked["size"] - 1, _Refused(str(error))
         values = _checked_values(np.where(numbers == last, -1, numbers), array, op, skipna, **asked).astype(object)
     values[..., last] = refused
@@ -254,6 +272,9 @@ def _checked_values(
     numbers: NDArray[Any], array: NDArray[Any], op: str, skipna: bool, *, ddof: int = 0, **asked: Any
 ) -> NDArray[Any]:
     """The values of an array in memory. Raises InvalidInput where a sum does not fit."""
+    if are_times(array.dtype):
+        parts = (_parts_of(numbers, array, sums, skipna, of=op, **asked) for sums in _sums(op))
+        return _rounded(*parts, op=op, ddof=ddof)
     rows = _rows_of(array)
     skips = skipna and dtype_of(array.dtype).is_float and bool(np.isnan(array).any())
     if type(array) is np.ndarray and rows.shape[0] > _FEW and not skips:
@@ -292,14 +313,14 @@ def aggregation(op: str, *, skipna: bool = False) -> Aggregation:
     in_records = len(sums) == 1 and row.terms is Terms.VALUES
     kind, nothing = (CARRIED, NOTHING) if in_records else (np.dtype(object), 0)
     floats = row.result_dtype(DTYPES["int64"]) != INTEGER
-    return Aggregation(
+    return TimesAsTheyAre(
         ("nan" if skipna else "") + op,
         numpy=partial(_values_of, op=op, skipna=skipna),
-        chunk=tuple(partial(_parts_of, op=each, skipna=skipna, in_records=in_records) for each in sums),
+        chunk=tuple(partial(_parts_of, op=each, skipna=skipna, in_records=in_records, of=op) for each in sums),
         combine=(_merged,) * len(sums),
         finalize=partial(_rounded, op=op),
         fill_value=(nothing,) * len(sums),
-        final_fill_value=row.empty_or_nan,
+        final_fill_value=NA if np.isnan(row.empty_or_nan) else row.empty_or_nan,
         dtypes=(kind,) * len(sums),
         final_dtype=np.floating if floats else None,
     )

@@ -6,7 +6,7 @@ block lacks is 0. Integers are made from digits, and read into them, as bytes: t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,8 +26,13 @@ _FLAGS = tuple(int(flag) for flag in Flags)
 _COUNT, _BLOCKS, _DTYPES, _FIRST_FLAG = 0, 1, 2, 3
 _FIELDS = _FIRST_FLAG + len(_FLAGS)
 _UNITS = _FIELD * _FIELDS
-NAMES = tuple(DTYPES)
+TIMES = replace(DTYPES["int64"], name="times")
+"""The dtype of durations and instants, whose integers are added; with a NaT among them a sum has the flag NAN."""
+
+NUMBERED = (*DTYPES.values(), TIMES)
 """The dtypes of elements by their numbers."""
+
+_NUMBERS = {dtype.name: number for number, dtype in enumerate(NUMBERED)}
 
 
 def packed(digits: Digits, counts: Sequence[int], dtype: DType) -> list[int]:
@@ -105,13 +110,13 @@ def packed_states(states: StateColumn, dtype: DType) -> list[int]:
 
 
 def part_of(units: int, count: int, flags: int, number: int) -> int:
-    """The part of a sum of `count` elements, whose dtype is NAMES[number]: so many `units` of a state, and `flags`."""
+    """The part of a sum of `count` elements of the dtype NUMBERED[number]: so many `units` of a state, and `flags`."""
     return (units << _UNITS) + _fields(number, count, flags) if count else 0
 
 
 def _fields_of(dtype: DType) -> Any:
     """The fields of a part of elements of `dtype`, by its count and its flags."""
-    number = NAMES.index(dtype.name)
+    number = number_of(dtype)
 
     @cache
     def fields(count: int, flags: int) -> int:
@@ -128,6 +133,16 @@ def _fields(number: int, count: int, flags: int) -> int:
     return low
 
 
+def number_of(dtype: DType) -> int:
+    """The place of a dtype in NUMBERED."""
+    return _NUMBERS[dtype.name]
+
+
+def with_nan(part: int) -> int:
+    """A part of some block, with the flag NAN."""
+    return part | 1 << _FIELD * (_FIRST_FLAG + _FLAGS.index(int(Flags.NAN)))
+
+
 def count_of(part: int) -> int:
     """How many elements a part is of."""
     return part & _MASK
@@ -135,7 +150,7 @@ def count_of(part: int) -> int:
 
 def dtype_of_elements(part: int) -> DType:
     """The dtype of the elements of a part that is not 0."""
-    return DTYPES[NAMES[(part >> _FIELD * _DTYPES & _MASK) // (part >> _FIELD * _BLOCKS & _MASK)]]
+    return NUMBERED[(part >> _FIELD * _DTYPES & _MASK) // (part >> _FIELD * _BLOCKS & _MASK)]
 
 
 def state(part: int, terms: Terms) -> ExactState:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.engines.flox_parts import NAMES, StateWords
+from warpfold.engines.flox_parts import StateWords, number_of
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
 from warpfold.kernels.cpu.grouped.together import Levels, in_levels
 from warpfold.kernels.cpu.grouped.two_levels import STEP, TwoLevels
@@ -113,7 +113,7 @@ def _write(made: Records, sums: Sums | None, counts: NDArray[Any], flags: NDArra
         return False
     unit, made["upper"], made["lower"] = sums
     made["unit"] = unit - LIKELY_UNIT
-    made["count"], made["flags"], made["dtype"] = counts, flags, NAMES.index(dtype.name)
+    made["count"], made["flags"], made["dtype"] = counts, flags, number_of(dtype)
     if (counts == 0).any():
         made[np.broadcast_to(counts == 0, made.shape)] = np.zeros((), RECORD)
     return True

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.engines.flox_parts import NAMES, part_of
+from warpfold.engines.flox_parts import NUMBERED, part_of
 from warpfold.engines.flox_records import INTEGER_UNIT, LIKELY_UNIT, LIMIT_BITS, RECORD, Records, Words, in_one_unit
 from warpfold.kernels.cpu.grouped.two_levels import STEP, TwoLevels
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.ops import Terms
 
@@ -19,7 +19,7 @@ _FEW_COUNTS = 16
 
 def dtype_of_records(records: Records) -> DType | None:
     """The dtype of the elements; None where there are none."""
-    return DTYPES[NAMES[int(records["dtype"].max())]] if records["count"].any() else None
+    return NUMBERED[int(records["dtype"].max())] if records["count"].any() else None
 
 
 def rounded(records: Records, dtype: DType, none: float, *, mean: bool) -> NDArray[Any] | None:

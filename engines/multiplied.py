@@ -1,5 +1,6 @@
 """Exact sums of products of two columns whose rows another engine has put into groups."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,33 @@ def multiply_groups(left: Cells, right: Cells, numbers: NDArray[Any], groups: in
     with _Sums(groups) as sums:
         sums.add(_words(elements[0], x), _words(elements[1], y), numbers[rows], x, y)
         return sums.column(result)
+
+
+def unsigned_together(columns: Sequence[NDArray[np.int64]], wide: Sequence[bool]) -> bool:
+    """Whether the words of both columns are to be multiplied as uint64, where `wide` says which columns hold uint64.
+    Raises InvalidInput where one holds more than int64 does, and the other one negative integers."""
+    high = [bool((words < 0).any()) for words in columns]  # from 2**63 on, or negative
+    unsigned = any(of and above for of, above in zip(wide, high, strict=True))
+    if unsigned and any(not of and below for of, below in zip(wide, high, strict=True)):
+        raise InvalidInput(
+            "one column holds integers of 2**63 and more, and the other one negative integers: no dot product takes "
+            "both"
+        )
+    return unsigned
+
+
+def exact_floats(integers: NDArray[Any]) -> NDArray[np.float64]:
+    """Integers as float64, to be multiplied by floats. Raises InvalidInput where one is no float64."""
+    floats = integers.astype(np.float64)
+    most = 2.0 ** (8 * integers.itemsize - (integers.dtype.kind == "i"))  # which may be rounded up to
+    same = floats < most
+    with np.errstate(invalid="ignore"):
+        same &= floats.astype(integers.dtype) == integers
+    if not same.all():
+        raise InvalidInput(
+            f"{integers[~same][0]} is no float64, and is multiplied by floats: cast its column to DOUBLE to round it"
+        )
+    return floats
 
 
 def _column(result: str, states: list[ExactState]) -> GroupColumn:
@@ -97,14 +125,7 @@ class _Sums:
             self._rows.add_float_products(*at)
             return
         wide = [dtype.kind is Kind.UINT and dtype.itemsize == 8 for dtype in (left, right)]
-        high = [bool((words < 0).any()) for words in (x, y)]  # from 2**63 on, or negative
-        unsigned = any(of and above for of, above in zip(wide, high, strict=True))
-        if unsigned and any(not of and below for of, below in zip(wide, high, strict=True)):
-            raise InvalidInput(
-                "one column holds integers of 2**63 and more, and the other one negative integers: no dot product "
-                "takes both"
-            )
-        self._rows.add_integer_products(*at, unsigned)
+        self._rows.add_integer_products(*at, unsigned_together((x, y), wide))
 
     def column(self, result: str) -> GroupColumn:
         """The values of all groups, and their states."""

@@ -45,12 +45,15 @@ def adding_op(name: str) -> Op:
     return op_named(name)
 
 
-def cells_of(array: Any, name: str = "the column") -> Cells:
+def cells_of(array: Any, name: str = "") -> Cells:
     """The elements of an array of pyarrow; nulls are missing. Raises InvalidInput unless they are integers, floats or
     truth values."""
     import pyarrow
 
-    dtype_of_column(name, array.type)
+    try:
+        dtype_of_column(name, array.type)
+    except InvalidInput:
+        raise _no_numbers(name, array.type) from None
     array = array.combine_chunks() if isinstance(array, pyarrow.ChunkedArray) else array
     if pyarrow.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -67,9 +70,12 @@ def checked(dtype: "np.dtype[Any]", name: object) -> DType:
     try:
         return dtype_of(dtype)
     except InvalidInput:
-        raise InvalidInput(
-            f"the column {name!r} holds {dtype}; integers, floats and truth values are reduced", "column"
-        ) from None
+        raise _no_numbers(name, dtype) from None
+
+
+def _no_numbers(name: object, kind: object) -> InvalidInput:
+    column = f"the column {name!r}" if name != "" else "the column"
+    return InvalidInput(f"{column} holds {kind}; integers, floats and truth values are reduced", "column")
 
 
 def result_of(cells: Cells, op: str) -> str:

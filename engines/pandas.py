@@ -68,8 +68,9 @@ def sum_squares(x: Data, *, skipna: bool = True) -> Any:
 
 
 def dot(x: Data, y: Any) -> Any:
-    """Σ x y of two Series of one length, correctly rounded; or `x` is groups of a DataFrame, and `y` names two of its
-    columns, whose products are added up in each group. Rows where either is missing are left out; of none it is 0."""
+    """Σ x y of two Series, correctly rounded. They are aligned by their labels, which have to be the same. Or `x` is
+    groups of a DataFrame, and `y` names two of its columns, whose products are added up in each group. Rows where
+    either is missing are left out; of none it is 0. Raises InvalidInput for other labels."""
     made, of = _multiplied(x, y)
     if isinstance(x, pd.Series):
         return (
@@ -90,8 +91,9 @@ def products(x: Data, y: Any) -> Any:
 def _multiplied(x: Data, y: Any) -> tuple[GroupColumn, Data]:
     """The sums of products, and the groups of the first of both columns."""
     if isinstance(x, pd.Series):
-        if not isinstance(y, pd.Series) or len(x) != len(y):
-            raise InvalidInput("a dot product needs two Series of one length", "y")
+        if not isinstance(y, pd.Series):
+            raise InvalidInput("a dot product needs two Series", "y")
+        y = _aligned(y, x, "y")
         numbers: Index = np.zeros(len(x), np.int64)
         return multiply_groups(_cells(x, skipna=True), _cells(y, skipna=True), numbers, 1), x
     if not isinstance(x, pd.api.typing.DataFrameGroupBy) or isinstance(y, str) or len(y) != 2:
@@ -154,13 +156,30 @@ def state_norm2(states: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def state_var(states: "pd.Series[Any]", squares: "pd.Series[Any]", *, ddof: int = 1) -> "pd.Series[Any]":
-    """The variance of the elements of each state, of which `squares` has the states of the squares, rounded once."""
+    """The variance of the elements of each state, of which `squares` has the states of the squares, rounded once. Both
+    Series are aligned by their labels."""
     return _of_states(partial(numbered.spreads_of_states, ddof=ddof), states, squares)
 
 
 def state_std(states: "pd.Series[Any]", squares: "pd.Series[Any]", *, ddof: int = 1) -> "pd.Series[Any]":
     """The root of `state_var`, rounded once."""
     return _of_states(partial(numbered.spreads_of_states, ddof=ddof, root=True), states, squares)
+
+
+def _aligned(y: Any, x: Any, field: str) -> Any:
+    """The elements of the Series `y` in the order of the labels of `x`. Raises InvalidInput where both have not the
+    same labels, or where these occur twice in another order."""
+    if y.index.equals(x.index):
+        return y
+    if len(x) == len(y) and x.index.is_unique and y.index.is_unique:
+        places = y.index.get_indexer(x.index)
+        if (places >= 0).all():
+            return y.iloc[places]
+    raise InvalidInput(
+        "the two Series have not the same labels, each once: align them, as by x.align(y, join='inner'), or drop the "
+        "labels by reset_index(drop=True)",
+        field,
+    )
 
 
 def _values(states: Any, *, mean: bool) -> Any:
@@ -171,6 +190,7 @@ def _of_states(function: Callable[..., Any], *columns: Any) -> Any:
     import pyarrow
 
     states = columns[0]
+    columns = tuple(_aligned(each, states, "squares") for each in columns)
     values, missing = function(*(pyarrow.array(each, pyarrow.large_binary(), from_pandas=True) for each in columns))
     return pd.Series(np.where(missing, np.nan, values), index=states.index, name=states.name)
 

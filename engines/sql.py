@@ -14,8 +14,8 @@ import pyarrow
 from numpy.typing import NDArray
 
 from warpfold.engines import numbered
-from warpfold.engines.multiplied import multiply_groups
-from warpfold.kernels.keyed import Cells
+from warpfold.engines.multiplied import exact_floats, multiply_groups
+from warpfold.kernels.keyed import Cells, GroupColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,9 @@ def of_lists(name: str, lists: Any) -> Any:
     if name == "merge":
         start, stop = int(offsets[0]), int(offsets[-1])
         return numbered.merge_groups(lists.values.slice(start, stop - start), _numbers(offsets), len(lists)).array()
-    asked, cells = AGGREGATES[name], numbered.cells_of(lists.values)
+    asked, cells = AGGREGATES[name], _cells(lists.values)
     made = numbered.reduce_lists(cells, offsets, asked.op, ddof=asked.ddof, states=asked.states)
-    if asked.states:
-        return made.states[0].array()
-    return pyarrow.array(made.values, pyarrow.float64(), mask=made.missing | (made.counts == 0))
+    return made.states[0].array() if asked.states else _doubles(made)
 
 
 def of_pairs_of_lists(name: str, lefts: Any, rights: Any) -> Any:
@@ -67,7 +65,7 @@ def of_pairs_of_lists(name: str, lefts: Any, rights: Any) -> Any:
     offsets = lefts.offsets.to_numpy().astype(np.int64)
     others = rights.offsets.to_numpy().astype(np.int64)
     left, right = (
-        numbered.cells_of(lists.values.slice(int(at[0]), int(at[-1] - at[0])))
+        _cells(lists.values.slice(int(at[0]), int(at[-1] - at[0])))
         for lists, at in ((lefts, offsets), (rights, others))
     )
     return of_pairs(name, left, right, _numbers(offsets), len(lefts))
@@ -75,10 +73,31 @@ def of_pairs_of_lists(name: str, lefts: Any, rights: Any) -> Any:
 
 def of_pairs(name: str, left: Cells, right: Cells, numbers: NDArray[Any], groups: int) -> Any:
     """The aggregate "dot" or "products" of each group, whose rows are numbered, as an array of pyarrow."""
+    if "f" in (left.elements.dtype.kind, right.elements.dtype.kind):
+        left, right = (_as_floats(cells) for cells in (left, right))
     made = multiply_groups(left, right, numbers, groups)
-    if PAIRS[name]:
-        return made.states[0].array()
-    return pyarrow.array(made.values, pyarrow.float64(), mask=made.counts == 0)
+    return made.states[0].array() if PAIRS[name] else _doubles(made)
+
+
+def _cells(array: Any) -> Cells:
+    """The elements of an array of pyarrow as float64, or as integers. Raises InvalidInput for others."""
+    if pyarrow.types.is_floating(array.type) or pyarrow.types.is_null(array.type):
+        array = array.cast(pyarrow.float64())
+    return numbered.cells_of(array)
+
+
+def _as_floats(cells: Cells) -> Cells:
+    if cells.elements.dtype.kind == "f":
+        return cells
+    return Cells(
+        exact_floats(cells.elements.astype(np.int64) if cells.elements.dtype == bool else cells.elements), cells.missing
+    )
+
+
+def _doubles(made: GroupColumn) -> Any:
+    """The values, null of no elements. Sums of integers are rounded here."""
+    missing = made.missing | (made.counts == 0)
+    return pyarrow.array(np.where(missing, 0, made.values).astype(np.float64), pyarrow.float64(), mask=missing)
 
 
 def _numbers(offsets: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Exact reductions of xarray: `import warpfold.engines.xarray` gives every DataArray the accessor `exact`.
+"""Exact reductions of xarray: `import warpfold.xarray` gives every DataArray the accessor `exact`.
 
 `temperature.exact.mean("time")` works for arrays in memory and for arrays of Dask chunks, with the same bits.
 """

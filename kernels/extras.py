@@ -1,6 +1,8 @@
 """How to install the packages that a part of Warpfold needs. Warpfold is in no package index, and anybody could take
 its name there, so extras are installed from a clone."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -28,3 +30,16 @@ def required(module: str, extra: str) -> Any:
     except ImportError:
         package = module.partition(".")[0]
         raise Unavailable(f"{package} is not installed on this worker; {install(extra)} brings it") from None
+
+
+@contextmanager
+def bringing(*extras: str) -> Iterator[None]:
+    """Imports of packages that each of the `extras` brings. Where one is not there, the error says what to type."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "warpfold"):
+            raise
+        why = f"{package} is not installed: {install(*extras)} brings it"
+        raise ModuleNotFoundError(why, name=error.name) from None

@@ -87,7 +87,10 @@ async def _points(context: Context, field: str, side: str) -> Sequence[Measured]
     job_id, _, strategy = side.partition(":")
     points = await context.database.read(repository.points_of, UUID(job_id), strategy or None)
     if not points:
-        raise NotFound(f"{field}: there are no points of a benchmark {side}.")
+        raise NotFound(
+            f"{field}: {side} has no points of a benchmark, and a comparison takes two benchmarks or two of their "
+            "strategies. The value, the bits and the times of another job are in its result."
+        )
     return points
 
 

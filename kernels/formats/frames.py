@@ -237,8 +237,14 @@ def keyed_frame(
 
 
 def _dtype(wanted: Wanted, schema: Any) -> DType:
+    kind = schema.field(wanted.column).type
+    if meaning_of_column(kind) is not None:
+        raise InvalidInput(
+            f"holds column {wanted.column!r} as {kind}, which is not taken here: cast it to float64 or int64 first",
+            wanted.field,
+        )
     try:
-        return dtype_of_column(wanted.column, schema.field(wanted.column).type)
+        return dtype_of_column(wanted.column, kind)
     except InvalidInput as error:
         raise InvalidInput(str(error), wanted.field) from None
 

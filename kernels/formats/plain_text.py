@@ -98,7 +98,8 @@ def plain_columns(
 ) -> PlainColumns | None:
     """The columns of `types` in a block of whole lines; None where pyarrow must read the block. A block that is
     `headed` begins with the names of the columns."""
-    from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+    required("numba", "loops")
+    from warpfold.kernels.formats import text_lines as compiled
 
     columns = layout.places(types)
     start = _behind_first_line(lines) if headed else 0
@@ -133,7 +134,8 @@ def _numbers(numbers: NDArray[Any], rows: NDArray[np.int64], read: Any) -> Any:
 
 def _words(text: NDArray[np.uint8], places: NDArray[np.int64], rows: NDArray[np.int64], read: Any) -> Any:
     """An array of the words at `places`, of which pyarrow has `read` those of some rows (None for no rows)."""
-    from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+    required("numba", "loops")
+    from warpfold.kernels.formats import text_lines as compiled
 
     pyarrow = required("pyarrow", "tables")
     lengths = (places & 0xFFFFFFFF) - (places >> 32)

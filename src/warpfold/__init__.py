@@ -33,9 +33,7 @@ _ENGINES = (
 def __getattr__(name: str) -> object:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _ENGINES:
-        return import_module(f"warpfold.engines.{name}")
-    if find_spec(f"{__name__}.{name}") is not None:  # `from warpfold import migrations` needs no client
+    if name in _ENGINES or find_spec(f"{__name__}.{name}") is not None:  # `from warpfold import migrations`, too
         return import_module(f"{__name__}.{name}")
     return _public(name)
 

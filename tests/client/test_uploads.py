@@ -19,7 +19,7 @@ from warpfold.client.api import Client
 from warpfold.client.async_api import AsyncClient
 from warpfold.client.errors import WarpfoldError
 from warpfold.client.sent_files import FileStamp, SentFiles
-from warpfold.client.uploads import FileContent
+from warpfold.client.uploads import FileContent, content_of
 
 MIB = 1 << 20
 DIGEST = "0" * 63 + "1"
@@ -213,3 +213,8 @@ def test_a_copy_of_a_file_is_not_sent_again(client: Client, tmp_path: Path) -> N
         assert client.upload(tmp_path / "b.npy").id == kept.id
     assert all(length == 0 for *_, length in requests)
     client.delete_dataset(kept.id)
+
+
+def test_a_folder_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"is a folder: pass an array of a Zarr hierarchy as zarr\.open"):
+        content_of(tmp_path, None)

@@ -1,5 +1,6 @@
 """The aggregates of DuckDB have the values of rationals, however its threads and windows pass their states on."""
 
+import re
 from fractions import Fraction
 
 import duckdb
@@ -170,6 +171,133 @@ def test_integers_are_not_rounded_before_they_are_added(aggregates: Connection) 
     query = f"SELECT warpfold_sum(i), warpfold_sum(u), warpfold_mean(i) FROM {rows}"  # noqa: S608
     assert aggregates.execute(query).fetchone() == (1.0, 2.0**64, 0.5)
     assert aggregates.execute("SELECT warpfold_sum(i::INTEGER) FROM range(10) r(i)").fetchone() == (45.0,)
+
+
+ORDERED = (
+    "warpfold_sum(x ORDER BY x)",
+    "warpfold_mean(x ORDER BY n DESC)",
+    "warpfold_dot(x, y ORDER BY y, n)",
+    "warpfold_stddev_samp(x ORDER BY x DESC NULLS FIRST)",
+    "warpfold_norm2(DISTINCT x ORDER BY x)",
+    "warpfold_sum(x ORDER BY x) FILTER (n % 3 = 0)",
+    "warpfold_state(x ORDER BY random())",
+    "warpfold_sum(CASE WHEN n < 0 THEN x END ORDER BY n)",
+    "warpfold_sum(n ORDER BY x)",
+    "warpfold_merge(s ORDER BY s)",
+)
+
+
+@pytest.mark.parametrize("grouped", ["", " GROUP BY k", " WHERE n < 0", " WHERE k = 3"])
+@pytest.mark.parametrize("call", ORDERED)
+def test_an_order_within_an_aggregate_changes_nothing(aggregates: Connection, call: str, grouped: str) -> None:
+    aggregates.execute(
+        "CREATE OR REPLACE TEMP VIEW ordered AS SELECT *, warpfold_state(x) OVER (PARTITION BY k) s FROM t"
+    )
+    plain = re.sub(r" ORDER BY [^()]*(\(\))?", "", call)
+    assert "ORDER" not in plain
+    rows = aggregates.execute(f"SELECT {call}, {plain} FROM ordered{grouped}").fetchall()  # noqa: S608
+    assert rows
+    # DuckDB makes a zero positive that it orders by.
+    assert all(value == wanted or same(value, wanted) for value, wanted in rows)
+
+
+def test_an_order_of_many_vectors_of_groups(aggregates: Connection) -> None:
+    query = "SELECT k, warpfold_sum(x ORDER BY -x), warpfold_sum(x) FROM wide GROUP BY k"
+    aggregates.execute("CREATE OR REPLACE TEMP TABLE wide AS SELECT i % 7 AS k, sin(i) AS x FROM range(70_000) r(i)")
+    assert all(value == wanted for _, value, wanted in aggregates.execute(query).fetchall())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "()",
+        "(PARTITION BY k)",
+        "(PARTITION BY n % 2)",
+        "(ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+        "(PARTITION BY k ORDER BY n RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+        "(PARTITION BY n < 0)",
+    ],
+)
+@pytest.mark.parametrize("call", ["sum(x)", "dot(x, y)", "var_pop(x)", "sum(x) FILTER (n % 3 = 0)", "sum(DISTINCT x)"])
+def test_a_frame_of_all_rows_has_the_value_of_its_group(aggregates: Connection, call: str, frame: str) -> None:
+    keys = {"(PARTITION BY k)": "k", "(PARTITION BY n % 2)": "n % 2"}.get(frame, "k" if "BY k" in frame else "0")
+    query = f"SELECT DISTINCT {keys} AS g, warpfold_{call} OVER {frame} FROM t"  # noqa: S608
+    wanted = dict(aggregates.execute(f"SELECT {keys} AS g, warpfold_{call} FROM t GROUP BY ALL").fetchall())  # noqa: S608
+    rows = aggregates.execute(query).fetchall()
+    assert {key for key, _ in rows} == set(wanted)
+    assert all(same(value, wanted[key]) for key, value in rows)
+
+
+@pytest.mark.parametrize("asked", ["(x ORDER BY x)", "(DISTINCT x)", "(x) FILTER (x > 1)", "(x) OVER ()"])
+def test_macros_refuse_what_only_aggregates_take(asked: str) -> None:
+    with exact.register_macros(duckdb.connect()) as connection:
+        with pytest.raises(duckdb.Error, match=r"only applicable to aggregate functions|is not an aggregate function"):
+            connection.execute(f"SELECT warpfold_sum{asked} FROM range(3) t(x)")  # noqa: S608
+        assert connection.execute("SELECT warpfold_sum(x) FROM range(3) t(x)").fetchone() == (3.0,)
+
+
+MOST, LEAST = 2**64 - 1, -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("call", "rows", "wanted"),
+    [
+        ("sum(x)", [("BIGINT", 2**53 + 1), ("BIGINT", -(2**53))], 1.0),
+        ("sum(-x)", [("BIGINT", 2**53 + 1), ("BIGINT", -(2**53))], -1.0),
+        ("mean(x)", [("BIGINT", 2**53 + 1), ("BIGINT", -(2**53))], 0.5),
+        ("stddev_pop(x)", [("BIGINT", 2**53 + 1), ("BIGINT", 2**53)], 0.5),
+        ("var_samp(x)", [("UBIGINT", MOST), ("UBIGINT", MOST - 1)], 0.5),
+        ("sum(x)", [("UBIGINT", MOST), ("UBIGINT", MOST)], 2.0**65),
+        ("norm1(x)", [("BIGINT", LEAST), ("BIGINT", 2**53 + 1)], float(2**63 + 2**53 + 1)),
+        ("norm2(x)", [("BIGINT", 2**53 + 1)], float(2**53 + 1)),
+        ("sum_squares(x)", [("BIGINT", 2**40 + 1)], float((2**40 + 1) ** 2)),
+        ("dot(x, x)", [("UBIGINT", MOST), ("UBIGINT", 1)], float(MOST**2 + 1)),
+        ("dot(x, x - 1)", [("UBIGINT", MOST)], float(MOST * (MOST - 1))),
+        ("sum(x)", [("INTEGER", -7), ("INTEGER", 5)], -2.0),
+        ("sum(x)", [("UTINYINT", 255), ("UTINYINT", 1)], 256.0),
+        ("sum(x)", [("FLOAT", 0.1)], float(np.float32(0.1))),
+        ("dot(x, 0.5::DOUBLE)", [("BIGINT", 2**53), ("BIGINT", None), ("BIGINT", 2)], 2.0**52 + 1),
+        ("dot(0.5::DOUBLE, x)", [("INTEGER", 3), ("INTEGER", -1)], 1.0),
+        ("dot(x, 3::UBIGINT)", [("BIGINT", -(2**53) - 1), ("BIGINT", 2**53)], -3.0),
+        ("state_count(warpfold_products(x, 1::DOUBLE))", [("BIGINT", None), ("BIGINT", 4)], 1),
+        ("state_sum(warpfold_state(x))", [("BIGINT", 2**53 + 1), ("BIGINT", -(2**53))], 1.0),
+    ],
+)
+def test_integers_are_added_and_multiplied_as_they_are(
+    connection: Connection, call: str, rows: list[tuple[str, float | None]], wanted: float
+) -> None:
+    values = ", ".join(f"(({'NULL' if value is None else value})::{kind})" for kind, value in rows)
+    query = f"SELECT warpfold_{call} FROM (VALUES {values}) v(x)"  # noqa: S608
+    assert connection.execute(query).fetchone() == (wanted,)
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("sum(1::HUGEINT)", "HUGEINT|decimal128"),
+        ("mean(1::UHUGEINT)", "UHUGEINT|decimal128"),
+        ("stddev_pop(0.1)", "DECIMAL.*sum is exact|decimal128"),
+        ("sum(1.5::DECIMAL(38, 10))", "DECIMAL|decimal128"),
+        ("norm1(1::BIGNUM)", "BIGNUM|bignum"),
+        ("dot(0.1, 2::DOUBLE)", "DECIMAL|decimal128"),
+        ("products(1, 2::HUGEINT)", "HUGEINT|decimal128"),
+        ("dot(9007199254740993, 1::DOUBLE)", "9007199254740993 is no float64"),
+        ("dot(18446744073709551615::UBIGINT, 1::DOUBLE)", "18446744073709551615 is no float64"),
+        ("dot(9007199254740993::UBIGINT, 1::DOUBLE)", "9007199254740993 is no float64"),
+        ("sum(DATE '2026-01-01')", "No function matches|date32"),
+        ("mean(INTERVAL 1 DAY)", "No function matches|interval"),
+        ("sum('1.5')", "No function matches|string"),
+    ],
+)
+def test_what_would_be_rounded_or_is_no_number_is_refused(connection: Connection, call: str, why: str) -> None:
+    with pytest.raises(duckdb.Error, match=why):
+        connection.execute(f"SELECT warpfold_{call}").fetchall()
+    assert connection.execute("SELECT warpfold_sum(1::DOUBLE)").fetchone() == (1.0,)
+
+
+def test_integers_of_both_ends_of_64_bits_are_not_multiplied(aggregates: Connection) -> None:
+    with pytest.raises(duckdb.InvalidInputException, match="no dot product takes both"):
+        aggregates.execute("SELECT warpfold_dot(18446744073709551615::UBIGINT, -1)").fetchall()
 
 
 def test_other_connections_of_the_database_have_the_aggregates(aggregates: Connection) -> None:

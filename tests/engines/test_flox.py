@@ -204,3 +204,100 @@ def test_arrays_of_other_libraries_are_not_stripped_of_what_they_carry() -> None
     masked = np.ma.masked_greater(np.arange(float(COLUMNS)), 3.0)
     with pytest.raises(TypeError, match="MaskedArray"):
         groups_of(da.from_array(masked, chunks=7), BY, exact.sum)
+
+
+NAT = np.iinfo(np.int64).min
+TIMES = [
+    ([1, 2, 3, NAT], [0, 0, 1, 1]),
+    ([NAT, NAT, 5, -8], [0, 0, 1, 1]),
+    ([1, 2, 2, 3], [0, 0, 1, 1]),
+    ([-1, -2, 2**62, 2**62 - 1], [0, 0, 1, 1]),
+    ([0, NAT, NAT, 0, 7, -3, NAT, 2**53 + 1], [2, 2, 1, 1, 0, 0, 0, 0]),
+    ([NAT], [0]),
+    ([3, 4, 5, 6, NAT], [1, 1, 0, 0, -1]),
+]
+"""Integers of times, and the groups that these belong to."""
+
+
+def wanted_times(numbers: list[int], by: list[int], op: str, *, skipna: bool) -> list[int]:
+    values = []
+    for group in sorted(set(by) - {-1}):
+        chosen = [number for number, at in zip(numbers, by, strict=True) if at == group]
+        present = [number for number in chosen if number != NAT]
+        if not skipna and len(present) < len(chosen):
+            values.append(NAT)
+        elif op == "mean":
+            values.append(round(Fraction(sum(present), len(present))) if present else NAT)
+        else:
+            values.append(sum(map(abs, present) if op == "norm1" else present))
+    return values
+
+
+@pytest.mark.parametrize("chunks", [None, 1, 3])
+@pytest.mark.parametrize("rows", [1, 33])
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [(op, dtype) for op in ("sum", "nansum", "mean", "nanmean", "norm1", "nannorm1") for dtype in ("m8[ns]", ">m8[D]")]
+    + [("mean", "M8[ms]"), ("nanmean", "M8[D]")],
+)
+def test_a_nat_is_left_out_or_makes_its_value_nat(op: str, dtype: str, rows: int, chunks: int | None) -> None:
+    for numbers, by in TIMES:
+        times = np.tile(np.array(numbers, np.int64), (rows, 1)).view(dtype.lstrip(">")).astype(dtype)
+        labels = np.array([np.nan if at < 0 else at for at in by])
+        array = times if chunks is None else da.from_array(times, chunks=(rows, chunks))
+        values = groups_of(array, labels, getattr(exact, op))
+        expected = wanted_times(numbers, by, op.removeprefix("nan"), skipna=op.startswith("nan"))
+        assert values.dtype == dtype
+        assert values.astype(dtype.lstrip(">")).view(np.int64).tolist() == [expected] * rows
+
+
+@pytest.mark.parametrize("chunks", [None, 2])
+@pytest.mark.parametrize(
+    ("op", "dtype", "why"),
+    [
+        ("sum", "M8[D]", r"sum takes no datetime64\[D\]"),
+        ("nansum", "M8[ns]", r"sum takes no datetime64\[ns\]"),
+        ("norm1", "M8[s]", "norm1 takes no"),
+        ("var", "m8[s]", "var takes no"),
+        ("nanstd", "m8[ns]", "std takes no"),
+        ("std", "M8[s]", "std takes no"),
+        ("norm2", "m8[s]", "norm2 takes no"),
+        ("sum_squares", "m8[s]", "sum_squares takes no"),
+        ("sum", "m8[Y]", "convert it to days"),
+        ("mean", "M8[M]", "convert it to days"),
+        ("mean", "m8[2h]", "convert it to days"),
+        ("sum", "m8", "convert it to days"),
+        ("sum", "c16", "complex128 cannot be reduced"),
+        ("mean", "O", "object cannot be reduced"),
+        ("sum", "U3", "U3 cannot be reduced"),
+    ],
+)
+def test_what_has_no_value_of_times_and_what_is_no_number_is_refused(
+    op: str, dtype: str, why: str, chunks: int | None
+) -> None:
+    array = np.arange(4).astype(dtype)
+    with pytest.raises(InvalidInput, match=why):
+        groups_of(
+            array if chunks is None else da.from_array(array, chunks=chunks), np.array([0, 0, 1, 1]), getattr(exact, op)
+        )
+
+
+@pytest.mark.parametrize("chunks", [None, 1])
+def test_a_sum_of_durations_that_does_not_fit_is_refused(chunks: int | None) -> None:
+    durations = np.array([2**62, 2**62, 1], "m8[s]")
+    with pytest.raises(InvalidInput, match="9223372036854775808 does not fit"):
+        groups_of(
+            durations if chunks is None else da.from_array(durations, chunks=chunks), np.array([1, 1, 0]), exact.sum
+        )
+
+
+def test_groups_of_times_in_xarray_keep_their_unit() -> None:
+    waits = xr.DataArray(np.array([[1, 2, NAT, 4]], np.int64).view("m8[ns]"), dims=("x", "t"))
+    runs = xr.DataArray([0, 0, 1, 1], dims="t", name="k")
+    for array in (waits, waits.chunk(t=1)):
+        means = flox.xarray.xarray_reduce(array, runs, func=exact.nanmean).compute()
+        assert means.values.view(np.int64).tolist() == [[2, 4]]
+    given = flox.groupby_reduce(
+        waits.values[0], np.array([0, 0, 1, 1]), func=exact.mean, expected_groups=np.array([0, 5])
+    )[0]
+    assert given.view(np.int64).tolist() == [2, NAT]

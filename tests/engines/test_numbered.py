@@ -73,7 +73,7 @@ def test_integers_are_added_up_exactly() -> None:
 
 
 def test_what_is_no_column_of_numbers_or_no_state_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInput, match="'names' as string"):
+    with pytest.raises(InvalidInput, match="'names' holds string"):
         numbered.cells_of(pa.array(["a"]), "names")
     with pytest.raises(InvalidInput, match="known: sum, mean"):
         numbered.reduce_all(Cells(np.ones(1)), "prod")

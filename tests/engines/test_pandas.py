@@ -1,6 +1,7 @@
 """Series, frames and groups of pandas have the values of rationals, in the shapes that pandas gives them."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -169,5 +170,63 @@ def test_dot_products_and_states_of_squares_are_those_of_rationals() -> None:
     whole = true_moments(elements, others)[-1]
     assert same(float(exact.dot(frame.x, frame.y)), whole)
     assert exact.state_sum(pd.Series([exact.products(frame.x, frame.y)])).tolist() == [whole]
-    with pytest.raises(InvalidInput, match="one length"):
+    with pytest.raises(InvalidInput, match="not the same labels"):
         exact.dot(frame.x, frame.y[:3])
+
+
+LABELLED = pd.Series([1.0, 2.0, 4.0], index=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("y", "wanted"),
+    [
+        (pd.Series([1.0, 10.0, 100.0], index=["a", "b", "c"]), 421.0),
+        (pd.Series([1.0, 10.0, 100.0], index=["c", "b", "a"]), 124.0),
+        (pd.Series([1.0, 10.0, 100.0], index=["b", "c", "a"]), 142.0),
+        (pd.Series([1.0, None, 100.0], index=["b", "c", "a"]), 102.0),
+        (pd.Series([1.0, 10.0, 100.0], index=["b", "c", "a"], dtype="Float64"), 142.0),
+    ],
+)
+def test_series_are_multiplied_by_their_labels(y: "pd.Series[Any]", wanted: float) -> None:
+    assert exact.dot(LABELLED, y) == wanted
+    assert exact.products(LABELLED, y) == exact.products(LABELLED, y.reindex(LABELLED.index))
+
+
+TWICE = pd.Series([1.0, 2.0, 4.0], index=[0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (LABELLED, pd.Series([1.0, 10.0, 100.0])),
+        (LABELLED, pd.Series([1.0, 10.0, 100.0], index=["a", "b", "d"])),
+        (LABELLED, pd.Series([1.0, 10.0], index=["a", "b"])),
+        (LABELLED, pd.Series([1.0] * 4, index=["a", "b", "c", "d"])),
+        (LABELLED, pd.Series([1.0, 2.0, 3.0], index=["a", "b", "b"])),
+        (TWICE, TWICE.iloc[::-1]),
+        (TWICE, pd.Series([1.0, 2.0, 4.0])),
+        (LABELLED, LABELLED.iloc[:0]),
+    ],
+)
+@pytest.mark.parametrize("call", [exact.dot, exact.products, exact.state_var, exact.state_std])
+def test_series_of_other_labels_are_refused(
+    x: "pd.Series[Any]", y: "pd.Series[Any]", call: Callable[..., object]
+) -> None:
+    with pytest.raises(InvalidInput, match=r"not the same labels.*x\.align"):
+        call(x, y)
+
+
+def test_labels_that_occur_twice_in_one_order_are_taken() -> None:
+    assert exact.dot(TWICE, TWICE.copy()) == 21.0
+
+
+def test_variances_of_states_go_by_their_labels() -> None:
+    groups = pd.DataFrame({"k": [1, 1, 2, 2], "x": [1.0, 2.0, 4.0, 8.0]}).groupby("k").x
+    sums, squares = exact.state(groups), exact.squares(groups)
+    assert exact.state_var(sums, squares.iloc[::-1]).to_dict() == {1: 0.5, 2: 8.0}
+
+
+def test_groups_go_by_the_labels_of_their_keys() -> None:
+    keys = pd.Series(["p", "q", "p"], index=["c", "a", "b"])
+    assert exact.sum(LABELLED.groupby(keys)).to_dict() == LABELLED.groupby(keys).sum().to_dict() == {"p": 6.0, "q": 1.0}
+    assert exact.sum(LABELLED.groupby(keys.iloc[:2])).to_dict() == {"p": 4.0, "q": 1.0}

@@ -3,9 +3,13 @@
 import re
 import subprocess
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
-from warpfold.kernels.extras import install
+import pytest
+
+import warpfold
+from warpfold.kernels.extras import bringing, install
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,13 +39,53 @@ def test_nothing_advises_to_install_a_name_that_is_in_no_index() -> None:
 def test_every_extra_that_is_named_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     sources = [
-        path for folder in ("app", "client", "contract", "kernels", "worker") for path in (ROOT / folder).rglob("*.py")
+        path
+        for folder in ("app", "client", "contract", "kernels", "src", "worker")
+        for path in (ROOT / folder).rglob("*.py")
     ]
     named = {
         extra
         for path in sources
-        for call in re.findall(r"\binstall\((['\"][^)]*)\)", path.read_text(encoding="utf-8"))
+        for call in re.findall(r"\b(?:install|bringing)\((['\"][^)]*)\)", path.read_text(encoding="utf-8"))
         for extra in re.findall(r"\w+", call)
     }
     assert {"server", "embedded", "frames", "tracing", "cuda13", "cuda12"} <= named
     assert named <= set(extras)
+
+
+PUBLIC = sorted(path.stem for path in (ROOT / "src" / "warpfold").glob("*.py") if path.stem != "__init__")
+
+
+def test_every_engine_has_a_public_name() -> None:
+    assert sorted(warpfold._ENGINES) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_an_engine_is_imported_by_its_public_name(name: str) -> None:
+    try:
+        engine = import_module(f"warpfold.engines.{name}")
+    except ModuleNotFoundError as error:
+        assert error.name == name, "only a library that no extra brings may be missing here"  # noqa: PT017
+        return
+    public = import_module(f"warpfold.{name}")
+    assert getattr(warpfold, name) is public
+    own = {of for of, value in vars(engine).items() if getattr(value, "__module__", None) == engine.__name__}
+    assert all(getattr(public, of) is getattr(engine, of) for of in own if not of.startswith("_"))
+    assert {of for of in own if not of.startswith("_")} or name in ("gpu", "postgres", "xarray")
+
+
+def test_a_missing_package_of_an_engine_says_what_to_type() -> None:
+    with (
+        pytest.raises(ModuleNotFoundError, match=r"not_there is not installed: `pip install '.\[duckdb\]'` or `pip"),
+        bringing("duckdb", "polars"),
+    ):
+        import_module("not_there.at_all")
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'warpfold.not_there'"), bringing("duckdb"):
+        import_module("warpfold.not_there")
+
+
+def test_every_extra_with_compiled_loops_brings_what_they_import() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for name in ("engines", "flox", "datafusion", "duckdb", "pandas", "polars"):
+        assert "warpfold[loops]" in extras[name], name
+    assert {re.split(r"\W", needed)[0] for needed in extras["loops"]} == {"numba", "psutil"}

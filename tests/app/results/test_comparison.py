@@ -101,7 +101,7 @@ def test_a_job_without_points_is_404(api: Api, http: httpx.Client) -> None:
     for other in ("00000000-0000-4000-8000-000000000000", f"{job}:torch", api.store()):
         answer = http.get("/v1/results/compare", params={"baseline": job, "candidate": other})
         assert answer.status_code == 404
-        assert answer.json()["detail"].startswith("candidate: ")
+        assert answer.json()["detail"].startswith(f"candidate: {other} has no points of a benchmark")
 
 
 @pytest.mark.parametrize("side", ["", "x", "00000000-0000-4000-8000-000000000000:", "cub"])

@@ -1,0 +1,3 @@
+"""`warpfold.engines.jax` by its public name."""
+
+from warpfold.engines.jax import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""`warpfold.engines.postgres` by its public name."""
+
+from warpfold.engines.postgres import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""`warpfold.engines.torch` by its public name."""
+
+from warpfold.engines.torch import *  # noqa: F403
