@@ -21,6 +21,7 @@ from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.float8 import FLOAT8
+from warpfold.kernels.formats.conventions import check_means_itself
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.values import array_of, dtype_for
 
@@ -324,7 +325,12 @@ def offered(data: Any) -> Any:
     if hasattr(data, "to_numpy"):
         return numbers_in(data)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return np.asanyarray(data)  # a masked array stays one
+        array = np.asanyarray(data)  # a masked array stays one
+        try:
+            check_means_itself(data, array)
+        except InvalidInput as error:
+            raise TypeError(str(error)) from None
+        return array
     if hasattr(data, "__dlpack__"):
         # With `device="cpu"` the producer copies an array of another device to the host.
         return np.from_dlpack(data, device="cpu")

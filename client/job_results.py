@@ -47,7 +47,8 @@ def in_words(value: Value | complex | None, decimal: str | None, time: TimeValue
 class ReduceResult(Answer):
     """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`.
     `decimal` is the exact value of a column of decimals in full, and `time` has that of instants and durations in
-    words. A value is None where a null propagates."""
+    words. A value is None where a null propagates. `notice` says what to know about how the elements were read, such as
+    chunks that were not in a file."""
 
     value: JsonValue | JsonComplex | None
     hex: str | ComplexHex | None
@@ -64,6 +65,7 @@ class ReduceResult(Answer):
     decimal: str | None = None
     time: TimeView | None = None
     nulls: int = 0
+    notice: str | None = None
     input: Input | None = None
     placement: Placement | None = None
 
@@ -87,6 +89,7 @@ class ReduceResult(Answer):
                 ("hex", None if self.hex is None else str(self.hex)),
                 ("dtype", self.dtype),
                 ("strategy", f"{self.strategy}, {rounded}"),
+                ("notice", self.notice),
                 ("device", self.device.get("name")),
                 ("prepare", f"{self.timings.prepare_ms:.3f} ms" if self.timings.prepare_ms else None),
                 ("kernel", f"{self.timings.kernel_ms:.3f} ms"),
@@ -116,6 +119,7 @@ class ReduceArrayResult(Answer):
     timings: Timings
     provenance: dict[str, Any] = Field(default_factory=dict)
     nulls: int = 0
+    notice: str | None = None
     input: Input | None = None
     placement: Placement | None = None
 

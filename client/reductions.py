@@ -52,6 +52,7 @@ class Options(TypedDict, total=False):
     array: str
     select: Sequence[Any]
     stored: bool
+    missing_chunks: str
     float8: str
     column: str
     filter: Mapping[str, Any]
@@ -76,7 +77,9 @@ class GroupOptions(Options, total=False):
     segments: Segments | None
 
 
-OF_FILES = frozenset({"array", "select", "stored", "float8", "column", "filter", "text", "null_policy"})
+OF_FILES = frozenset(
+    {"array", "select", "stored", "missing_chunks", "float8", "column", "filter", "text", "null_policy"}
+)
 """The options among these that apply to a file."""
 
 

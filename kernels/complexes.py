@@ -5,7 +5,7 @@ dot product is that of `numpy.dot`, which conjugates nothing; its two parts are 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -19,7 +19,7 @@ from warpfold.kernels.backend import Reduction
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.meaning import Meaning, Meant
+from warpfold.kernels.meaning import Meaning, Meant, Total
 from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, likely_count
@@ -73,7 +73,7 @@ class ComplexNumbers(Meaning):
                 why = "|z| is a root, which is rounded for each element"
             raise InvalidInput(f"{op.name} takes no {self.dtype} so far: {why}; reduce the parts as floats", "op")
 
-    def meant(self, op: Op, integer: int, count: int) -> Meant:
+    def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         raise AssertionError("complex numbers are no integers")
 
     def within(self, context: Context) -> Self:
@@ -153,7 +153,13 @@ def complex_numbers(dtype: str, flat: Elements, shape: tuple[int, ...]) -> Seque
 
     count = math.prod(shape)
     return SequentialSource(
-        DTYPES[COMPLEX[dtype]], refuse, count, count, shape=shape, meaning=ComplexNumbers(dtype, flat)
+        DTYPES[COMPLEX[dtype]],
+        refuse,
+        count,
+        count,
+        Tally(absences=flat.tally.absences) if isinstance(flat, SequentialSource) else Tally(),
+        shape,
+        meaning=ComplexNumbers(dtype, flat),
     )
 
 

@@ -3,12 +3,13 @@
 The sum of 0.10 and 0.20 is 0.30, where floats give 0.30000000000000004: decimals are never rounded on the way.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import round_ratio
-from warpfold.kernels.meaning import Meaning, Meant, is_plain
+from warpfold.kernels.meaning import Meaning, Meant, Total, is_plain
 from warpfold.kernels.ops import Finish, Op, Terms
 
 MOST_SCALE = 1000
@@ -35,9 +36,9 @@ class Decimals(Meaning):
         linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
         return is_plain(op) or linear or op.extreme is not None
 
-    def meant(self, op: Op, integer: int, count: int) -> Meant:
+    def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         """The float64 nearest to the true value, and that in full, which a mean need not have."""
-        mean = op.finish is Finish.MEAN
+        integer, mean = int(totals[0]), op.finish is Finish.MEAN
         true = Fraction(integer, count if mean else 1) / Fraction(10) ** self.scale
         value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
         return Meant(value, "float64", None if mean else in_full(integer, self.scale))

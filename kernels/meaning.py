@@ -1,17 +1,22 @@
-"""Meanings of the integers of a source that are not the values themselves: decimals, instants, durations.
+"""Meanings of the stored numbers of a source that are not the values themselves: decimals, instants, durations, packed
+numbers.
 
-Any backend reduces the integers; the value is made of what comes out, element by element or group by group.
+Any backend reduces the stored numbers; the value is made of what comes out, element by element or group by group.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Self
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.ops import Finish, Op, Result, Value
+
+Total = int | Fraction | float
+"""What a reduction of stored numbers gave, exactly: an integer, or a fraction of floats; a float is NaN or infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Meant:
 
 
 class Meaning(ABC):
-    """The meaning of an integer of a source. Two sources of equal meanings may be read as one."""
+    """The meaning of a stored number of a source. Two sources of equal meanings may be read as one."""
 
     @property
     @abstractmethod
@@ -46,9 +51,19 @@ class Meaning(ABC):
     def takes(self, op: Op) -> bool:
         """Whether `op` has a value of such elements."""
 
+    @property
+    def numbers_alone(self) -> bool:
+        """Whether values are floats that say all, so that an array of them does."""
+        return False
+
+    def stored_ops(self, op: Op) -> tuple[str, ...]:
+        """The ops by which the stored numbers are reduced for `op` of the values that they stand for. A mean is rounded
+        once, after its sum."""
+        return ("sum" if op.finish is Finish.MEAN else op.name,)
+
     @abstractmethod
-    def meant(self, op: Op, integer: int, count: int) -> Meant:
-        """The meaning of the `integer` that `integer_op` gave for `count` elements."""
+    def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
+        """The value of `op` of `count` elements whose `stored_ops` have these totals; `ddof` is for var and std."""
 
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same meaning; elements that it reads itself are read within a context."""
@@ -63,12 +78,6 @@ class Meaning(ABC):
     def instead(self) -> str:
         """The advice of an error where such elements are not taken."""
         return "cast the column to float64 or int64 first"
-
-
-def integer_op(op: Op) -> str:
-    """The op by which integers are reduced for `op` of the values that they stand for. A mean is rounded once, after
-    its sum."""
-    return "sum" if op.finish is Finish.MEAN else op.name
 
 
 def is_plain(op: Op) -> bool:

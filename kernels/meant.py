@@ -1,10 +1,13 @@
-"""Reductions of sources whose integers stand for something else: the integers are reduced, then the value is made.
+"""Reductions of sources whose stored numbers stand for something else: these are reduced, then the value is made.
 
 Code elsewhere that reads the elements of a source takes them for values: it refuses a source with a meaning.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +17,7 @@ from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.complexes import ComplexNumbers, Run, reduce_complex
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.keyed import (
     Aggregation,
     GroupColumn,
@@ -23,10 +27,10 @@ from warpfold.kernels.keyed import (
     needed_count,
     whole_numbers,
 )
-from warpfold.kernels.meaning import Meaning, integer_op, is_plain
+from warpfold.kernels.meaning import Meaning, Total, is_plain
 from warpfold.kernels.nulls import GroupBy
-from warpfold.kernels.operands import check_arity
-from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, empty_value, op_named
+from warpfold.kernels.operands import check_arity, check_freedom
+from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.wide_groups import values_of_groups
 
@@ -42,7 +46,7 @@ def refuse_meaning(source: Elements, doing: str, field: str) -> None:
     """Raise InvalidInput that names `field` where elements stand for something else, which `doing` does not take."""
     meaning = meaning_of(source)
     if meaning is not None:
-        how = "cast the column to float64 or int64 first"
+        how = meaning.instead if meaning.numbers_alone else "cast the column to float64 or int64 first"
         if isinstance(meaning, ComplexNumbers):
             how = "reduce the real and the imaginary parts as arrays of floats"
         raise InvalidInput(f"{doing} takes no {meaning.name} so far; {how}", field)
@@ -58,15 +62,17 @@ def itemsize_of(source: Elements) -> int:
     return source.dtype.itemsize * (2 if isinstance(meaning_of(source), ComplexNumbers) else 1)
 
 
-def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run) -> Reduction:
+def reduce_meant(
+    op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run, *, ddof: int
+) -> Reduction:
     """Reduce the values that the elements of one source or two stand for; `run` reduces plain values on a backend.
 
     The result has no state, because the state would be that of the integers. Raises InvalidInput naming "op" where `op`
     has no value of such elements.
     """
+    check_arity(op, other=other is not None, ddof=ddof)
     for part in (source, other):
         if part is not None and isinstance(meaning_of(part), ComplexNumbers):
-            check_arity(op, other=other is not None, ddof=0)
             return reduce_complex(op, source, other, nan_policy, run)
     if other is not None:
         refuse_meaning(source, op.name, "op")
@@ -75,19 +81,28 @@ def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: N
     assert meaning is not None, "the elements stand for something"
     assert isinstance(source, SequentialSource), "only those have a meaning"
     meaning.check(op)
-    integers, beyond = replace(source, meaning=None), Beyond()
+    stored, beyond, names = replace(source, meaning=None), Beyond(), meaning.stored_ops(op)
     source.tally.beyond = beyond
-    reduction = replace(run(integers, integer_op(op)), op=op.name)
+    runs = [run(stored, names[0])]
+    reduction = replace(runs[0], op=op.name)
     if op.places and beyond:
-        return replace(reduction, value=_place_of(op, integers, run))
+        return replace(reduction, value=_place_of(op, stored, run))
     if is_plain(op):
         return reduction
-    if op.finish is Finish.MEAN and not reduction.count:
+    if op.finish in (Finish.MEAN, Finish.VARIANCE, Finish.DEVIATION) and not reduction.count:
         empty_value(op, source.dtype)  # raises
-    integer = beyond.whole(op, int(reduction.value), reduction.count) if beyond else int(reduction.value)
-    meant = meaning.meant(op, integer, reduction.count)
+    check_freedom(op, reduction.count, ddof)
+    runs += [read_again(stored, beyond, partial(_run_op, run, name)) for name in names[1:]]
+    totals = [exact_total(op_named(name), each.value, each.state) for name, each in zip(names, runs, strict=True)]
+    if beyond:
+        totals = [beyond.whole(op, int(reduction.value), reduction.count)]
+    meant = meaning.meant(op, totals, reduction.count, ddof)
     return replace(
         reduction,
+        load_ms=sum(each.load_ms for each in runs),
+        kernel_ms=sum(each.kernel_ms for each in runs),
+        prepare_ms=sum(each.prepare_ms for each in runs),
+        stages=reduction.stages if len(runs) == 1 else None,
         value=meant.value,
         dtype=meant.dtype,
         correctly_rounded=True,
@@ -95,6 +110,24 @@ def reduce_meant(op: Op, source: Elements, other: Elements | None, nan_policy: N
         decimal=meant.decimal,
         time=meant.time,
     )
+
+
+def _run_op(run: Run, op: str, stored: SequentialSource) -> Reduction:
+    return run(stored, op)
+
+
+def exact_total(op: Op, value: Value, state: bytes | None) -> Total:
+    """The value that `op` gave of stored numbers, before it was rounded: that of floats which are added is in the exact
+    `state`. Raises InvalidInput naming "strategy" where there is none."""
+    if not isinstance(value, float):
+        return int(value)
+    if not op.adds:
+        return Fraction(value) if math.isfinite(value) else value
+    if state is None:
+        raise InvalidInput("packed floats need the strategy exact; set stored to reduce them as they are", "strategy")
+    held = ExactState.from_bytes(state)
+    special = held.special()
+    return Fraction(held.units, 1 << -ORIGIN[held.terms]) if special is None else special
 
 
 def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
@@ -131,7 +164,7 @@ def group_meant(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> Grou
             raise InvalidInput(str(error), f"aggregations.{index}.op") from None
         if plan.states:
             raise InvalidInput(f"{meaning.name} have no exact states by key so far", "states")
-        asked_plainly.append(replace(asked, op=op_named(integer_op(asked.op))))
+        asked_plainly.append(replace(asked, op=op_named(meaning.stored_ops(asked.op)[0])))
     for tally in source.tallies:
         tally.beyond = Beyond()
     table = group_by(replace(source, meanings=()), replace(plan, aggregations=tuple(asked_plainly)))
@@ -164,11 +197,11 @@ def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -
 def _meant_column(meaning: Meaning, asked: Aggregation, column: GroupColumn, min_count: int) -> GroupColumn:
     missing = column.missing | (column.counts < needed_count(asked, min_count))
     meant = [
-        None if gone else meaning.meant(asked.op, int(value), int(count))
+        None if gone else meaning.meant(asked.op, (int(value),), int(count), 0)
         for value, count, gone in zip(column.values.tolist(), column.counts, missing, strict=True)
     ]
     known = [0 if each is None else each.value for each in meant]
-    dtype = meaning.meant(asked.op, 0, 1).dtype
+    dtype = meaning.meant(asked.op, (0,), 1, 0).dtype
     words = tuple(None if each is None else each.words for each in meant)
     return replace(
         column,

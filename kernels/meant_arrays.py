@@ -1,4 +1,4 @@
-"""Reductions along axes and by segments of sources whose integers stand for something else: the integers are reduced,
+"""Reductions along axes and by segments of sources whose stored numbers stand for something else: these are reduced,
 then the values are made."""
 
 from collections.abc import Callable
@@ -14,8 +14,9 @@ from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Grouping, Segments
-from warpfold.kernels.meaning import integer_op, is_plain
-from warpfold.kernels.meant import is_meant, meaning_of, read_again, refuse_meaning
+from warpfold.kernels.meaning import Total, is_plain
+from warpfold.kernels.meant import exact_total, is_meant, meaning_of, read_again, refuse_meaning
+from warpfold.kernels.operands import check_arity
 from warpfold.kernels.ops import Finish, Op, op_named
 from warpfold.kernels.sequential import Elements, SequentialSource, gathered
 from warpfold.kernels.wide_runs import reduce_all_runs
@@ -24,7 +25,7 @@ from warpfold.kernels.wide_runs import reduce_all_runs
 class RunGroups(Protocol):
     """Reduces elements that are values to many values, by the op of a name."""
 
-    def __call__(self, source: Elements, *, op: str) -> GroupedReduction: ...
+    def __call__(self, source: Elements, *, op: str, states: bool = False) -> GroupedReduction: ...
 
 
 Method = TypeVar("Method", bound=Callable[..., GroupedReduction])
@@ -43,13 +44,17 @@ def takes_meanings(method: Method) -> Method:
         op: str,
         *,
         other: Elements | None = None,
+        ddof: int = 0,
         states: bool = False,
         **options: Any,
     ) -> GroupedReduction:
         if not is_meant(source, other):
-            return method(backend, source, shape, grouping, op, other=other, states=states, **options)
+            return method(backend, source, shape, grouping, op, other=other, ddof=ddof, states=states, **options)
         run = partial(method, backend, shape=shape, grouping=grouping, **options)
-        return reduce_groups_meant(op_named(op), source, other, run, shape=shape, grouping=grouping, states=states)
+        check_arity(op_named(op), other=other is not None, ddof=ddof)
+        return reduce_groups_meant(
+            op_named(op), source, other, run, shape=shape, grouping=grouping, ddof=ddof, states=states
+        )
 
     return cast(Method, reduce_groups)
 
@@ -62,6 +67,7 @@ def reduce_groups_meant(
     *,
     shape: tuple[int, ...],
     grouping: Grouping,
+    ddof: int = 0,
     states: bool = False,
 ) -> GroupedReduction:
     """Reduce what the elements of a source, an array of `shape`, stand for to the values of `grouping`; `run` reduces
@@ -79,31 +85,54 @@ def reduce_groups_meant(
     meaning.check(op)
     if states:
         raise InvalidInput(f"values of {meaning.name} have no exact states so far", "states")
-    integers, beyond = replace(source, meaning=None), Beyond()
+    stored, beyond, parts = replace(source, meaning=None), Beyond(), [op_named(name) for name in meaning.stored_ops(op)]
     source.tally.beyond = beyond
-    reduction = replace(run(integers, op=integer_op(op)), op=op.name)
+    runs = [_run_part(run, parts[0], stored)]
+    reduction = replace(runs[0], op=op.name)
     if beyond and (op.places or not is_plain(op)):
         bounds = _bounds(shape, grouping)
-        reduction = replace(reduction, values=_of_runs(op, integers, beyond, bounds))
+        runs = [replace(runs[0], values=_of_runs(op, stored, beyond, bounds))]
+        reduction = replace(reduction, values=runs[0].values)
     if is_plain(op):
         return reduction
-    counts = reduction.counted()
-    mean = op.finish is Finish.MEAN
+    runs += [read_again(stored, beyond, partial(_run_part, run, part)) for part in parts[1:]]
+    counts, totals = reduction.counted(), zip(*map(_totals, parts, runs), strict=True)
+    divides = op.finish in (Finish.MEAN, Finish.VARIANCE, Finish.DEVIATION)
     meant = [
-        None if value is None or (mean and not count) else meaning.meant(op, int(value), count)
-        for value, count in zip(reduction.listed(), counts, strict=True)
-    ]
+        None if any(total is None for total in of_value) or (divides and count <= ddof)
+        else meaning.meant(op, [total for total in of_value if total is not None], count, ddof)
+        for of_value, count in zip(totals, counts, strict=True)
+    ]  # fmt: skip
     decimals = tuple(None if each is None else each.decimal for each in meant)
     times = tuple(None if each is None else each.time for each in meant)
     return replace(
         reduction,
         values=tuple(None if each is None else each.value for each in meant),
         counts=counts,
-        dtype=meaning.meant(op, 0, 1).dtype,
+        dtype=meaning.meant(op, (0,) * len(parts), ddof + 1, ddof).dtype,
         correctly_rounded=True,
+        load_ms=sum(each.load_ms for each in runs),
+        kernel_ms=sum(each.kernel_ms for each in runs),
+        prepare_ms=sum(each.prepare_ms for each in runs),
+        stages=reduction.stages if len(runs) == 1 else None,
+        states=(),
         decimals=decimals if any(decimal is not None for decimal in decimals) else None,
         times=times if any(time is not None for time in times) else None,
     )
+
+
+def _run_part(run: RunGroups, part: Op, stored: SequentialSource) -> GroupedReduction:
+    """The values of an op of the stored numbers; those of floats that are added have their exact states."""
+    return run(stored, op=part.name, **({"states": True} if stored.dtype.is_float and part.adds else {}))
+
+
+def _totals(part: Op, reduction: GroupedReduction) -> list[Total | None]:
+    """The values of an op of the stored numbers before they were rounded, None where there is none."""
+    states = reduction.states[0] if reduction.states else None
+    return [
+        None if value is None else exact_total(part, value, None if states is None else states[at])
+        for at, value in enumerate(reduction.listed())
+    ]
 
 
 def _of_runs(op: Op, integers: SequentialSource, beyond: Beyond, bounds: NDArray[np.int64]) -> tuple[int | None, ...]:

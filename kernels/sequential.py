@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.absent_chunks import AbsentChunks, notice_of
 from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
@@ -34,13 +35,14 @@ class Remote(Protocol):
 @dataclass(slots=True)
 class Tally:
     """How many elements a sequential source has given so far, how many nulls it has left out, which objects of places
-    it reads, and for how long threads of its own decoded ahead: the seconds of all of them, divided by their number.
-    Several threads may add to it. Integers beyond int64 are refused, unless the reader sets `beyond`, which then
-    collects the integers that the elements leave out."""
+    it reads, the chunks that its files lack, and for how long threads of its own decoded ahead: the seconds of all of
+    them, divided by their number. Several threads may add to it. Integers beyond int64 are refused, unless the reader
+    sets `beyond`, which then collects the integers that the elements leave out."""
 
     elements: int = 0
     nulls: int = 0
     objects: list[Remote] = field(default_factory=list)
+    absences: list[AbsentChunks] = field(default_factory=list)
     ahead_s: float = 0.0
     beyond: Beyond | None = None
     lock: Lock = field(default_factory=Lock)
@@ -183,6 +185,16 @@ def shape_of(source: Elements) -> tuple[int, ...] | None:
 def counted(source: Elements) -> int:
     """How many elements there are; of a source that comes in order, how many have come so far."""
     return source.tally.elements if isinstance(source, SequentialSource) else source.count
+
+
+def absences_of(sources: Sequence[Elements]) -> Sequence[AbsentChunks]:
+    """The chunks that the files of the sources lack, as far as these were read."""
+    return [each for source in sources if isinstance(source, SequentialSource) for each in source.tally.absences]
+
+
+def noticed(sources: Sequence[Elements]) -> str | None:
+    """What the result has to say about how the elements of the sources were read; None of nothing."""
+    return notice_of(absences_of(sources))
 
 
 def decoded_ahead_s(sources: Sequence[Elements]) -> float:

@@ -4,6 +4,7 @@ A mean of them need not be a whole number of units: it is rounded to one, to nea
 fraction stands beside it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.iso8601 import UNITS, TimeValue, duration, instant
-from warpfold.kernels.meaning import Meaning, Meant, is_plain
+from warpfold.kernels.meaning import Meaning, Meant, Total, is_plain
 from warpfold.kernels.ops import Extreme, Finish, Op, Terms
 
 
@@ -39,8 +40,8 @@ class Instants(Meaning):
     def takes(self, op: Op) -> bool:
         return op.finish is Finish.MEAN or (op.extreme is not None and not op.magnitudes)
 
-    def meant(self, op: Op, integer: int, count: int) -> Meant:
-        units, exact = _rounded(op, integer, count)
+    def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
+        units, exact = _rounded(op, int(totals[0]), count)
         value = TimeValue(instant(units, self.unit, self.timezone), self.unit, self.timezone, exact)
         return Meant(units, self.name, time=value)
 
@@ -68,8 +69,8 @@ class Durations(Meaning):
         linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
         return is_plain(op) or linear or op.extreme in (Extreme.LEAST, Extreme.MOST)
 
-    def meant(self, op: Op, integer: int, count: int) -> Meant:
-        units, exact = _rounded(op, integer, count)
+    def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
+        units, exact = _rounded(op, int(totals[0]), count)
         return Meant(units, self.name, time=TimeValue(duration(units, self.unit), self.unit, None, exact))
 
 

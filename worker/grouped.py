@@ -24,8 +24,8 @@ from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.meant import meaning_of, refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.operands import result_dtype
-from warpfold.kernels.ops import NanPolicy, op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, shaped
+from warpfold.kernels.ops import NanPolicy, Result, op_named
+from warpfold.kernels.sequential import Elements, SequentialSource, noticed, shaped
 from warpfold.kernels.spread import together
 from warpfold.kernels.state_tables import TableOfStates
 from warpfold.worker.artefacts import ArtefactWriter, Stored
@@ -58,7 +58,8 @@ def run_grouped(
     stored: Stored | None = None
     if whole.values > MOST_RESULTS:
         for part in both:
-            refuse_meaning(part, f"a result of more than {MOST_RESULTS:,} values", field_of(grouping))
+            if not _numbers_alone(part):
+                refuse_meaning(part, f"a result of more than {MOST_RESULTS:,} values", field_of(grouping))
     if whole.values > MOST_RESULTS or (spec.states and meaning_of(source) is None):
         nulls = None
         # Values are written block by block, so it must be known beforehand which of them are null.
@@ -80,6 +81,7 @@ def run_grouped(
         width * prod(shape),
         prod(shape),
         source.dtype.name,
+        noticed(both),
     )
     return success_of(attempt, spec, done, InputView.of(read, inputs, fingerprint=spec.fingerprint))
 
@@ -87,8 +89,8 @@ def run_grouped(
 @dataclass(frozen=True, slots=True)
 class ManyValues:
     """A reduction to many values: how many elements entered all values, how many nulls were left out, the stored
-    artefact, and what the reduction read: bytes, elements and their dtype. It has its values if the result holds
-    them."""
+    artefact, and what the reduction read: bytes, elements, their dtype and what is to be known about them. It has its
+    values if the result holds them."""
 
     reduction: GroupedReduction
     count: int
@@ -97,6 +99,7 @@ class ManyValues:
     nbytes: int
     elements: int
     dtype: str
+    notice: str | None = None
 
 
 def success_of(
@@ -126,6 +129,7 @@ def success_of(
         counts=reduction.counted() if stands else None,
         artefact=None if done.stored is None else done.stored.artefact,
         nulls=done.nulls,
+        notice=done.notice,
         input=read,
         op=reduction.op,
         strategy=reduction.strategy,
@@ -167,7 +171,8 @@ def _reduced_to_files(
     width, total, done, count, values = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0, 0
     dtypes = [source.dtype for source in sources]
     parts: list[GroupedReduction] = []
-    with writer_of(attempt, spec, grouping, shape, dtypes, omits=nulls is not None) as writer:
+    packed = any(meaning_of(part) is not None for part in sources)
+    with writer_of(attempt, spec, grouping, shape, dtypes, omits=nulls is not None, packed=packed) as writer:
         on_cpu = attempt.device.backend == "cpu"
         most = most_of_block(on_cpu=on_cpu, states=spec.states)
         for block in blocks(sources, shape, grouping, most, strips=on_cpu):
@@ -193,6 +198,11 @@ def _reduced_to_files(
         return together(parts), count, writer.finish()
 
 
+def _numbers_alone(source: Elements) -> bool:
+    meaning = meaning_of(source)
+    return meaning is not None and meaning.numbers_alone
+
+
 def writer_of(
     attempt: Attempt,
     spec: ReduceSpec,
@@ -201,14 +211,14 @@ def writer_of(
     dtypes: Sequence[DType],
     *,
     omits: bool,
+    packed: bool = False,
 ) -> ArtefactWriter:
-    """A writer for the values of an array of `shape` of elements of `dtypes`, some of which are left out with `omits`.
-    Raises as `ArtefactWriter`."""
+    """A writer for the values of an array of `shape` of elements of `dtypes`, some of which are left out with `omits`;
+    those of `packed` elements are float64. Raises as `ArtefactWriter`."""
     op, result_shape, each = op_named(spec.op), grouping.result_shape(shape), None
     omits |= dtypes[0].is_float and spec.nan_policy is NanPolicy.OMIT
     if isinstance(grouping, AlongAxes) and not omits:
         each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
     described = TableOfStates.of_array(result_shape, op, dtypes, spec.ddof) if spec.states else None
-    return ArtefactWriter(
-        attempt, result_shape, result_dtype(op, *dtypes), each=each, field=field_of(grouping), described=described
-    )
+    dtype = "float64" if packed and op.result is not Result.INDEX else result_dtype(op, *dtypes)
+    return ArtefactWriter(attempt, result_shape, dtype, each=each, field=field_of(grouping), described=described)

@@ -28,7 +28,7 @@ from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sequential import Elements, noticed
 
 
 def fields_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
     else:
         write_array(result.to_numpy(), to)
     where = result.device.get("name", result.backend)
-    _say(result, result.count, f"{where}, {result.timings.words}")
+    _say(result, result.count, f"{where}, {result.timings.words}", result.notice)
     if result.artefact is not None and result.artefact.part("states") is not None:
         output.say(f"job {job.id} has the states, which `warpfold merge` takes")
 
@@ -142,6 +142,7 @@ def reduce_groups_locally(
         source = read.view()
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
+    notice = noticed([part for part in (array, other) if part is not None])
     if as_json:
         values = [
             str(value) if isinstance(value, float) and not np.isfinite(value) else value for value in result.listed()
@@ -152,6 +153,7 @@ def reduce_groups_locally(
         output.document(
             {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **details}
             | _meant(result)
+            | ({"notice": notice} if notice else {})
             | {"input": source.model_dump(mode="json")}
         )
         return
@@ -163,7 +165,7 @@ def reduce_groups_locally(
         write_array(meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times), to)
     else:
         print_values(result.listed(), result.shape, result.decimals, result.times)
-    _say(result, sum(result.counted()), "this machine")
+    _say(result, sum(result.counted()), "this machine", notice)
 
 
 def _meant(result: GroupedReduction) -> dict[str, Any]:
@@ -190,10 +192,10 @@ def print_values(
         typer.echo("\t".join(texts[at : at + width]))
 
 
-def _say(result: Any, count: int, where: str) -> None:
+def _say(result: Any, count: int, where: str, notice: str | None) -> None:
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     shape = " × ".join(map(str, result.shape)) or "one value"
     output.say(
         f"{result.op} of {number_of('element', count)} as {result.dtype}, shape {shape}; {result.strategy} by "
-        f"{result.kernel}, {rounded}; {where}"
+        f"{result.kernel}, {rounded}; {where}{output.noticed(notice)}"
     )

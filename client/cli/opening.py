@@ -34,14 +34,15 @@ from warpfold.kernels.sequential import Elements
 from warpfold.kernels.times import times_of_dtype
 
 
-def options_of(texts: Mapping[str, str | None]) -> dict[str, Any]:
+def options_of(texts: Mapping[str, str | bool | None]) -> dict[str, Any]:
     """The options of a file as the command line has them; `filter` and `select` are JSON. Raises BadParameter."""
     options: dict[str, Any] = {}
     for name, text in texts.items():
         if text is None:
             continue
         try:
-            options[name] = read_json(text.encode()) if name in ("filter", "select") else text
+            is_json = isinstance(text, str) and name in ("filter", "select")
+            options[name] = read_json(str(text).encode()) if is_json else text
         except InvalidInput as error:
             raise typer.BadParameter(f"{error.field} {error}", param_hint=f"--{name}") from None
         except ValueError as error:

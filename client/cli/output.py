@@ -11,12 +11,17 @@ from warpfold.contract.terminal import properties, table
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
 
-__all__ = ["Json", "document", "line", "lines", "properties", "say", "table"]
+__all__ = ["Json", "document", "line", "lines", "noticed", "properties", "say", "table"]
 
 
 def say(message: str) -> None:
     """Print a message for a person to standard error, so that a script that reads standard output does not get it."""
     typer.echo(message, err=True)
+
+
+def noticed(notice: str | None) -> str:
+    """A phrase with the notice of a result, to follow another one."""
+    return f"; {notice}" if notice else ""
 
 
 def document(value: object) -> None:

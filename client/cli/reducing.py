@@ -108,6 +108,8 @@ def reduce(
     array: Annotated[str | None, typer.Option(help="The array of an archive or a hierarchy.")] = None,
     select: Annotated[str | None, typer.Option(help="What of each axis, as JSON.")] = None,
     float8: Annotated[str | None, typer.Option(help="The bytes are floats of 8 bits: e4m3fn or e5m2.")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Elements as stored, without attributes.")] = False,
+    missing_chunks: Annotated[str | None, typer.Option(help="Chunks not in the file: fill or raise.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Output = None,
@@ -133,14 +135,14 @@ def reduce(
     _check_where(files, other, backend, locally=locally)
     check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
     if by is not None:
-        if len(files) > 1 or any((other, axis, segments, array, select)):
+        if len(files) > 1 or any((other, axis, segments, array, select, stored, missing_chunks)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy})
         reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
         return
     of_file = options_of(
         {"column": column, "filter": rows, "null_policy": null_policy, "array": array, "select": select}
-        | {"float8": float8, "dtype": dtype}
+        | {"float8": float8, "dtype": dtype, "stored": stored or None, "missing_chunks": missing_chunks}
     )
     asked = _Request(op, fields, fields_from(axis, segments, keepdims=keepdims), of_file)
     check_file(to, asked.shape, as_json=as_json)

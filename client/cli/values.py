@@ -24,7 +24,7 @@ from warpfold.kernels.errors import KernelError
 from warpfold.kernels.intact import intact
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import Value
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.sequential import Elements, SequentialSource, noticed
 from warpfold.kernels.source import ArraySource
 
 _JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
@@ -43,6 +43,7 @@ def print_value(job: Job, *, fingerprint: bool) -> None:
         + (f", {bound}" if bound else "")
         + (f"; {_digits(result.hex)}" if result.hex else "")
         + _left(result.nulls, null=result.value is None)
+        + output.noticed(result.notice)
         + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
     )
 
@@ -67,13 +68,15 @@ def reduce_locally(
         raise fail(str(error), code) from None
     value = None if null else value_of(result)
     nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
+    notice = noticed([part for part in (array, other) if part is not None])
     if as_json:
-        output.document(_document(result, value, nulls, source))
+        output.document(_document(result, value, nulls, source) | ({"notice": notice} if notice else {}))
         return
     typer.echo(in_words(value, result.decimal, result.time))
     output.say(
         f"{_described(result)}; this machine"
         + _left(nulls, null=null)
+        + output.noticed(notice)
         + _named(source.fingerprint if read.fingerprint else None)
     )
 

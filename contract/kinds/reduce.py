@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
@@ -45,6 +45,15 @@ from warpfold.kernels.strategy import AUTO
 MOST_OF_SMALL = 10_000
 """A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
 first, nobody knows how long that takes."""
+
+NoticeField = Annotated[
+    str | None,
+    Field(
+        exclude_if=lambda notice: notice is None,
+        description="What to know about how the elements were read: how many chunks of an array were not in its file, "
+        "and the fill value that was taken for their elements.",
+    ),
+]
 
 
 class ReduceSpec(Task):
@@ -296,6 +305,7 @@ class ReduceResult(Frozen):
     nulls: int = Field(
         0, description="How many nulls were left out, or made the value null. They are counted apart from NaNs."
     )
+    notice: NoticeField = None
     input: InputField = None
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")
@@ -358,6 +368,7 @@ class ReduceArrayResult(Frozen):
     nulls: int = Field(
         0, description="How many nulls made values null. Where nulls do not propagate, a null is an error here."
     )
+    notice: NoticeField = None
     input: InputField = None
     op: str
     strategy: str = Field(description="The strategy that ran, which is never `auto`.")

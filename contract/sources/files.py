@@ -254,7 +254,11 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
                 source.tally.beyond = tally.beyond
-                tally.objects += source.tally.objects if number not in counted else []
+                if number not in counted:
+                    tally.objects += source.tally.objects
+                    tally.absences += source.tally.absences
+                    for absent in source.tally.absences:
+                        absent.file = file.name
                 counted.add(number)
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):

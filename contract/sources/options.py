@@ -26,6 +26,7 @@ from warpfold.contract.sources.roots import (
 )
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.kernels.absent_chunks import WhereAbsent
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import as_float8, open_array_file
 from warpfold.kernels.formats.conventions import Conventions
@@ -122,10 +123,15 @@ class ArrayOptions(FileOptions):
     stored: StrictBool = Field(
         False,
         description="Reduce elements as they are stored, without regard to the attributes `_FillValue`, "
-        "`missing_value`, `scale_factor` and `add_offset`. Otherwise missing values are nulls, and packed arrays are "
-        "refused.",
+        "`missing_value`, `valid_min`, `valid_max`, `valid_range`, `_Unsigned`, `scale_factor` and `add_offset`, and "
+        "to the fill values of netCDF. Otherwise missing values are nulls, and packed elements are unpacked exactly.",
     )
-
+    missing_chunks: Literal["fill", "raise"] = Field(
+        "fill",
+        description="The treatment of chunks of HDF5, NetCDF-4 and Zarr arrays that are not in the file: `fill` takes "
+        "the array's fill value for their elements, and the result says how many chunks are absent in `notice`; "
+        "`raise` fails the job. An absent chunk of an array without a fill value is always an error.",
+    )
     float8: Literal["e4m3fn", "e5m2"] | None = Field(
         None,
         description="The format of 8-bit floats in which the array's bytes are read. The elements are widened to "
@@ -146,7 +152,7 @@ class ArrayOptions(FileOptions):
         return tuple(_range(axis) for axis in self.select)
 
     def _conventions(self) -> Conventions:
-        return Conventions(self.stored, NullPolicy(self.null_policy))
+        return Conventions(self.stored, NullPolicy(self.null_policy), WhereAbsent(self.missing_chunks))
 
 
 class TableOptions(FileOptions):

@@ -76,7 +76,7 @@ class CpuBackend:
         """
         if is_meant(source, other):
             run = partial(self.reduce, strategy=strategy, nan_policy=nan_policy, progress=progress)
-            return reduce_meant(op_named(op), source, other, nan_policy, run)
+            return reduce_meant(op_named(op), source, other, nan_policy, run, ddof=ddof)
         row = op_named(op)
         taken = operands(row, source, other, ddof)
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)

@@ -108,7 +108,7 @@ class CudaBackend:
         """
         if is_meant(source, other):
             again = partial(self.reduce, strategy=strategy, nan_policy=nan_policy, progress=progress)
-            return reduce_meant(op_named(op), source, other, nan_policy, again)
+            return reduce_meant(op_named(op), source, other, nan_policy, again, ddof=ddof)
         row, dtype = op_named(op), source.dtype
         taken = operands(row, source, other, ddof)
         chosen = cuda_strategies()[resolve(row, dtype, strategy, "cuda", taken.other_dtype)]

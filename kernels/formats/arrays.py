@@ -1,8 +1,6 @@
 """Arrays in files of any format. The first bytes of a file tell its format."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -11,24 +9,18 @@ from numpy.typing import NDArray
 from warpfold.kernels.complexes import complex_numbers, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.float8 import check_format, widened
-from warpfold.kernels.formats.conventions import Conventions, Missing
+from warpfold.kernels.formats.conventions import Conventions, lowered
 from warpfold.kernels.formats.hdf5 import open_hdf5
 from warpfold.kernels.formats.hyperslab import Range, hyperslab
 from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
-from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.places.arrays import array_at, complex_at
-from warpfold.kernels.sections import in_turn
-from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, likely_count, shape_of
+from warpfold.kernels.sequential import Elements, shape_of
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.times import integers_of, times_of_dtype
-
-_PART = 1 << 20
-_NAT = -(1 << 63)
-"""The integer that NumPy stores for NaT, which is a null."""
 
 
 def open_array_file(
@@ -68,10 +60,10 @@ def elements_of(array: NDArray[Any], conventions: Conventions) -> Elements:
     if (parts := part_dtype(array.dtype)) is not None:
         flat = ArraySource(np.ascontiguousarray(array).reshape(-1).view(parts))
         return complex_numbers(str(array.dtype.newbyteorder("=")), flat, array.shape)
-    if (meaning := times_of_dtype(array.dtype)) is None:
+    if times_of_dtype(array.dtype) is None:
         return ArraySource(array)
-    integers = ArraySource(array.view(integers_of(array.dtype)))
-    return _times(integers, meaning, Missing((_NAT,), "the array", conventions.nulls), array.shape)
+    lowering = conventions.lowering("the array", {}, array.dtype)
+    return lowered(ArraySource(array.view(integers_of(array.dtype))), lowering, array.shape)
 
 
 def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, float8: str | None) -> Elements:
@@ -86,52 +78,14 @@ def _npy(file: BinaryIO, ranges: tuple[Range, ...], conventions: Conventions, fl
         return widened(array_at(file, stored, hyperslab(ranges, head.shape)), wide)
     if (parts := part_dtype(head.dtype)) is not None:
         return complex_at(file, head, parts, hyperslab(ranges, head.shape))
-    selected, meaning = hyperslab(ranges, head.shape), times_of_dtype(head.dtype)
-    if meaning is None:
+    selected = hyperslab(ranges, head.shape)
+    if times_of_dtype(head.dtype) is None:
         return array_at(file, head, selected)
     integers = array_at(file, replace(head, dtype=integers_of(head.dtype)), selected)
-    missing = Missing((_NAT,), "the array", conventions.nulls)
-    return _times(integers, meaning, missing, shape_of(integers))
+    return lowered(integers, conventions.lowering("the array", {}, head.dtype), shape_of(integers))
 
 
 def as_float8(elements: Elements, float8: str | None) -> Elements:
     """The elements. Where `float8` names a format, their bytes are floats of that format. Raises InvalidInput."""
     wide = None if float8 is None else check_format(elements.dtype.numpy, float8)
     return elements if wide is None else widened(elements, wide)
-
-
-def _times(integers: Elements, meaning: Meaning, missing: Missing, shape: tuple[int, ...] | None) -> SequentialSource:
-    """The times that `integers` stand for. Several threads read them by position where the source allows that; else
-    they are read in order."""
-    tally, known, source = Tally(), not missing.leaves_out, integers
-
-    def read(start: int, stop: int) -> Iterator[NDArray[Any]]:
-        assert not isinstance(source, SequentialSource)
-        yield missing.taken(source.read(start, stop), start, tally)
-
-    def sections() -> Iterator[Section]:
-        for start in range(0, source.count or 0, _PART):
-            stop = min(start + _PART, source.count or 0)
-            place = (start, stop - start) if known else (None, None)
-            yield Section(partial(read, start, stop), 8 * (stop - start), *place)
-
-    def pieces() -> Iterator[NDArray[Any]]:
-        if not isinstance(source, SequentialSource):
-            yield from in_turn(sections(), tally)
-            return
-        start = 0
-        for piece in source.make():
-            yield missing.taken(piece, start, tally)
-            start += piece.size
-
-    return SequentialSource(
-        missing.dtype(np.dtype(np.int64)),
-        pieces,
-        integers.count if known else None,
-        likely_count(integers),
-        tally,
-        shape if known else None,
-        None if isinstance(integers, SequentialSource) else sections,
-        None if missing.truths else meaning,
-        missing.with_nulls(lambda truths: _times(integers, meaning, truths, shape)),
-    )

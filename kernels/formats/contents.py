@@ -108,7 +108,12 @@ def contents_of_folder(folder: Tree) -> list[Content]:
     if not zarr_.is_zarr(folder):
         raise InvalidInput("is a folder, but not a Zarr hierarchy")
     with damaged("cannot be looked into", Exception):
-        return [Content.array(*properties) for properties in zarr_.arrays_in(folder)]
+        return [_of_zarr(*properties) for properties in zarr_.arrays_in(folder)]
+
+
+def _of_zarr(name: str, dtype: "np.dtype[Any]", shape: tuple[int, ...], chunks: tuple[int, ...]) -> Content:
+    array, times = Content.array(name, dtype, shape, chunks), times_of_dtype(dtype)
+    return array if times is None or not shape else replace(array, reduced_as=times.kind)
 
 
 def _archive(file: BinaryIO) -> Iterator[Content]:

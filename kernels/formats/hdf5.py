@@ -18,7 +18,8 @@ from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats.conventions import Conventions, Missing
+from warpfold.kernels.formats.conventions import Conventions, Lowering, lowered, lowering_of_hdf5
+from warpfold.kernels.formats.hdf5_chunks import absent_chunks
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.npy import Head
@@ -49,14 +50,17 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
         with damaged(f"holds {path!r} that cannot be read", Exception):
             head = _head(dataset, path)
             selected = hyperslab(ranges, head.shape)
-            missing = conventions.missing(path, dataset.attrs, head.dtype)
+            lowering = lowering_of_hdf5(conventions, dataset, path)
             at = _offset(dataset, head.dtype)
             chunk = dataset.chunks or tuple(1 for _ in head.shape)
             _check_chunk(dataset, path, prod(chunk) * head.dtype.itemsize)
-    if at is not None and not missing:
-        return _as_stored(file, head, at, selected)
+            absent = absent_chunks(dataset, path, selected, conventions.absent)
+    if at is not None:
+        stored = _as_stored(file, head, at, selected)
+        return stored if lowering.plain else lowered(stored, lowering, lengths(selected))
     in_blocks = partial(blocks, selected, chunk, BLOCK_BYTES // head.dtype.itemsize)
-    decoded = _decoded(file, path, head, in_blocks, lengths(selected), missing)
+    decoded = _decoded(file, path, head, in_blocks, lengths(selected), lowering)
+    decoded.tally.absences.append(absent)
     if part_dtype(head.dtype) is None:
         return decoded
     return complex_numbers(str(head.dtype.newbyteorder("=")), decoded, lengths(selected))
@@ -68,7 +72,7 @@ def _decoded(  # noqa: PLR0917
     head: Head,
     in_blocks: Callable[[], Iterator[tuple[slice, ...]]],
     shape: tuple[int, ...],
-    missing: Missing,
+    lowering: Lowering,
 ) -> SequentialSource:
     """The elements of a dataset, or the parts of complex ones, that the library decodes, block after block."""
     tally, parts = Tally(), part_dtype(head.dtype)
@@ -78,18 +82,19 @@ def _decoded(  # noqa: PLR0917
             decoded = _object_at(again, path)
             for block in in_blocks():
                 part = flattened(decoded[block], parts)
-                yield missing.taken(ArraySource(part).read(0, part.size), tally.elements, tally)
+                yield lowering.taken(ArraySource(part).read(0, part.size), tally.elements, tally)
 
     size = prod(shape) * (1 if parts is None else 2)
-    count = None if missing.leaves_out else size
+    count = None if lowering.leaves_out else size
     return SequentialSource(
-        missing.dtype(head.dtype if parts is None else parts),
+        lowering.dtype(head.dtype if parts is None else parts),
         pieces,
         count,
         size,
         tally,
         None if count is None or parts is not None else shape,
-        nulls=missing.with_nulls(partial(_decoded, file, path, head, in_blocks, shape)),
+        meaning=lowering.meaning,
+        nulls=lowering.with_nulls(partial(_decoded, file, path, head, in_blocks, shape)),
     )
 
 

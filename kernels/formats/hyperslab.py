@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from warpfold.kernels.errors import InvalidInput
 
 
@@ -39,6 +42,18 @@ def _slice(axis: int, chosen: Range, length: int) -> slice:
 def lengths(selected: Sequence[slice]) -> tuple[int, ...]:
     """The shape of the selected elements."""
     return tuple(len(range(axis.start, axis.stop, axis.step)) for axis in selected)
+
+
+def chunks_of(selected: Sequence[slice], chunk: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
+    """For each axis, the indices of the chunks that have selected elements."""
+    return tuple(
+        np.unique(np.arange(axis.start, axis.stop, axis.step, dtype=np.int64) // length)
+        if axis.step > 1
+        else np.arange(
+            axis.start // length, -(-axis.stop // length) if axis.stop > axis.start else axis.start // length
+        )
+        for axis, length in zip(selected, chunk, strict=True)
+    )
 
 
 def blocks(selected: Sequence[slice], chunk: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:

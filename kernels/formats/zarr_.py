@@ -5,16 +5,13 @@ through a store of this module, which follows no link and bounds the bytes that 
 are taken, because a codec of numcodecs (pickle) runs code that a chunk contains.
 """
 
-import asyncio
 import json
-import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from math import prod
-from threading import BoundedSemaphore, local
+from threading import BoundedSemaphore
 from typing import Any, Self
 
 import numpy as np
@@ -24,14 +21,17 @@ from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats.conventions import Conventions, Missing
+from warpfold.kernels.formats.conventions import Conventions, Lowering, lowering_of_zarr
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
+from warpfold.kernels.formats.zarr_chunks import ChunksLookedFor
+from warpfold.kernels.formats.zarr_store import MOST_CHUNK_BYTES, MOST_METADATA_BYTES, OwnLoop, store_of
 from warpfold.kernels.places.tree import RemoteTree
 from warpfold.kernels.sections import in_turn
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.times import integers_of, times_of_dtype
 
 BLOCK_BYTES = 1 << 23
 """The bytes that one thread reads at a time; chunks may make it more."""
@@ -39,13 +39,8 @@ BLOCK_BYTES = 1 << 23
 MOST_DECODED_BYTES = 1 << 28
 """The bytes that all threads decode at a time: a block, and the chunks that it is made of."""
 
-MOST_CHUNK_BYTES = 1 << 27
-"""The largest chunk, or shard, that is read or decoded."""
-
-_MOST_METADATA_BYTES = 1 << 22
 _MOST_LISTED = 1000
 _MOST_DEPTH = 16
-_METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 _CODECS = frozenset(
     {"bytes", "transpose", "sharding_indexed", "crc32c", "blosc", "gzip", "zstd", "zlib", "bz2", "lzma", "lz4", "delta"}
     | {"shuffle", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype", "adler32", "crc32", "fletcher32"}
@@ -61,19 +56,22 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     with damaged("is not a Zarr hierarchy that can be read", Exception):
         path = chosen_name(None if name is None else name.strip("/"), _arrays(folder, name), "an array")
         _check_codecs(folder, path)
-        array = zarr.open_array(_store_type()(folder), path=path, mode="r")
+        store = store_of(folder)
+        array = zarr.open_array(store, path=path, mode="r")
         stored = _Stored.of(array, path)
         selected = hyperslab(ranges, stored.shape)
-        missing = conventions.missing(path, _attributes(array), array.dtype)
-    elements = _Selected(stored, selected, _Reader(stored, apart=isinstance(folder, RemoteTree)))
-    if stored.parts is not None:
-        return complex_numbers(str(array.dtype.newbyteorder("=")), elements.source(missing), lengths(selected))
-    return elements.source(missing)
+        lowering = lowering_of_zarr(conventions, array, path)
+        chunks = ChunksLookedFor(folder, store, array, path, selected, conventions.absent)
+    elements = _Selected(stored, selected, _Reader(stored, chunks, apart=isinstance(folder, RemoteTree)))
+    if part_dtype(array.dtype) is not None:
+        return complex_numbers(str(array.dtype.newbyteorder("=")), elements.source(lowering), lengths(selected))
+    return elements.source(lowering)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """An array of numbers as its metadata describe it. Elements of complex numbers are read as their `parts`."""
+    """An array of numbers as its metadata describe it. Complex numbers are read as their `parts`, and times as
+    integers."""
 
     array: Any
     path: str
@@ -86,6 +84,8 @@ class _Stored:
     def of(cls, array: Any, path: str) -> Self:
         """What an open array holds. Raises InvalidInput where it is not read here."""
         parts = part_dtype(array.dtype)
+        if times_of_dtype(array.dtype) is not None:
+            parts = integers_of(array.dtype)
         try:
             dtype = dtype_of(array.dtype if parts is None else parts)
         except InvalidInput as error:
@@ -105,7 +105,7 @@ class _Stored:
     @property
     def each(self) -> int:
         """How many elements are read of each element that is stored."""
-        return 1 if self.parts is None else 2
+        return 1 if self.parts is None else int(self.array.dtype.itemsize) // self.parts.itemsize
 
     @property
     def chunk_bytes(self) -> int:
@@ -123,8 +123,9 @@ class _Reader:
     chunks of a block come from a place, and are requested at the same time; else the thread that decodes them reads
     their files."""
 
-    def __init__(self, stored: _Stored, *, apart: bool) -> None:
+    def __init__(self, stored: _Stored, chunks: ChunksLookedFor, *, apart: bool) -> None:
         self._stored = stored
+        self.chunks = chunks
         self._apart = apart
         self._config = required("zarr", "arrays").config
         most, chunk_bytes = stored.most, stored.chunk_bytes
@@ -135,13 +136,15 @@ class _Reader:
         # zarr's setting holds for the whole process, so it is changed only where one block is read at a time.
         few = {"async.concurrency": max(1, MOST_DECODED_BYTES // chunk_bytes)}
         self._few = few if beside > MOST_DECODED_BYTES else None
-        self._own = _OwnLoop()
+        self._own = OwnLoop()
 
     def read(self, block: tuple[slice, ...]) -> NDArray[Any]:
-        """The elements of a block in C order, those of complex numbers as their parts, one dimension."""
+        """The elements of a block in C order, those of complex numbers as their parts, one dimension. Raises as
+        `AbsentChunks.found`."""
         array = self._stored.array
         with self._at_once, self._config.set(self._few) if self._few else nullcontext():
             part = array[block] if self._apart else self._own.read(array, block)
+        self.chunks.look(block)
         return flattened(part, self._stored.parts)
 
 
@@ -153,15 +156,15 @@ class _Selected:
     selected: tuple[slice, ...]
     reader: _Reader
 
-    def source(self, missing: Missing) -> SequentialSource:
-        """The elements in order, or with the nulls of `missing` whether each is one."""
-        stored, tally, size = self.stored, Tally(), prod(lengths(self.selected)) * self.stored.each
-        count = None if missing.leaves_out else size
+    def source(self, lowering: Lowering) -> SequentialSource:
+        """What the elements stand for in order, or with the truths of `lowering` whether each is a null."""
+        stored, size = self.stored, prod(lengths(self.selected)) * self.stored.each
+        count, tally = None if lowering.leaves_out else size, Tally(absences=[self.reader.chunks.absent])
 
         def read(block: tuple[slice, ...], start: int) -> Iterator[NDArray[Any]]:
             with damaged(f"holds {stored.path!r} that cannot be decoded", Exception):
                 part = self.reader.read(block)
-                yield missing.taken(ArraySource(part).read(0, part.size), start, tally)
+                yield lowering.taken(ArraySource(part).read(0, part.size), start, tally)
 
         def sections() -> Iterator[Section]:
             start = 0
@@ -172,49 +175,16 @@ class _Selected:
                 start += length
 
         return SequentialSource(
-            missing.dtype(stored.dtype.numpy),
+            lowering.dtype(stored.dtype.numpy),
             lambda: in_turn(sections(), tally),
             count,
             size,
             tally,
-            None if count is None or stored.parts is not None else lengths(self.selected),
+            None if count is None or stored.each > 1 else lengths(self.selected),
             sections,
-            nulls=missing.with_nulls(self.source),
+            lowering.meaning,
+            lowering.with_nulls(self.source),
         )
-
-
-class _OwnLoop(local):
-    """An event loop of each reading thread, which runs what zarr-python would hand to other threads. zarr-python
-    has one loop for all threads, and that loop copies the elements of every chunk."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def read(self, array: Any, block: tuple[slice, ...]) -> Any:
-        """The elements of a block, as `array[block]` gives them."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:  # the thread may have a running loop already, as in a notebook, and no thread can run two
-            return array[block]
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._loop.set_default_executor(_AtOnce(1))
-            weakref.finalize(self, self._loop.close)
-        return self._loop.run_until_complete(array.async_array.getitem(block))
-
-
-class _AtOnce(ThreadPoolExecutor):
-    """An executor that runs each task before `submit` returns, in the thread that calls it."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        try:
-            done.set_result(function(*arguments, **named))
-        except Exception as error:
-            done.set_exception(error)
-        return done
 
 
 def _block_elements(shape: Sequence[int], chunk: Sequence[int], itemsize: int) -> int:
@@ -232,14 +202,14 @@ def _chunks_of_a_block(shape: Sequence[int], chunk: Sequence[int], most: int) ->
 
 def is_zarr(folder: Tree) -> bool:
     """Whether a folder says that it is a Zarr hierarchy."""
-    return any(folder.size(name) is not None for name in _METADATA[:3])
+    return any(folder.size(name) is not None for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def arrays_in(folder: Tree) -> Iterator[tuple[str, Any, tuple[int, ...], tuple[int, ...]]]:
     """The paths of the arrays in a hierarchy, with their dtypes (of NumPy), their shapes and those of their chunks."""
     zarr = required("zarr", "arrays")
     for path in _arrays(folder, None):
-        array = zarr.open_array(_store_type()(folder), path=path, mode="r")
+        array = zarr.open_array(store_of(folder), path=path, mode="r")
         shape, chunks = (tuple(int(length) for length in lengths) for lengths in (array.shape, array.chunks))
         yield path, array.dtype, shape, chunks
 
@@ -267,7 +237,7 @@ def _is_array(folder: Tree, path: str) -> bool:
 
 
 def _metadata(folder: Tree, name: str) -> dict[str, Any]:
-    written = folder.read(name, 0, None, _MOST_METADATA_BYTES)
+    written = folder.read(name, 0, None, MOST_METADATA_BYTES)
     document = {} if written is None else json.loads(written)
     return document if isinstance(document, dict) else {}
 
@@ -289,78 +259,3 @@ def _names_of(codecs: Iterable[Any]) -> Iterator[str]:
         inner = named.get("configuration")
         if isinstance(inner, dict):
             yield from _names_of([*(inner.get("codecs") or ()), *(inner.get("index_codecs") or ())])
-
-
-def _attributes(array: Any) -> dict[str, Any]:
-    """The attributes. For version 2 they include `_FillValue`, which xarray keeps there as the fill value of the
-    array."""
-    attributes = dict(array.attrs)
-    fill = array.fill_value
-    if array.metadata.zarr_format == 2 and "_ARRAY_DIMENSIONS" in attributes and fill is not None:
-        attributes.setdefault("_FillValue", fill)
-    return attributes
-
-
-@cache
-def _store_type() -> Any:
-    """The class of read-only stores over a Tree. It derives from zarr's, so it exists only where zarr is installed."""
-    abc = required("zarr.abc.store", "arrays")
-
-    class FolderStore(abc.Store):  # type: ignore[misc, name-defined, unused-ignore]
-        """The files of a folder by their keys."""
-
-        supports_writes = supports_deletes = supports_partial_writes = False
-        supports_listing = False
-
-        def __init__(self, folder: Tree) -> None:
-            super().__init__(read_only=True)
-            self._folder = folder
-
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, FolderStore) and other._folder is self._folder
-
-        __hash__ = object.__hash__
-
-        def with_read_only(self, read_only: bool = False) -> "FolderStore":
-            if not read_only:
-                raise ValueError("the files of users are only read")
-            return self
-
-        async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
-            start, stop = 0, None
-            if isinstance(byte_range, abc.RangeByteRequest):
-                start, stop = byte_range.start, byte_range.end
-            elif isinstance(byte_range, abc.OffsetByteRequest):
-                start = byte_range.offset
-            elif isinstance(byte_range, abc.SuffixByteRequest):
-                start = -byte_range.suffix
-            most = _MOST_METADATA_BYTES if key.rpartition("/")[2] in _METADATA else 2 * MOST_CHUNK_BYTES
-            read = await asyncio.to_thread(self._folder.read, key, start, stop, most)
-            kind = prototype or required("zarr.core.buffer", "arrays").default_buffer_prototype()
-            return None if read is None else kind.buffer.from_bytes(read)
-
-        async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> list[Any]:
-            return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
-
-        async def exists(self, key: str) -> bool:
-            return self._folder.size(key) is not None
-
-        async def set(self, key: str, value: Any) -> None:
-            raise NotImplementedError
-
-        async def delete(self, key: str) -> None:
-            raise NotImplementedError
-
-        async def list(self) -> AsyncIterator[str]:
-            raise NotImplementedError
-            yield ""
-
-        async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-            raise NotImplementedError
-            yield prefix
-
-        async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-            raise NotImplementedError
-            yield prefix
-
-    return FolderStore

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -82,6 +83,17 @@ def test_columns_of_data_frames_are_arrays(column: object) -> None:
     array = as_numpy(column)
     assert array.dtype == np.float32
     assert array.tolist() == NUMBERS.tolist()
+
+
+def test_an_array_of_h5py_is_taken_unless_its_attributes_change_its_values(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.array([1, 2, -9], np.float32)
+        assert as_numpy(file["x"]).tolist() == [1, 2, -9]
+        file["x"].attrs["_FillValue"] = -9.0
+        with pytest.raises(TypeError, match=r"the h5py array .x. has _FillValue, .* pass the Path of its file"):
+            as_numpy(file["x"])
+        assert as_numpy(file["x"][:]).tolist() == [1, 2, -9]
 
 
 def test_an_array_is_not_copied() -> None:

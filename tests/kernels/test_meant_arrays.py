@@ -277,7 +277,7 @@ class IntegersOnly:
 def test_the_method_of_a_backend_is_given_integers_with_the_same_options(tmp_path: Path) -> None:
     each = np.array(integers(12, 10**6), "i8").reshape(3, 4)
     np.save(tmp_path / "d.npy", each.astype("m8[s]"))
-    backend, options = IntegersOnly(), {"strategy": "auto", "nan_policy": NanPolicy.OMIT, "ddof": 0}
+    backend, options = IntegersOnly(), {"strategy": "auto", "nan_policy": NanPolicy.OMIT}
     made = backend.reduce_groups(opened(tmp_path, "d.npy"), (3, 4), AlongAxes((0,)), "norm1", **options)
     assert backend.asked == [("norm1", options)]
     sums = [int(abs(column).sum()) for column in each.T]

@@ -94,6 +94,19 @@ def test_many_values_are_stored_and_described(cpu: Kernels, root: Path) -> None:
     assert [column.name for column in artefact.columns] == ["axis_0", "axis_1", "value", "count"]
 
 
+def test_many_values_of_a_packed_array_are_stored_as_floats(cpu: Kernels, root: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    packed = np.arange(20_002, dtype=np.int16).reshape(2, -1)
+    with h5py.File(root / "packed.h5", "w") as file:
+        file["x"] = packed
+        file["x"].attrs.update({"scale_factor": 0.25, "add_offset": -5.0})
+    result, _, folder = stored(cpu, root, source={"type": "array", "path": "packed.h5"}, axis=0, op="mean")
+    assert (result.dtype, result.correctly_rounded) == ("float64", True)
+    assert np.load(folder / "values.npy").tolist() == (packed.mean(axis=0) * 0.25 - 5).tolist()
+    _, artefact, folder = stored(cpu, root, source={"type": "array", "path": "packed.h5"}, axis=0, op="argmax")
+    assert (artefact.parts[0].dtype, np.load(folder / "values.npy").tolist()) == ("<i8", [1] * 10_001)
+
+
 def test_values_that_are_missing_and_counts_are_parts(cpu: Kernels, root: Path) -> None:
     source = {"type": "generate", "distribution": "arange", "n": 20_003, "shape": [20_003, 1], "dtype": "float64"}
     result, artefact, folder = stored(cpu, root, source=source, segments={"length": 2}, op="var", ddof=1)

@@ -150,6 +150,23 @@ def test_a_dot_product_reads_both_sources_and_a_variance_its_ddof(cpu: Kernels) 
     assert (result.value, result.dtype, result.state) == (float(np.float32(7 / 3)), "float32", None)
 
 
+def test_a_result_says_how_many_chunks_are_absent(data_root: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(data_root / "x.h5", "w") as file:
+        file.create_dataset("x", (6, 2), "f8", chunks=(2, 2), fillvalue=7)[:2] = 1
+    reducing = Kernels("cpu", "here:cpu", Folders((data_root,), data_root))
+    source = {"type": "array", "path": "x.h5"}
+    for shape, value in ({}, 60.0), ({"axis": 0}, (30.0, 30.0)):
+        made = reducing.run(asked(kind="reduce", op="sum", source=source, **shape), lambda news: None).result
+        assert made["notice"] == "2 of 3 chunks of 'x' absent, read as fill value 7.0"
+        assert (made["values"] if shape else made["value"]) == (list(value) if isinstance(value, tuple) else value)
+    part = {**source, "select": [{"stop": 2}], "missing_chunks": "raise"}
+    assert "notice" not in reducing.run(asked(kind="reduce", op="sum", source=part), lambda news: None).result
+    with pytest.raises(InvalidInput, match="2 of its 3 chunks, and missing_chunks is raise") as caught:
+        reducing.run(asked(kind="reduce", op="sum", source=part | {"select": []}), lambda news: None)
+    assert caught.value.field == "source.missing_chunks"
+
+
 def test_nulls_of_a_file_are_left_out_and_counted_but_not_by_an_op_of_places(data_root: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(data_root / "x.nc", "w") as file:

@@ -17,6 +17,7 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.keyed import plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
+from warpfold.kernels.absent_chunks import notice_of
 from warpfold.kernels.array_partitions import joined
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.cpu.keyed.partitions import MergedTable
@@ -91,6 +92,7 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         timings=timings_of(attempt, reduction, ran.nbytes),
         provenance=attempt.provenance,
         nulls=nulls,
+        notice=_notice(ran),
         input=InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
         partitions=ran.view(),
@@ -156,9 +158,13 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
             stored = writer.finish()
     count = int(np.sum(np.asarray(reduction.counts, np.int64)))
     nulls = sum(each.nulls for each in ran.ordered)
-    done = ManyValues(reduction, count, nulls, stored, ran.nbytes, ran.read, dtypes[0].name)
+    done = ManyValues(reduction, count, nulls, stored, ran.nbytes, ran.read, dtypes[0].name, _notice(ran))
     read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint)
     return success_of(attempt, spec, done, read, ran.view())
+
+
+def _notice(ran: Ran) -> str | None:
+    return notice_of(absent for each in ran.ordered for absent in each.absences)
 
 
 def _cluster(attempt: Attempt) -> Cluster:

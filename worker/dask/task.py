@@ -18,6 +18,7 @@ from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
+from warpfold.kernels.absent_chunks import AbsentChunks
 from warpfold.kernels.array_partitions import ArrayPartial, reduce_part
 from warpfold.kernels.array_parts import ArrayPart
 from warpfold.kernels.backend import Backend, GroupedReduction, GroupsBackend, Progress, Stages
@@ -31,7 +32,7 @@ from warpfold.kernels.ops import op_named
 from warpfold.kernels.partitions import PartialValue, Reduced, reduce_partition
 from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.sections import sections_between
-from warpfold.kernels.sequential import Elements, SequentialSource, counted, shaped
+from warpfold.kernels.sequential import Elements, SequentialSource, absences_of, counted, shaped
 from warpfold.kernels.source import part_of, unchanged
 from warpfold.worker.dask.device import device_of_worker, own_version
 
@@ -81,8 +82,9 @@ class Share:
 class PartitionDone:
     """A reduced partition: its partial result, unless that was merged already, and the values whose elements all lie in
     this partition. `read` is how many elements or rows it had, `nbytes` is their size, `nulls` is how many were left
-    out, and `objects` are the objects that were read by URLs. The times are those of a `Reduction`; `strategy` names
-    the strategy, and `kernel` the loops that were chosen for a table or an array."""
+    out, `absences` are the chunks that the files lack, and `objects` are the objects that were read by URLs. The times
+    are those of a `Reduction`; `strategy` names the strategy, and `kernel` the loops that were chosen for a table or an
+    array."""
 
     number: int
     partial: Partial | None
@@ -90,6 +92,7 @@ class PartitionDone:
     read: int
     nbytes: int
     nulls: int
+    absences: tuple[AbsentChunks, ...]
     objects: tuple[ObjectMetadata, ...]
     share: Share
     dtypes: tuple[str, ...]
@@ -258,6 +261,7 @@ def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share
         read=read,
         nbytes=read * sum(dtype.itemsize for dtype in rows.dtypes),
         nulls=0,
+        absences=(),
         objects=tuple(remote.metadata() for remote in rows.remotes()),
         share=share,
         dtypes=tuple(dtype.name for dtype in rows.dtypes),
@@ -282,6 +286,7 @@ def _done(
         read=read,
         nbytes=read * sum(source.dtype.itemsize for source in opened),
         nulls=sum(source.tally.nulls for source in decoded),
+        absences=tuple(absences_of(opened)),
         objects=tuple(remote.metadata() for source in decoded for remote in source.tally.objects),
         share=share,
         dtypes=tuple(source.dtype.name for source in opened),

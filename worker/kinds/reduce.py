@@ -14,10 +14,10 @@ from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.intact import intact
 from warpfold.kernels.mapped import survive_cuts
-from warpfold.kernels.meant import itemsize_of, meaning_of
+from warpfold.kernels.meant import itemsize_of
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, counted
+from warpfold.kernels.sequential import Elements, SequentialSource, counted, noticed
 from warpfold.kernels.source import ArraySource
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
@@ -43,7 +43,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     source, other = sources[0], sources[1] if len(sources) > 1 else None
     read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))
-    if any(_is_mapped(part) or meaning_of(part) for part in sources):
+    if any(_is_mapped(part) or isinstance(part, SequentialSource) for part in sources):  # which may read mapped files
         survive_cuts()
     with intact(read):
         if grouping is not None:
@@ -87,6 +87,7 @@ def _success(
         timings=timings_of(attempt, reduction, nbytes),
         provenance=attempt.provenance,
         nulls=sum(part.tally.nulls for part in decoded),
+        notice=noticed(sources),
         input=InputView.of(
             [remote for part in decoded for remote in part.tally.objects], inputs, fingerprint=spec.fingerprint
         ),

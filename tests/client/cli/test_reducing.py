@@ -175,6 +175,25 @@ def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -
     assert (refused.code, "is a folder, but not a Zarr hierarchy" in _joined(refused.err)) == (2, True)
 
 
+def test_absent_chunks_are_said_or_refused_and_attributes_can_be_ignored(shell: Shell) -> None:
+    zarr = pytest.importorskip("zarr")
+    stored = zarr.create_array(str(shell.folder / "x.zarr"), shape=(4,), chunks=(2,), dtype="i2", fill_value=7)
+    stored[:2] = [1, -9]
+    stored.attrs.update({"_FillValue": -9, "scale_factor": 0.5})
+    for where in ("--local",), ():
+        done = shell.run("reduce", "x.zarr", *where)
+        assert (done.out, "; 1 null left out; 1 of 2 chunks absent, read as fill value 7" in done.err) == (
+            "7.5\n",
+            True,
+        )
+        assert shell.run("reduce", "x.zarr", "--stored", *where).out == "6\n"
+    assert json.loads(shell.run("reduce", "x.zarr", "--local", "--json").out)["notice"].startswith("1 of 2 chunks")
+    lines = shell.run("reduce", "x.zarr", "--stored", "--segments", "2", "--local")
+    assert (lines.out, "; 1 of 2 chunks absent" in lines.err) == ("-8\n14\n", True)
+    refused = shell.run("reduce", "x.zarr", "--missing-chunks", "raise", "--local")
+    assert (refused.code, "without its chunk 'c/1', and missing_chunks is raise" in _joined(refused.err)) == (2, True)
+
+
 def test_partitions_are_for_a_cluster(shell: Shell) -> None:
     for words in ((), ("--backend", "cpu"), ("--local",), ("--by", "k", "--column", "x")):
         refused = Shell(shell.folder).run("reduce", "samples.npy", "--partitions", "3", *words)
