@@ -85,13 +85,31 @@ def _only(parts: "Sequence[Part]") -> Array:
 
 def alike(data: object, other: object, dtype: str | None = None) -> tuple[Array, Array]:
     """The two arrays of a dot product, as `as_numpy` has each: integers beside floats as float64. Raises TypeError
-    where that does not hold one of them."""
+    where that does not hold one of them, and where both have labels, which are not the same in the same order."""
+    _check_labels(data, other)
     both = as_numpy(data, dtype), as_numpy(other, dtype)
     floats = [dtype_of(array.dtype).is_float for array in both]
     if floats[0] == floats[1]:
         return both
     first, second = (array if real else as_numpy(array, "float64") for array, real in zip(both, floats, strict=True))
     return first, second
+
+
+def _check_labels(data: object, other: object) -> None:
+    """Raise TypeError where the labels of two objects of pandas or xarray differ: their libraries would align them."""
+    for labels in ("dims", "index", "columns", "indexes"):
+        mine, others = getattr(data, labels, None), getattr(other, labels, None)
+        if mine is None or others is None or callable(mine) or callable(others):
+            continue
+        if labels == "indexes":  # of xarray: one for each dimension that has one
+            same = all(mine[name].equals(others[name]) for name in set(mine) & set(others))
+        else:
+            same = mine == others if labels == "dims" else mine.equals(others)
+        if not same:
+            raise TypeError(
+                f"the {labels} of the two differ, and elements are multiplied by their places: align the labels first, "
+                "or pass both as arrays without labels (`.to_numpy()`)"
+            )
 
 
 def parts_of(data: object, dtype: str | None = None, *, nulls: Nulls = "nan") -> list[Part]:

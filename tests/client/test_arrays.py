@@ -228,6 +228,35 @@ def test_what_numpy_has_no_dtype_for_is_read_as_python_reads_it() -> None:
     assert as_numpy(pandas.Series([1, 2], index=["columns", "iloc"])).tolist() == [1, 2]  # labels, not attributes
 
 
+def _labelled() -> list[tuple[Any, Any, str | None]]:
+    """Two objects of one library, and what they are refused for."""
+    pandas, xarray = pytest.importorskip("pandas"), pytest.importorskip("xarray")
+    series = pandas.Series([1.0, 2.0], index=["a", "b"])
+    turned, table = series[::-1], xarray.DataArray(np.ones((2, 2)), dims=("x", "y"))
+    return [
+        (series, series, None),
+        (series, [1.0, 2.0], None),
+        (series, turned, "index"),
+        (series, pandas.Series([1.0, 2.0]), "index"),
+        (series.to_frame("a"), series.to_frame("b"), "columns"),
+        (series.to_frame("a"), turned.to_frame("a"), "index"),
+        (xarray.DataArray(series), xarray.DataArray(series), None),
+        (xarray.DataArray(series), xarray.DataArray(turned), "indexes"),
+        (table, table, None),
+        (table, table.transpose("y", "x"), "dims"),
+    ]
+
+
+@pytest.mark.parametrize("case", range(10))
+def test_labels_that_differ_are_refused_in_a_product(case: int) -> None:
+    data, other, refused = _labelled()[case]
+    if refused is None:
+        assert [array.size for array in alike(data, other)] == 2 * [np.asarray(data).size]
+        return
+    with pytest.raises(TypeError, match=rf"the {refused} of the two differ"):
+        alike(data, other)
+
+
 def test_the_two_arrays_of_a_product_are_alike() -> None:
     left, two = alike([0.5, 1.5], [1, 2])
     assert [left.dtype.name, two.dtype.name] == ["float64", "float64"]
