@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, Connection, Integer, TextClause, Uuid, any_, bindparam, select, text
 
 from warpfold.app.census import NEAR, Lane
-from warpfold.app.jobs.queue_model import Asked, Turn
+from warpfold.app.jobs.queue_model import Asked, Prospect
 from warpfold.app.jobs.standing import Standing, standing_now
 from warpfold.app.tables.users import users
 
@@ -93,7 +93,7 @@ def estimates(connection: Connection, ids: Sequence[UUID]) -> Mapping[UUID, Esti
     turns = {job_id: turn for job_id, turn in in_hand.items() if turn is not None}
     waiting = {job_id: asked[job_id] for job_id in ids if job_id in asked and job_id not in turns}
     turns |= _turns(standing, waiting)
-    begun = Turn(1, 0.0)
+    begun = Prospect(1, 0.0)
     return {
         job_id: Estimate(turn.place, standing.at(turn))
         for job_id, turn in ((job_id, turns.get(job_id, begun)) for job_id in ids)
@@ -121,7 +121,7 @@ def _both(starts: Sequence[datetime | None]) -> OwnersTurn:
     return OwnersTurn(min(known, default=None), max(known) if known and len(known) == len(starts) else None)
 
 
-def _turns(standing: Standing, waiting: Mapping[UUID, _Ahead]) -> Mapping[UUID, Turn]:
+def _turns(standing: Standing, waiting: Mapping[UUID, _Ahead]) -> Mapping[UUID, Prospect]:
     """The turns of waiting jobs."""
     lanes = {_alike(lane): lane for lane in standing.lanes}
     wanted: list[tuple[Lane, int, int]] = []

@@ -61,7 +61,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Prospect:
     """When a waiting job is to start, in seconds from now, None where that is unknown; and its place in the queue, from
     1: the number of jobs that slots of its kind are handed before it, and have been handed and not begun."""
 
@@ -81,12 +81,12 @@ class Queue:
     limits: Mapping[int, int]
     last_turns: Mapping[int, int]
 
-    def turns(self, asked: Sequence[Asked]) -> Sequence[Turn]:
+    def turns(self, asked: Sequence[Asked]) -> Sequence[Prospect]:
         """The turn of each job that is asked for."""
         course = _Course(self)
         return course.serve(asked)
 
-    def turn_in_hand(self, job_id: UUID) -> Turn | None:
+    def turn_in_hand(self, job_id: UUID) -> Prospect | None:
         """The turn of a job that was handed to a slot and has not begun; None where it is no longer in hand."""
         mine = next((held for held in self.held if held.job_id == job_id and not held.runs), None)
         if mine is None:
@@ -95,7 +95,7 @@ class Queue:
         place = 1 + sum(not held.runs and self.slots[held.slot] == self.slots[mine.slot] for held in ahead)
         before = [held.left_s for held in ahead if held.slot == mine.slot]
         known = [left_s for left_s in before if left_s is not None]
-        return Turn(place, sum(known) if len(known) == len(before) and self.slots[mine.slot] != CLOSED else None)
+        return Prospect(place, sum(known) if len(known) == len(before) and self.slots[mine.slot] != CLOSED else None)
 
 
 class _Course:
@@ -129,9 +129,9 @@ class _Course:
         for owner in self._lines_of:
             self._line_up(owner)
 
-    def serve(self, asked: Sequence[Asked]) -> Sequence[Turn]:
+    def serve(self, asked: Sequence[Asked]) -> Sequence[Prospect]:
         """Serve the queue until all jobs that are asked for have had their turn."""
-        turns: list[Turn | None] = [None] * len(asked)
+        turns: list[Prospect | None] = [None] * len(asked)
         wanted: defaultdict[int, list[int]] = defaultdict(list)
         for each in sorted(range(len(asked)), key=lambda each: -asked[each].ahead):
             wanted[asked[each].line].append(each)
@@ -154,10 +154,10 @@ class _Course:
             while wanted[index] and asked[wanted[index][-1]].ahead < upto:
                 each = wanted[index].pop()
                 later_s = (asked[each].ahead - before) * seconds
-                turns[each] = Turn(self._place(asked[each]), start_s + later_s if sure else None)
+                turns[each] = Prospect(self._place(asked[each]), start_s + later_s if sure else None)
                 left -= 1
             self._hand_over(index, slot, upto - before)
-        return [turn or Turn(self._place(asked[index]), None) for index, turn in enumerate(turns)]
+        return [turn or Prospect(self._place(asked[index]), None) for index, turn in enumerate(turns)]
 
     def _first_turns(self) -> dict[tuple[int, int], int]:
         """The order of the owners of each rank, from the one after the last that had a turn."""

@@ -27,7 +27,7 @@ from warpfold.app.jobs import durations
 from warpfold.app.jobs.dispatch_state import OpenSlot
 from warpfold.app.jobs.durations import Alike, Durations
 from warpfold.app.jobs.queue import taken_by
-from warpfold.app.jobs.queue_model import CLOSED, Held, Line, Queue, Turn
+from warpfold.app.jobs.queue_model import CLOSED, Held, Line, Prospect, Queue
 from warpfold.app.quotas.quota import QuotaName
 from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, is_, jobs, lives, turns, workers
 from warpfold.app.tables.users import quota_holds, quotas
@@ -134,7 +134,7 @@ class Standing:
         }
         return Line(lane.owner_id, lane.rank, lane.number, lane.oldest, lane.newest, seconds)
 
-    def at(self, turn: Turn) -> datetime | None:
+    def at(self, turn: Prospect) -> datetime | None:
         """When a job has its turn."""
         return None if turn.start_s is None else self.now + timedelta(seconds=turn.start_s)
 

@@ -12,7 +12,7 @@ import pytest
 
 from warpfold.app.jobs.assignment import assign
 from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
-from warpfold.app.jobs.queue_model import Asked, Held, Line, Queue, Turn
+from warpfold.app.jobs.queue_model import Asked, Held, Line, Prospect, Queue
 
 ADA, BOB, CLEO = 1, 2, 3
 DEPTH = Depth(2)
@@ -28,7 +28,7 @@ def runs(owner: int, left_s: float | None, slot: int = 0) -> Held:
 
 def turn(
     lines: Sequence[Line], ahead: int = 0, *, held: Sequence[Held] = (), slots: Sequence[str] = ("cpu",), of: int = -1
-) -> Turn:
+) -> Prospect:
     """The turn of a job of a line, of the last one unless another is named, with so many jobs of that line ahead."""
     index = of % len(lines)
     [answer] = Queue(slots, held, lines, {}, {}).turns([Asked(index, ahead, ahead)])
@@ -36,12 +36,12 @@ def turn(
 
 
 def test_a_job_behind_a_long_one_starts_when_that_ends() -> None:
-    assert turn([line(ADA, 1, 1.0)], held=[runs(BOB, 196.0)]) == Turn(1, 196.0)
+    assert turn([line(ADA, 1, 1.0)], held=[runs(BOB, 196.0)]) == Prospect(1, 196.0)
 
 
 def test_a_job_before_a_free_slot_starts_now() -> None:
-    assert turn([line(ADA, 1, 60.0)]) == Turn(1, 0.0)
-    assert turn([line(ADA, 1, 60.0)], held=[runs(BOB, 100.0)], slots=("cpu", "cpu")) == Turn(1, 0.0)
+    assert turn([line(ADA, 1, 60.0)]) == Prospect(1, 0.0)
+    assert turn([line(ADA, 1, 60.0)], held=[runs(BOB, 100.0)], slots=("cpu", "cpu")) == Prospect(1, 0.0)
 
 
 def test_a_job_behind_many_small_ones_waits_for_all_of_them() -> None:
@@ -52,13 +52,13 @@ def test_a_job_behind_many_small_ones_waits_for_all_of_them() -> None:
 
 
 def test_two_slots_take_half_as_long() -> None:
-    assert turn([line(ADA, 20, 10.0)], 10, slots=("cpu", "cpu")) == Turn(11, 50.0)
+    assert turn([line(ADA, 20, 10.0)], 10, slots=("cpu", "cpu")) == Prospect(11, 50.0)
 
 
 def test_users_take_turns_however_many_jobs_one_of_them_has() -> None:
     lines = (line(ADA, 1000, 10.0), line(BOB, 1, 10.0, seq=1000))
-    assert turn(lines, held=[runs(ADA, 5.0)]) == Turn(1, 5.0)
-    assert turn(lines, 3, held=[runs(ADA, 5.0)], of=0) == Turn(5, 45.0)
+    assert turn(lines, held=[runs(ADA, 5.0)]) == Prospect(1, 5.0)
+    assert turn(lines, 3, held=[runs(ADA, 5.0)], of=0) == Prospect(5, 45.0)
 
 
 def test_whoever_had_the_last_turn_comes_after_the_others() -> None:
@@ -77,14 +77,14 @@ def test_on_two_slots_a_user_of_long_jobs_keeps_one_and_leaves_the_other() -> No
 
 def test_a_higher_rank_goes_first_and_another_kind_of_slot_is_not_in_the_way() -> None:
     high, cuda = line(BOB, 3, 10.0, rank=2), line(CLEO, 50, 10.0, on="cuda")
-    assert turn([high, cuda, line(ADA, 1, 1.0)], slots=("cpu", "cuda")) == Turn(4, 30.0)
+    assert turn([high, cuda, line(ADA, 1, 1.0)], slots=("cpu", "cuda")) == Prospect(4, 30.0)
 
 
 def test_where_a_duration_is_unknown_the_place_is_told_and_the_start_is_not() -> None:
-    assert turn([line(ADA, 1, 1.0)], held=[runs(BOB, None)]) == Turn(1, None)
-    assert turn([line(ADA, 5, None)], 3) == Turn(4, None)
-    assert turn([line(ADA, 5, None)]) == Turn(1, 0.0)
-    assert turn([line(ADA, 5, 1.0, on="")], 3, slots=()) == Turn(4, None)
+    assert turn([line(ADA, 1, 1.0)], held=[runs(BOB, None)]) == Prospect(1, None)
+    assert turn([line(ADA, 5, None)], 3) == Prospect(4, None)
+    assert turn([line(ADA, 5, None)]) == Prospect(1, 0.0)
+    assert turn([line(ADA, 5, 1.0, on="")], 3, slots=()) == Prospect(4, None)
 
 
 def test_a_user_who_may_have_no_more_in_hand_waits_for_an_end() -> None:
@@ -99,7 +99,7 @@ def test_a_job_that_was_handed_over_starts_after_those_before_it_at_its_slot() -
     mine = Held(uuid4(), 0, ADA, False, 9.0)
     held = [runs(BOB, 10.0), runs(BOB, 500.0, 1), Held(uuid4(), 0, CLEO, False, 7.0), mine]
     queue = Queue(("cpu", "cpu"), held, (), {}, {})
-    assert queue.turn_in_hand(mine.job_id) == Turn(2, 17.0)
+    assert queue.turn_in_hand(mine.job_id) == Prospect(2, 17.0)
     assert queue.turn_in_hand(uuid4()) is None
 
 
@@ -237,6 +237,5 @@ def test_over_a_day_of_three_users_half_of_the_starts_are_told_to_a_quarter_of_t
         assert job.started is not None
         waits = [(job.started - at, told - at) for at, told in job.told if job.started - at > 10]
         errors += [abs(told - wait) / wait for wait, told in waits]
-    print(slots, len(errors), statistics.quantiles(errors, n=10))
     assert len(errors) > 1000
     assert statistics.median(errors) <= 0.25
