@@ -5,9 +5,7 @@ census, which the dispatcher's housekeeping takes every few seconds. A census re
 pauses between two of them grow with the time that one takes (docs/decisions/0022-a-census-and-room).
 """
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,32 +13,33 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     ColumnElement,
     Connection,
+    Double,
     Select,
-    SmallInteger,
     Subquery,
     Text,
     TextClause,
     bindparam,
     cast,
+    delete,
     func,
+    insert,
+    literal_column,
     select,
     text,
     union_all,
 )
 
-from warpfold.app.tables.jobs import in_lanes, jobs
-from warpfold.app.tables.queue import census_counts
+from warpfold.app.tables.jobs import in_groups, in_lanes, jobs
+from warpfold.app.tables.queue import census_counts, queue_lanes
 from warpfold.contract.needs import ALL
 
 NEAR = 1000
 """How many jobs are counted when somebody asks."""
 
-_STEP = 250
-"""How many jobs lie between two marks of the queue."""
-
-OWNER, PRIORITY, STATUS, REASON = "owner", "priority", "status", "reason"
+PRIORITY, STATUS, REASON = "priority", "status", "reason"
 """The topics of `census_counts`."""
 
 _LOCK = 0x63_65_6E_73_75_73  # advisory lock "census": of several dispatchers one takes it
@@ -52,22 +51,12 @@ _SITUATION: TextClause = text(f"""
                select 1 from jobs where finished_at is not null limit {NEAR + 1}) as few) as ended,
            (select min(finished_at) from jobs where finished_at is not null) as first,
            (select max(finished_at) from jobs where finished_at is not null) as last,
-           exists (select 1 from queue_marks) as marked,
+           exists (select 1 from queue_lanes) as laned,
            exists (select 1 from census_counts where topic in ('{STATUS}', '{REASON}')) as recorded
 """)  # noqa: S608 - all of it stands here
-# In the order of the queue, from mark to mark: how many jobs of each kind, need and priority. One row of each block has
-# the rank and the `seq` of the job that is marked.
-_BLOCKS: TextClause = text(f"""
-    select (place - 1) / {_STEP} as block, kind, needs, priority, count(*) as number,
-           max(rank) filter (where place % {_STEP} = 0) as rank, max(seq) filter (where place % {_STEP} = 0) as seq
-    from (
-        select kind, needs, priority, rank, seq, row_number() over (order by rank desc, seq) as place
-        from jobs where status = 'queued' and needs <> 'none'
-    ) as numbered
-    group by block, kind, needs, priority
-    order by block
-""")  # noqa: S608 - all of it stands here
-_OWNERS = select(jobs.c.owner_id, func.count(), func.min(jobs.c.seq)).where(in_lanes(ALL)).group_by(jobs.c.owner_id)
+_PRIORITIES: TextClause = text("""
+    select priority, count(*) as number from jobs where status = 'queued' and needs <> 'none' group by priority
+""")
 # One status after the other, each by the index of lists.
 _RECORD: TextClause = text(f"""
     select '{STATUS}' as topic, status as label, count(*) as number from jobs where status = 'succeeded' group by status
@@ -76,29 +65,42 @@ _RECORD: TextClause = text(f"""
     union all
     select '{REASON}', reason, count(*) from jobs where status = 'failed' group by reason
 """)  # noqa: S608 - all of it stands here
-_NO_MARKS: TextClause = text("delete from queue_marks")
-_MARK: TextClause = text("""
-    insert into queue_marks (place, rank, seq, ahead)
-    select place, rank, seq, cast(ahead as json)
-    from unnest(:places, :ranks, :seqs, :aheads) as mark(place, rank, seq, ahead)
-""").bindparams(
-    bindparam("places", type_=ARRAY(BigInteger)),
-    bindparam("ranks", type_=ARRAY(SmallInteger)),
-    bindparam("seqs", type_=ARRAY(BigInteger)),
-    bindparam("aheads", type_=ARRAY(Text)),
-)
+_NO_LANES = delete(queue_lanes)
 _FORGET: TextClause = text("delete from census_counts where topic = any(:topics)").bindparams(
     bindparam("topics", type_=ARRAY(Text))
 )
 _COUNT: TextClause = text("""
-    insert into census_counts (topic, label, number, oldest)
-    select * from unnest(:topics, :labels, :numbers, :oldest)
+    insert into census_counts (topic, label, number) select * from unnest(:topics, :labels, :numbers)
 """).bindparams(
     bindparam("topics", type_=ARRAY(Text)),
     bindparam("labels", type_=ARRAY(Text)),
     bindparam("numbers", type_=ARRAY(BigInteger)),
-    bindparam("oldest", type_=ARRAY(BigInteger)),
 )
+_ALIKE = tuple(column.name for column in queue_lanes.primary_key)
+
+
+def _in_lanes(waiting: Select[Any]) -> Select[Any]:
+    """Rows of `queue_lanes`, of jobs that wait."""
+    those = waiting.subquery("those")
+    size = cast(those.c.work.op("->>")("bytes"), Double)
+    return select(
+        *(those.c[name] for name in _ALIKE),
+        func.count().label("number"),
+        func.coalesce(func.sum(size), 0).label("bytes"),
+        func.count().filter(size.is_(None)).label("unsized"),
+        func.min(those.c.seq).label("oldest"),
+        func.max(those.c.seq).label("newest"),
+    ).group_by(*(those.c[name] for name in _ALIKE))
+
+
+LIES = func.coalesce(jobs.c.work.op("->>")("lies"), "").label("lies")
+"""Where the elements of a job lie, as its lane says it."""
+
+_waiting = select(
+    *(jobs.c.owner_id, jobs.c.rank, jobs.c.needs, jobs.c.kind, in_groups().label("small"), LIES),
+    *(jobs.c.work, jobs.c.seq),
+).where(in_lanes(ALL))
+_LANES = insert(queue_lanes).from_select([column.name for column in queue_lanes.c], _in_lanes(_waiting))
 
 
 RANKS = "unnest(array[2, 1, 0]::smallint[]) as ranks(rank)"
@@ -141,7 +143,23 @@ class _Count:
     topic: str
     label: str
     number: int
-    oldest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Waiting jobs that are alike: a row of `queue_lanes`."""
+
+    owner_id: int
+    rank: int
+    needs: str
+    kind: str
+    small: bool
+    lies: str
+    number: int
+    bytes: float
+    unsized: int
+    oldest: int
+    newest: int
 
 
 def take(connection: Connection, recorded: RecordSpan | None) -> RecordSpan | None:
@@ -152,9 +170,9 @@ def take(connection: Connection, recorded: RecordSpan | None) -> RecordSpan | No
         return recorded
     if now.waiting > NEAR:
         _take_of_queue(connection)
-    elif now.marked:
-        connection.execute(_NO_MARKS)
-        _store(connection, (OWNER, PRIORITY), ())
+    elif now.laned:
+        connection.execute(_NO_LANES)
+        _store(connection, (PRIORITY,), ())
     span = RecordSpan(now.first, now.last)
     if now.ended > NEAR and span != recorded:
         counts = [_Count(row.topic, row.label or "", row.number) for row in connection.execute(_RECORD)]
@@ -165,29 +183,10 @@ def take(connection: Connection, recorded: RecordSpan | None) -> RecordSpan | No
 
 
 def _take_of_queue(connection: Connection) -> None:
-    by_priority: Counter[int] = Counter()
-    ahead: Counter[str] = Counter()
-    marks: dict[int, tuple[int, int]] = {}
-    aheads: dict[int, str] = {}
-    for row in connection.execute(_BLOCKS):
-        by_priority[row.priority] += row.number
-        ahead[f"{row.kind} {row.needs}"] += row.number
-        if row.seq is not None:
-            marks[row.block] = row.rank, row.seq
-        aheads[row.block] = json.dumps(ahead)
-    connection.execute(_NO_MARKS)
-    connection.execute(
-        _MARK,
-        {
-            "places": [_STEP * (block + 1) for block in marks],
-            "ranks": [rank for rank, _ in marks.values()],
-            "seqs": [seq for _, seq in marks.values()],
-            "aheads": [aheads[block] for block in marks],
-        },
-    )
-    counts = [_Count(PRIORITY, str(priority), number) for priority, number in by_priority.items()]
-    counts += [_Count(OWNER, str(owner), number, oldest) for owner, number, oldest in connection.execute(_OWNERS)]
-    _store(connection, (OWNER, PRIORITY), counts)
+    connection.execute(_NO_LANES)
+    connection.execute(_LANES)
+    counts = [_Count(PRIORITY, str(row.priority), row.number) for row in connection.execute(_PRIORITIES)]
+    _store(connection, (PRIORITY,), counts)
 
 
 def _store(connection: Connection, topics: Sequence[str], counts: Sequence[_Count]) -> None:
@@ -199,18 +198,13 @@ def _store(connection: Connection, topics: Sequence[str], counts: Sequence[_Coun
                 "topics": [count.topic for count in counts],
                 "labels": [count.label for count in counts],
                 "numbers": [count.number for count in counts],
-                "oldest": [count.oldest for count in counts],
             },
         )
 
 
 def latest(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """The counts of the latest census by topic and label, without those of the owners."""
-    rows = connection.execute(
-        select(census_counts.c.topic, census_counts.c.label, census_counts.c.number).where(
-            census_counts.c.topic != OWNER
-        )
-    )
+    """The counts of the latest census by topic and label."""
+    rows = connection.execute(select(census_counts.c.topic, census_counts.c.label, census_counts.c.number))
     return {(row.topic, row.label): row.number for row in rows}
 
 
@@ -225,13 +219,13 @@ def waiting_by_owner(owner: ColumnElement[int] | None = None) -> Subquery:
     do."""
     chosen = select(jobs.c.owner_id, jobs.c.seq).where(in_lanes(ALL))
     counted = select(
-        cast(census_counts.c.label, BigInteger).label("owner_id"),
-        census_counts.c.number,
-        census_counts.c.oldest,
-    ).where(census_counts.c.topic == OWNER)
+        queue_lanes.c.owner_id,
+        cast(func.sum(queue_lanes.c.number), BigInteger).label("number"),
+        func.min(queue_lanes.c.oldest).label("oldest"),
+    ).group_by(queue_lanes.c.owner_id)
     if owner is not None:
         chosen = chosen.where(jobs.c.owner_id == owner)
-        counted = counted.where(census_counts.c.label == cast(owner, Text))
+        counted = counted.where(queue_lanes.c.owner_id == owner)
     near = chosen.limit(NEAR + 1).cte("near")
     cut = select(func.count()).select_from(near).scalar_subquery() > NEAR
     both = union_all(
@@ -249,3 +243,22 @@ def waiting_by_owner(owner: ColumnElement[int] | None = None) -> Subquery:
         .group_by(both.c.owner_id)
         .subquery("waiting_by_owner")
     )
+
+
+_near = _waiting.limit(NEAR + 1).cte("near_lanes")
+_cut = select(func.count()).select_from(_near).scalar_subquery() > NEAR
+WAITING_LANES = union_all(
+    _in_lanes(select(_near)).add_columns(literal_column("false", Boolean).label("counted_before")),
+    select(*queue_lanes.c, literal_column("true", Boolean)).where(_cut),
+)
+
+
+"""The jobs that wait for a slot and were not handed over, in lanes: of up to `NEAR` jobs those of now, of more those of
+the latest census beside them. `lanes_of` reads the rows."""
+
+
+def lanes_of(rows: Iterable[Sequence[Any]]) -> Sequence[Lane]:
+    """The lanes of rows of `WAITING_LANES`; before the first census they hold `NEAR` jobs and one at most."""
+    every = [(Lane(*row), before) for *row, before in rows]
+    counted = any(before for _, before in every)
+    return [lane for lane, before in every if before == counted]

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -79,7 +80,9 @@ def state_of_batch(batch: Batch) -> str:
 def state_of(job: Job) -> str:
     """The state of a job in a few words."""
     if job.status == "queued" and job.queue_position is not None:
-        return f"queued, number {job.queue_position}" + (f", {_why(job)}" if job.waiting else "")
+        start = job.estimated_start_at
+        about = "" if start is None else f", starts about {start.astimezone(UTC):%H:%M:%S} UTC"
+        return f"queued, number {job.queue_position}" + (f", {_why(job)}" if job.waiting else about)
     if job.status == "running" and job.progress.total:
         done = f"running, {job.progress.done:,} of {job.progress.total:,} {job.progress.unit}"
         return done + (f", {_why(job)}" if job.waiting else "")

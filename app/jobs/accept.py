@@ -15,7 +15,6 @@ from sqlalchemy import (
     Row,
     Select,
     SmallInteger,
-    String,
     Text,
     bindparam,
     case,
@@ -36,7 +35,6 @@ from warpfold.app.datasets.store import Store
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import direct, store, tags
-from warpfold.app.jobs.positions import place_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas import room
 from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
@@ -350,14 +348,12 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     )
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
-    position = case((bindparam("needs", type_=String) != NONE, place_of("accepted.rank", "accepted.seq")))
     waits = accepted.c.slot.is_(None)
     *pieces_sent, attempt_sent = direct.tell(accepted.c.slot, accepted.c.id)
     return select(
         accepted.c.seq,
         accepted.c.created_at,
         accepted.c.slot,
-        position.label("queue_position"),
         *pieces_sent,
         case((waits, func.pg_notify(QUEUE, "")), else_=attempt_sent),
     ).add_cte(taken, submitted)
@@ -382,7 +378,7 @@ def _row_of(new: Job) -> dict[str, object]:
 
 
 def _accepted(new: Job, row: Row[*tuple[Any, ...]]) -> Job:
-    return replace(new, seq=row.seq, created_at=row.created_at, queue_position=row.queue_position, slot=row.slot)
+    return replace(new, seq=row.seq, created_at=row.created_at, slot=row.slot)
 
 
 def _find_key(connection: Connection, owner_id: int, key: str) -> tuple[bytes, UUID | None] | None:

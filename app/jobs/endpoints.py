@@ -138,7 +138,7 @@ async def submitted(
     wait = seconds_to_wait(prefer)
     job_id = uuid4()
     if wait is None:
-        job = await service.submit(context, user, spec, key, job_id)
+        job = await service.placed(context, await service.submit(context, user, spec, key, job_id))
     else:
         left = partial(gone, request)
         job = await service.submit_and_wait(context, user, spec, key, job_id, seconds=wait, gone=left)

@@ -1,96 +1,177 @@
-"""When a waiting job may start: from the running jobs and the jobs ahead of it, at the mean duration of the latest jobs
-of each kind.
-The estimate is no promise: it knows priority and age, not fair shares, the quotas of others, or what comes next.
+"""When it is whose turn: reads the queue as it stands, and asks `app.jobs.queue_model`.
+
+Of up to a thousand waiting jobs the model has the lanes of this moment, of more those of the latest census, so that a
+turn costs the same however many jobs wait.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, and_, bindparam, func, select
+from sqlalchemy import ARRAY, BigInteger, Connection, Integer, TextClause, Uuid, any_, bindparam, select, text
 
-from warpfold.app.jobs.positions import ahead_of
-from warpfold.app.quotas.quota import Hold
-from warpfold.app.tables.jobs import is_, jobs, lives, workers
-from warpfold.contract.states import Status
+from warpfold.app.census import NEAR, Lane
+from warpfold.app.jobs.queue_model import Asked, Prospect
+from warpfold.app.jobs.standing import Standing, standing_now
+from warpfold.app.tables.users import users
 
-_LATEST = 500
-"""How many of the latest jobs that ended, of all kinds, the mean_durations are taken from."""
-
-_ANY = "any"
-
-_latest = (
-    select(jobs.c.kind, jobs.c.worker, jobs.c.started_at, jobs.c.finished_at, jobs.c.status)
-    .where(jobs.c.finished_at.is_not(None))
-    .order_by(jobs.c.finished_at.desc())
-    .limit(_LATEST)
-    .subquery("latest")
-)
-_MEAN_DURATIONS = (
-    select(
-        _latest.c.kind,
-        workers.c.backend,
-        func.avg(func.extract("epoch", _latest.c.finished_at - _latest.c.started_at)).label("seconds"),
+_OWNERS = bindparam("ids", type_=ARRAY(BigInteger))
+# Of each owner and rank that is asked for the oldest jobs are counted, of all together about as many as are near.
+_AHEAD: TextClause = text("""
+    with asked as materialized (
+        select id, owner_id, rank, seq, needs, kind, small and losses = 0 as small,
+               coalesce(work ->> 'lies', '') as lies
+        from jobs where id = any(:ids) and status || '' = 'queued' and dispatched_at is null and needs <> 'none'
+    ), reach as materialized (
+        select owner_id, rank, needs, cast(:most / count(*) over () as integer) as share
+        from asked group by owner_id, rank, needs
+    ), front as materialized (
+        select reach.owner_id, reach.rank, reach.needs, own.seq, own.kind, own.small, own.lies
+        from reach cross join lateral (
+            select seq, kind, small and losses = 0 as small, coalesce(work ->> 'lies', '') as lies from jobs
+            where status = 'queued' and dispatched_at is null and jobs.needs <> 'none'
+              and rank = reach.rank and jobs.needs = reach.needs and owner_id = reach.owner_id
+            order by seq limit reach.share
+        ) as own
     )
-    .select_from(_latest)
-    .join(workers, workers.c.id == _latest.c.worker)
-    .where(_latest.c.status == Status.SUCCEEDED.value)
-    .group_by(_latest.c.kind, workers.c.backend)
+    select asked.id, asked.owner_id, asked.rank, asked.needs, asked.kind, asked.small, asked.lies, asked.seq,
+           reach.share, count(front.seq) as number,
+           count(front.seq) filter (
+               where front.kind = asked.kind and front.small = asked.small and front.lies = asked.lies
+           ) as alike
+    from asked
+    join reach on reach.owner_id = asked.owner_id and reach.rank = asked.rank and reach.needs = asked.needs
+    left join front on front.owner_id = asked.owner_id and front.rank = asked.rank and front.needs = asked.needs
+                   and front.seq < asked.seq
+    group by asked.id, asked.owner_id, asked.rank, asked.needs, asked.kind, asked.small, asked.lies, asked.seq,
+             reach.share
+""").bindparams(
+    bindparam("ids", type_=ARRAY(Uuid)),
+    bindparam("most", NEAR, type_=Integer),
 )
-# Open slots, each with the job that it runs, if any.
-_SLOTS = (
-    select(
-        workers.c.backend,
-        jobs.c.kind,
-        func.extract("epoch", func.now() - jobs.c.started_at).label("ran_s"),
-        func.now().label("now"),
-    )
-    .select_from(workers)
-    .outerjoin(jobs, and_(jobs.c.slot == workers.c.id, is_(Status.RUNNING)))
-    .where(lives(), workers.c.state.in_(("idle", "running")), ~workers.c.draining)
-)
-_NEEDS = select(jobs.c.needs).where(jobs.c.id == bindparam("job_id", type_=Uuid))
 
 
 @dataclass(frozen=True, slots=True)
-class MeanDurations:
-    """Mean seconds of a job by (kind, backend)."""
+class OwnersTurn:
+    """When the next job of an owner that waits is to start, and the last one; None where that is unknown."""
 
-    seconds: Mapping[tuple[str, str], float]
-
-    def of(self, kind: str, backends: Sequence[str]) -> float | None:
-        """The mean of a job that any of `backends` may take; None where no such job is among the latest."""
-        known = [self.seconds[kind, backend] for backend in backends if (kind, backend) in self.seconds]
-        return sum(known) / len(known) if known else None
+    next_at: datetime | None
+    last_at: datetime | None
 
 
-def start_of(connection: Connection, job_id: UUID, hold: Hold | None) -> datetime | None:
-    """When a waiting job may start; None where that is unknown: no slot is open for it, something ahead is of a kind
-    that did not run lately, or it waits for a job of its owner to end."""
-    if hold is not None and hold.until is None:
-        return None
-    needs = connection.execute(_NEEDS, {"job_id": job_id}).scalar_one()
-    slots = [row for row in connection.execute(_SLOTS) if needs in (_ANY, row.backend)]
-    if not slots:
-        return None
-    backends = sorted({row.backend for row in slots})
-    latest = connection.execute(_MEAN_DURATIONS)
-    means = MeanDurations({(row.kind, row.backend): float(row.seconds) for row in latest})
-    work_s = 0.0
-    for slot in slots:
-        if slot.kind is not None:
-            mean_s = means.of(slot.kind, [slot.backend])
-            if mean_s is None:
-                return None
-            work_s += max(0.0, mean_s - float(slot.ran_s))
-    ahead = [each for each in ahead_of(connection, job_id) if each.needs in (_ANY, *backends)]
-    for jobs_ahead in ahead:
-        mean_s = means.of(jobs_ahead.kind, backends if jobs_ahead.needs == _ANY else [jobs_ahead.needs])
-        if mean_s is None:
-            return None
-        work_s += jobs_ahead.number * mean_s
-    busy = sum(slot.kind is not None for slot in slots) + sum(jobs_ahead.number for jobs_ahead in ahead)
-    now: datetime = slots[0].now
-    start = now if busy < len(slots) else now + timedelta(seconds=work_s / len(slots))
-    return start if hold is None or hold.until is None else max(start, hold.until)
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The place of a waiting job in the queue, from 1, and when it is to start, None where that is unknown."""
+
+    place: int
+    start_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A job that is asked for, as a lane of its own, and the number of jobs of its owner, rank and needs that are ahead
+    of it: all, and those that are alike. No more than `share` were counted."""
+
+    lane: Lane
+    share: int
+    number: int
+    alike: int
+
+
+def estimate(connection: Connection, job_id: UUID) -> Estimate:
+    """The place and the start of a job that waits."""
+    return estimates(connection, [job_id])[job_id]
+
+
+def estimates(connection: Connection, ids: Sequence[UUID]) -> Mapping[UUID, Estimate]:
+    """The places and the starts of jobs that wait. A job that has begun meanwhile is at the first place."""
+    asked = _ahead(connection, ids)
+    standing = standing_now(connection)
+    in_hand = {job_id: standing.queue.turn_in_hand(job_id) for job_id in ids}
+    turns = {job_id: turn for job_id, turn in in_hand.items() if turn is not None}
+    waiting = {job_id: asked[job_id] for job_id in ids if job_id in asked and job_id not in turns}
+    turns |= _turns(standing, waiting)
+    begun = Prospect(1, 0.0)
+    return {
+        job_id: Estimate(turn.place, standing.at(turn))
+        for job_id, turn in ((job_id, turns.get(job_id, begun)) for job_id in ids)
+    }
+
+
+def owners_turns(connection: Connection) -> Mapping[str, OwnersTurn]:
+    """When the next and the last job of each owner who has jobs waiting is to start, by the owner's name."""
+    standing = standing_now(connection)
+    lines = [standing.line_of(lane) for lane in standing.lanes]
+    asked = [Asked(index, ahead, 0) for index, line in enumerate(lines) for ahead in (0, line.number - 1)]
+    queue = replace(standing.queue, lines=lines)
+    starts: defaultdict[int, list[datetime | None]] = defaultdict(list)
+    for held in queue.held:
+        if (turn := queue.turn_in_hand(held.job_id)) is not None:
+            starts[held.owner_id].append(standing.at(turn))
+    for one, turn in zip(asked, queue.turns(asked), strict=True):
+        starts[lines[one.line].owner_id].append(standing.at(turn))
+    names = connection.execute(select(users.c.id, users.c.name).where(users.c.id == any_(_OWNERS)), {"ids": [*starts]})
+    return {name: _both(starts[owner_id]) for owner_id, name in names}
+
+
+def _both(starts: Sequence[datetime | None]) -> OwnersTurn:
+    known = [at for at in starts if at is not None]
+    return OwnersTurn(min(known, default=None), max(known) if known and len(known) == len(starts) else None)
+
+
+def _turns(standing: Standing, waiting: Mapping[UUID, _Ahead]) -> Mapping[UUID, Prospect]:
+    """The turns of waiting jobs."""
+    lanes = {_alike(lane): lane for lane in standing.lanes}
+    wanted: list[tuple[Lane, int, int]] = []
+    for ahead in waiting.values():
+        alike, own = _ahead_of(ahead, standing)
+        lane = lanes.get(_alike(ahead.lane), ahead.lane)
+        lanes[_alike(lane)] = replace(lane, number=max(lane.number, alike + 1), newest=max(lane.newest, lane.oldest))
+        wanted.append((lane, alike, own))
+    index = {key: number for number, key in enumerate(lanes)}
+    queue = replace(standing.queue, lines=[standing.line_of(lane) for lane in lanes.values()])
+    turns = queue.turns([Asked(index[_alike(lane)], alike, own) for lane, alike, own in wanted])
+    return dict(zip(waiting, turns, strict=True))
+
+
+def _ahead_of(ahead: _Ahead, standing: Standing) -> tuple[int, int]:
+    """How many jobs that are alike, and how many of its owner that go to the same slots, are ahead of a job."""
+    job = ahead.lane
+    mine = standing.takers(job.owner_id, job.needs)
+
+    def meets(needs: str) -> bool:
+        takers = standing.takers(job.owner_id, needs)
+        return needs == job.needs or any(taker in mine for taker in takers) or not (mine or takers)
+
+    of_owner = [lane for lane in standing.lanes if lane.owner_id == job.owner_id and meets(lane.needs)]
+    of_rank = {_alike(lane): _before(lane, job.oldest) for lane in of_owner if lane.rank == job.rank}
+    alike, own = ahead.alike, ahead.number
+    if own >= ahead.share:  # they were not all counted
+        alike = max(alike, of_rank.get(_alike(job), 0))
+        own = max(own, sum(number for key, number in of_rank.items() if key[2] == job.needs))
+    own += sum(number for key, number in of_rank.items() if key[2] != job.needs)
+    return alike, own + sum(lane.number for lane in of_owner if lane.rank > job.rank)
+
+
+def _before(lane: Lane, seq: int) -> int:
+    """How many jobs of a lane were accepted before `seq`, if they came evenly."""
+    part = (seq - lane.oldest) / (lane.newest - lane.oldest + 1)
+    return round(lane.number * min(1.0, max(0.0, part)))
+
+
+def _alike(lane: Lane) -> tuple[int, int, str, str, bool, str]:
+    return lane.owner_id, lane.rank, lane.needs, lane.kind, lane.small, lane.lies
+
+
+def _ahead(connection: Connection, ids: Sequence[UUID]) -> Mapping[UUID, _Ahead]:
+    return {
+        row.id: _Ahead(
+            Lane(row.owner_id, row.rank, row.needs, row.kind, row.small, row.lies, 1, 0.0, 1, row.seq, row.seq),
+            row.share,
+            row.number,
+            row.alike,
+        )
+        for row in connection.execute(_AHEAD, {"ids": list(ids)})
+    }

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 import structlog
@@ -14,7 +14,7 @@ from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden, no_such_job
 from warpfold.app.http.middleware import current_request_id
-from warpfold.app.jobs import accept, outcome, presets, store, transitions
+from warpfold.app.jobs import accept, estimates, outcome, presets, store, transitions
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.store import Job, JobVersion
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
@@ -82,6 +82,16 @@ async def submit(
         if job.slot is not None:
             log.info("handed over", job=str(job.id), attempt=job.attempt, worker=job.slot)
     return job
+
+
+async def placed(context: Context, accepted: Job) -> Job:
+    """A job that was just accepted, with its place in the queue."""
+    if accepted.needs == NONE or accepted.status is not Status.QUEUED or accepted.queue_position is not None:
+        return accepted
+    if accepted.slot is not None:  # it was idle
+        return replace(accepted, queue_position=1)
+    estimate = await context.database.read(estimates.estimate, accepted.id)
+    return replace(accepted, queue_position=estimate.place)
 
 
 async def get(context: Context, job_id: UUID) -> Job:

@@ -14,12 +14,12 @@ from sqlalchemy import Connection, Text, bindparam, case, cast, func, literal_co
 
 from warpfold.app.http.errors import no_such_job
 from warpfold.app.jobs import estimates, outcome, presets
-from warpfold.app.jobs.positions import place_of
+from warpfold.app.jobs.estimates import Estimate
 from warpfold.app.jobs.presets import Child, versions
 from warpfold.app.jobs.workers import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.quota import Hold, QuotaName
-from warpfold.app.tables.jobs import NONE, jobs, waits
+from warpfold.app.tables.jobs import NONE, jobs
 from warpfold.app.tables.users import users
 from warpfold.contract.jobs import Kind
 from warpfold.contract.states import Status
@@ -52,10 +52,10 @@ class Job:
     """A job: as its submission makes it, and as its row is read. `spec` and `result` are JSON as text: the api passes
     both on and reads neither.
 
-    `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next by rank and age
-    (fair share may let another owner's job pass; beyond 1000 it is an estimate), None unless the job is queued and to
-    be run. `children` are those of a preset that is read alone, in their order. `small`, `work` and the last four
-    fields are stored with a new job and not read again. `slot` is the one that its acceptance handed it to, if any.
+    `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next, None unless
+    the job is queued and to be run. `children` are those of a preset that is read alone, in their order. `small`,
+    `work` and the last four fields are stored with a new job and not read again. `slot` is the one that its acceptance
+    handed it to, if any.
     """
 
     id: UUID
@@ -223,18 +223,17 @@ COLUMNS = (
 # The plan goes from the job to its owner: the other way it would use an index of owners, which holds the whole history.
 OWNED = jobs.join(users, users.c.id == jobs.c.owner_id + literal_column("0"))
 
-_POSITION = case((waits(), place_of("jobs.rank", "jobs.seq"))).label("queue_position")
 _ONE = jobs.c.id == bindparam("job_id")
 
 _GET = (
-    select(cast(jobs.c.spec, Text).label("spec"), *COLUMNS, _POSITION, *HOLDING)
+    select(cast(jobs.c.spec, Text).label("spec"), *COLUMNS, *HOLDING)
     .select_from(OWNED.outerjoin(holding, true()))
     .where(_ONE)
 )
 _OUTCOME = [cast(each, Text).label("result") if each is jobs.c.result else each for each in outcome.COLUMNS]
 _ENDED = select(*_OUTCOME).where(_ONE, jobs.c.finished_at.is_not(None))
 _STAMP = (
-    select(jobs.c.version, jobs.c.status, _POSITION, versions, holding.c.quota, presets.waiting)
+    select(jobs.c.version, jobs.c.status, jobs.c.needs, versions, holding.c.quota, presets.waiting)
     .select_from(jobs.outerjoin(holding, true()))
     .where(_ONE)
 )
@@ -265,8 +264,16 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
     if job.needs == NONE:
         job = replace(job, children=presets.children(connection, job.id))
     elif job.status is Status.QUEUED:
-        job = replace(job, estimated_start_at=estimates.start_of(connection, job.id, job.hold))
+        job = _in_turn(job, estimates.estimate(connection, job.id))
     return job if job.status.terminal else job.seeing(places(connection))
+
+
+def _in_turn(job: Job, estimate: Estimate) -> Job:
+    """A waiting job with its place and its start, which is not before the end of its hold."""
+    start_at, until = estimate.start_at, None if job.hold is None else job.hold.until
+    if until is not None:
+        start_at = until if start_at is None else max(start_at, until)
+    return replace(job, queue_position=estimate.place, estimated_start_at=start_at)
 
 
 def existing(connection: Connection, job_id: UUID) -> Job:
@@ -284,12 +291,14 @@ def stamp(connection: Connection, job_id: UUID) -> JobVersion | None:
         return None
     waits_for_slots = row.status == Status.QUEUED or row.children_wait
     slots = fingerprint(places(connection)) if waits_for_slots else ""
-    return JobVersion(row[0], Status(row[1]), row[2], int(row[3]), row[4], slots)
+    in_queue = row.status == Status.QUEUED and row.needs != NONE
+    place = estimates.estimate(connection, job_id).place if in_queue else None
+    return JobVersion(row[0], Status(row[1]), place, int(row[3]), row[4], slots)
 
 
 def job_of(row: Mapping[Any, Any]) -> Job:
-    """The job of a row that has `COLUMNS`, `spec` and `queue_position`, and perhaps `HOLDING`."""
-    columns = {**row, "status": Status(row["status"])}
+    """The job of a row that has `COLUMNS` and `spec`, and perhaps `HOLDING`; without its place in the queue."""
+    columns = {"queue_position": None, **row, "status": Status(row["status"])}
     quota, limit, until = (columns.pop(column.name, None) for column in HOLDING)
     return Job(**columns, hold=None if quota is None else Hold(QuotaName(quota), limit, until))
 

@@ -147,8 +147,9 @@ class JobView(BaseModel):
         "owner's quota of the hour, and higher after a long wait. It is null unless the job is queued."
     )
     queue_position: int | None = Field(
-        description="The place of the job in the queue, by `waits_as` and age; the job at 1 is next. It is null "
-        "unless the job is queued. A place beyond 1000 is an estimate, a few seconds old."
+        description="The place of the job in the queue, by `waits_as`, the turns of users and age: how many jobs slots "
+        "of its kind are predicted to begin before it, plus one. It is null unless the job is queued. Where more than "
+        "1000 jobs wait, it is an estimate, a few seconds old."
     )
     hold: HoldView | None = Field(
         description="The quota that keeps the job waiting though its turn may have come; null in lists."
@@ -158,8 +159,9 @@ class JobView(BaseModel):
         "starting. It is null in the answer to a submission."
     )
     estimated_start_at: datetime | None = Field(
-        description="When the job may start, at the pace of the latest jobs of each kind. It is null if that pace is "
-        "unknown, if the job is not queued, in lists, and in the answer to a submission."
+        description="When the job is predicted to start: after the rest of the jobs that run and the jobs before it, "
+        "in turns of users, at the slots that take such jobs. It is null if nobody knows how long those take, if no "
+        "slot takes the job, if the job is not queued, in lists, and in the answer to a submission."
     )
     created_at: datetime
     started_at: datetime | None

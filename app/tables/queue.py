@@ -4,29 +4,34 @@ The api answers from them where counting the jobs themselves would cost more the
 (docs/decisions/0022-a-census-and-room).
 """
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, SmallInteger, String, Table
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, SmallInteger, String, Table
 
 from warpfold.app.tables.schema import metadata
 
 census_counts = Table(
     "census_counts",
     metadata,
-    Column("topic", String(16), primary_key=True),  # jobs are counted by it: owner, priority, status, reason
-    Column("label", String(64), primary_key=True),  # which owner (an id), which priority, and so on
+    Column("topic", String(16), primary_key=True),  # jobs are counted by it: priority, status, reason
+    Column("label", String(64), primary_key=True),  # which priority, which status, and so on
     Column("number", BigInteger, nullable=False),
-    Column("oldest", BigInteger),  # the `seq` of the job of an owner that has waited longest
 )
 
-# Every 250th job of the queue.
-queue_marks = Table(
-    "queue_marks",
+# The jobs that wait for a slot and were not handed over, in lanes of jobs that are alike.
+queue_lanes = Table(
+    "queue_lanes",
     metadata,
-    Column("place", BigInteger, primary_key=True, autoincrement=False),  # in the queue, from 1
-    Column("rank", SmallInteger, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("ahead", JSON, nullable=False),  # the jobs as far as this place: how many of each "kind needs"
+    Column("owner_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("rank", SmallInteger, primary_key=True, autoincrement=False),
+    Column("needs", String(16), primary_key=True),
+    Column("kind", String(32), primary_key=True),
+    Column("small", Boolean, primary_key=True),
+    Column("lies", String(16), primary_key=True),  # where the elements lie, if that predicts a time
+    Column("number", BigInteger, nullable=False),
+    Column("bytes", Double, nullable=False),  # of all whose size is known
+    Column("unsized", BigInteger, nullable=False),  # how many there are whose size is not known
+    Column("oldest", BigInteger, nullable=False),  # the first and the last `seq`
+    Column("newest", BigInteger, nullable=False),
 )
-Index("ix_queue_marks_rank_seq", queue_marks.c.rank, queue_marks.c.seq)
 
 # Each submission takes from the room of its owner. Jobs that leave the queue give nothing back: where the room is used
 # up, the owner's jobs are counted, and the room becomes the quota less their number.

@@ -1,4 +1,5 @@
-"""Pages of the site that are made when it is built, from what they describe: the HTTP contract, settings, decisions."""
+"""Pages of the site that are made from what they describe: the HTTP contract when the site is built, and the settings,
+whose page is in the repository for those who read it there. `python docs/site/hooks.py` writes that page."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,8 @@ from warpfold.app.main import create_app
 _METHODS = ("get", "put", "post", "delete", "patch")
 _TAG_TITLES = {"jobs": "Jobs", "results": "Results", "health": "Health and metrics"}
 _SHORT = 90
+_CONTRACT = "reference/http.md"
+SETTINGS = Path(__file__).parents[1] / "reference" / "settings.md"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -38,10 +41,12 @@ def _pages(docs: Path, folder: Path) -> list[Any]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made here."""
+    """Put the contract in the place of the page that tells a reader of the repository where it is."""
     document = create_app(Settings(database_url="postgresql://nobody@nowhere.invalid/none")).openapi()
-    for path, lines in (("reference/http.md", http_page(document)), ("reference/settings.md", settings_page())):
-        files.append(File.generated(config, path, content="\n".join(lines) + "\n"))
+    stands_in = files.get_file_from_path(_CONTRACT)
+    if stands_in is not None:
+        files.remove(stands_in)
+    files.append(File.generated(config, _CONTRACT, content="\n".join(http_page(document)) + "\n"))
     return files
 
 
@@ -142,3 +147,7 @@ def _anchor(name: str) -> str:
 
 def _cell(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    SETTINGS.write_text("\n".join(settings_page()) + "\n")

@@ -8,7 +8,7 @@ from warpfold.app.db import BlockingDatabase
 from warpfold.app.metrics import monitoring
 from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits
-from warpfold.app.tables.queue import census_counts, queue_marks
+from warpfold.app.tables.queue import census_counts, queue_lanes
 
 _END = text("""
     update jobs set status = 'succeeded', finished_at = now() where id in (
@@ -24,7 +24,7 @@ def end(connection: Connection, number: int) -> None:
 
 def rows(connection: Connection) -> int:
     """How many rows the latest census left."""
-    return len(connection.execute(select(census_counts)).all()) + len(connection.execute(select(queue_marks)).all())
+    return len(connection.execute(select(census_counts)).all()) + len(connection.execute(select(queue_lanes)).all())
 
 
 def queued(database: BlockingDatabase, user: str) -> int:

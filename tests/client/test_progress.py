@@ -26,6 +26,11 @@ def test_a_state_is_told_in_a_few_words() -> None:
     assert state_of(job("failed", reason="timeout")) == "failed (timeout)"
 
 
+def test_a_state_tells_when_a_job_that_waits_may_start() -> None:
+    waits = {**JOB, "status": "queued", "queue_position": 2, "estimated_start_at": "2026-11-21T02:05:07+02:00"}
+    assert state_of(Job.model_validate(waits)) == "queued, number 2, starts about 00:05:07 UTC"
+
+
 def test_a_state_tells_why_no_slot_takes_the_job() -> None:
     waiting = {"reason": "slots_drained", "detail": "Every slot that could run it is drained."}
     waits = Job.model_validate({**JOB, "status": "queued", "queue_position": 2, "waiting": waiting})

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,12 @@ def test_the_contract_names_every_route_and_body(site: Path) -> None:
             assert f"{method.upper()} {path}" in page
     for name in document["components"]["schemas"]:
         assert f'id="body-{name.lower()}"' in page
+
+
+def test_the_page_of_settings_in_the_repository_says_what_they_are() -> None:
+    hooks = runpy.run_path(str(ROOT / "docs" / "site" / "hooks.py"))
+    written = hooks["SETTINGS"].read_text()
+    assert written == "\n".join(hooks["settings_page"]()) + "\n", "`python docs/site/hooks.py` writes it anew"
 
 
 def test_every_setting_is_listed(site: Path) -> None:

@@ -25,8 +25,8 @@ from warpfold.app.jobs import accept, groups, leases, presets, queue, store, tra
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.dispatch_state import Depth
+from warpfold.app.jobs.estimates import estimates, owners_turns
 from warpfold.app.jobs.leases import Running
-from warpfold.app.jobs.positions import positions_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.metrics import monitoring
@@ -101,7 +101,8 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
         "show the first that waits": lambda connection: store.get(connection, first),
         "show the last that waits": lambda connection: store.get(connection, last),
         "poll the last that waits": lambda connection: store.stamp(connection, last),
-        "places of many": lambda connection: positions_of(connection, waiting),
+        "turns of many": lambda connection: estimates(connection, waiting),
+        "turns of owners": owners_turns,
         "metrics": monitoring.queue_state,
         "who has how much": monitoring.shares,
         "how many wait of each": lambda connection: connection.execute(select(waiting_by_owner())),

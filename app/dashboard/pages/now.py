@@ -1,6 +1,7 @@
 """The page Now: it shows what every slot runs, the gauges of its device, and whose jobs wait."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
@@ -21,6 +22,7 @@ from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.headers import matches
+from warpfold.app.jobs.estimates import OwnersTurn, owners_turns
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.listing import page as page_of_jobs
 from warpfold.app.jobs.store import Job
@@ -51,6 +53,7 @@ class Snapshot:
     running: tuple[Job, ...]
     latest: tuple[Job | Batch, ...]
     owners: tuple[Share, ...]
+    turns: Mapping[str, OwnersTurn]
 
 
 router = pages()
@@ -92,6 +95,7 @@ async def _seen(context: Context, shared: Shared, *, anew: bool = False) -> Snap
             running=tuple((await database.search(page_of_jobs, _RUNNING, _MOST_RUNNING)).jobs),
             latest=tuple((await database.search(folding.page, Filter(parent=False), _LATEST)).rows),
             owners=tuple(await database.read(shares)),
+            turns=await database.read(owners_turns),
         )
 
     answer = shared.polls.renewed if anew else shared.polls.get
@@ -118,6 +122,7 @@ def _model(seen: Snapshot, visitor: Principal) -> dict[str, Any]:
     return {
         "slots": slots,
         "owners": seen.owners,
+        "turns": seen.turns,
         "queued": sum(share.queued for share in seen.owners),
         "running": sum(share.running for share in seen.owners),
         "ready": sum(slot.state in catalogue.READY for slot in slots),

@@ -192,7 +192,7 @@ def test_a_quota_that_a_job_waits_for_is_said(capsys: pytest.CaptureFixture[str]
     )
     show_job(job, as_json=False)
     shown = plain(capsys.readouterr().out)
-    assert "status  queued, number 3\n" in shown
+    assert "status  queued, number 3, starts about 00:05:00 UTC\n" in shown
     assert "waits for  the owner's quota (gpu_seconds_per_day, 600), until DAY 00:00\n" in shown
     assert "starts about  TIME\n" in shown
 

@@ -34,6 +34,14 @@ def test_what_a_device_does_not_tell_is_left_out(ann: Window, api: Api) -> None:
     assert "power" not in text
 
 
+def test_the_queue_tells_when_each_owners_next_job_is_to_start(ann: Window, api: Api) -> None:
+    api.database.run(workers.report, WORKER, "idle", None, 60.0)
+    api.submit("bob")
+    text = ann.get("/").text
+    assert "Next start" in text
+    assert text.count('title="estimated, UTC"') == 2
+
+
 def test_a_slot_runs_what_the_jobs_row_says_even_before_the_worker_does(ann: Window, api: Api) -> None:
     api.database.run(workers.report, WORKER, "idle", None, 60.0)
     job = api.submit()
