@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.claims import ClaimJob, Claims
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
@@ -152,14 +153,6 @@ def units_of(limbs: NDArray[np.int64]) -> int:
     """The integer whose resolved digits are `limbs`, the last one with its sign."""
     digits = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
     return (int(limbs[-1]) << (32 * (limbs.size - 1))) + digits
-
-
-def readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
-    """`array` as a contiguous, aligned view of `bits`, copied only if it must be. The view is always read-only, as a
-    memory map is, so that Numba compiles one version."""
-    view = np.require(array, requirements=["C", "A"]).view(bits)
-    view.flags.writeable = False
-    return view
 
 
 @dataclass(frozen=True, slots=True)

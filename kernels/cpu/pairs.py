@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import LAYOUTS, Read, readable, units_of
-from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.aggregates.patterns import readable, widened
+from warpfold.kernels.cpu.accumulator import LAYOUTS, Read, units_of
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms

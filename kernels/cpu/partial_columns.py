@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.growing import grown
+from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.cpu.keyed.merging import column_of_states
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES, DType

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan
 from warpfold.kernels.cpu.folds.fold import StartFold
-from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, Op, Value

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.folds.nans import is_nan
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.ops import Value

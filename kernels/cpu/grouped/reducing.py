@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.selecting import Extremes, FoldsApart, Nonzeros
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.dtypes import DType, Kind

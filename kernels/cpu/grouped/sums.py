@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import LAYOUTS, readable
+from warpfold.kernels.aggregates.patterns import readable, widened
+from warpfold.kernels.cpu.accumulator import LAYOUTS
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.folds.nans import widened
 from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float

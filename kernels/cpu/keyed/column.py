@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedFoldsApart, KeyedNonzeros
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.backend import Progress
-from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn
 from warpfold.kernels.dtypes import DTYPES

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
+from warpfold.kernels.aggregates.growing import grown
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.grouped.selecting import Keys
-from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.sums import Numbers
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.grouping import Index
