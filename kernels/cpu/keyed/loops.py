@@ -1,4 +1,4 @@
-"""Compiled loops from element to group: numbers of keys, and counts and comparisons by group.
+"""Compiled loops from element to group: numbers of keys, and sums of integers by group.
 
 Groups are numbered from 1 in the order in which they appear; 0 is for elements that are dropped.
 """
@@ -110,38 +110,6 @@ def first_rows(ids: Any, start: Any, firsts: Any) -> None:
     for i in range(ids.size):
         if firsts[ids[i]] < 0:
             firsts[ids[i]] = start + i
-
-
-@jit
-def count_rows(ids: Any, counts: Any) -> None:
-    """counts[ids[i]] += 1 for every i."""
-    for i in range(ids.size):
-        counts[_U(ids[i])] += 1
-
-
-@jit
-def count_marks(marks: Any, ids: Any, counts: Any) -> None:
-    """counts[ids[i]] += marks[i], which is 0 or 1 (uint8)."""
-    for i in range(ids.size):
-        counts[_U(ids[i])] += marks[i]
-
-
-@jit
-def least_keys(keys: Any, ids: Any, best: Any) -> None:
-    """best[g] = the least of it and of the keys of group g."""
-    for i in range(keys.size):
-        g = _U(ids[i])
-        best[g] = min(best[g], keys[i])
-
-
-@jit
-def least_places(keys: Any, ids: Any, start: Any, best: Any, where: Any) -> None:
-    """Do what `least_keys` does; where[g] becomes the lowest row of the least key. Rows come in ascending order."""
-    for i in range(keys.size):
-        g = _U(ids[i])
-        if keys[i] < best[g] or where[g] < 0:
-            best[g] = keys[i]
-            where[g] = start + i
 
 
 @jit
