@@ -15,7 +15,7 @@ from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.grouping import Columns, Index, Rows
 
 State = tuple[NDArray[Any], ...]
-"""Arrays of shape (groups,), which travel between processes as they are."""
+"""Arrays of shape (groups,) or (groups, n), which travel between processes as they are."""
 
 UNKNOWN = np.iinfo(np.int64).max
 """The place of an element in a group that has none."""
@@ -41,20 +41,28 @@ class Ids:
 Layout = One | Rows | Columns | Ids
 
 
-class Aggregate(Protocol):
-    """What elements of one dtype come to. An order of updates and merges never shows in a value."""
+Arrays = tuple[NDArray[Any], ...]
+"""The elements of one source, or of two side by side: arrays of shape (n,), contiguous, native byte order."""
+
+
+class Accumulator(Protocol):
+    """A state of elements under way. An order of updates and merges never shows in it."""
 
     def empty(self, groups: int) -> State:
         """The state of groups that have no elements."""
         ...
 
-    def update(self, state: State, elements: NDArray[Any], layout: Layout) -> None:
-        """Take in `elements`, shape (n,), contiguous, native byte order, whose groups `layout` says."""
+    def update(self, state: State, arrays: Arrays, layout: Layout) -> None:
+        """Take in elements, or pairs of them, whose groups `layout` says."""
         ...
 
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
         """Take in another state, whose group i is group ids[i] here. No two groups are the same one."""
         ...
+
+
+class Aggregate(Accumulator, Protocol):
+    """What the elements of a group come to, of an op that adds nothing up."""
 
     def finish(self, state: State, counts: Index) -> NDArray[Any]:
         """The values of all groups, where `counts` elements entered each, shape (groups,): floats as float64, and
@@ -64,16 +72,16 @@ class Aggregate(Protocol):
 
 
 class Folded:
-    """The state of an aggregate under way. Groups come as they are met, and one object serves one thread."""
+    """A state under way. Groups come as they are met, and one object serves one thread."""
 
-    def __init__(self, aggregate: Aggregate, groups: int = 0) -> None:
+    def __init__(self, aggregate: Accumulator, groups: int = 0) -> None:
         self._aggregate = aggregate
         self.state = aggregate.empty(groups)
 
-    def update(self, elements: NDArray[Any], layout: Layout, groups: int = 0) -> None:
+    def update(self, arrays: Arrays, layout: Layout, groups: int = 0) -> None:
         """Take in elements of at most `groups` groups. Raises OutOfMemory, as `merge` does."""
         self._hold(groups)
-        self._aggregate.update(self.state, elements, layout)
+        self._aggregate.update(self.state, arrays, layout)
 
     def merge(self, other: State, ids: NDArray[Any] | slice = slice(None), groups: int = 0) -> None:
         """Take in another state, whose group i is group ids[i] of `groups` here."""
@@ -86,17 +94,19 @@ class Folded:
         return tuple(column[first:stop] for column in self.state)
 
     def _hold(self, groups: int) -> None:
-        known = self.state[0].size
+        known = len(self.state[0])
         if known < groups:
             larger = tuple(grown(column, groups) for column in self.state)
-            for column, nothing in zip(larger, self._aggregate.empty(larger[0].size - known), strict=True):
+            for column, nothing in zip(larger, self._aggregate.empty(len(larger[0]) - known), strict=True):
                 column[known:] = nothing
             self.state = larger
 
 
-def by_rows(elements: NDArray[Any], layout: Rows | Columns) -> tuple[Rows, NDArray[Any]]:
+def by_rows(arrays: Arrays, layout: Rows | Columns) -> tuple[Rows, Arrays]:
     """The elements as rows: columns are transposed."""
-    return (layout, elements) if isinstance(layout, Rows) else (layout.as_rows(), layout.turned(elements))
+    if isinstance(layout, Rows):
+        return layout, arrays
+    return layout.as_rows(), tuple(layout.turned(array) for array in arrays)
 
 
 def runs(elements: NDArray[Any], layout: Layout) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -109,6 +119,6 @@ def runs(elements: NDArray[Any], layout: Layout) -> Iterator[tuple[int, NDArray[
         groups, starts = np.unique(layout.numbers[order], return_index=True)
         yield from zip(groups.tolist(), np.split(elements[order], starts[1:]), strict=True)
         return
-    rows, flat = by_rows(elements, layout)
+    rows, (flat,) = by_rows((elements,), layout)
     for row, group in enumerate(rows.outputs.tolist()):
         yield group, flat[rows.bounds[row] : rows.bounds[row + 1]]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Ids, Layout, One, State, by_rows
+from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, One, State, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan, readable
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.grouping import Index
@@ -18,8 +18,8 @@ class Counted:
     def empty(self, groups: int) -> State:
         return (np.zeros(groups, np.int64),)
 
-    def update(self, state: State, elements: NDArray[Any], layout: Layout) -> None:
-        (counts,) = state
+    def update(self, state: State, arrays: Arrays, layout: Layout) -> None:
+        (counts,), (elements,) = state, arrays
         if isinstance(layout, One):
             counts[0] += self._count(elements)
             return
@@ -31,7 +31,7 @@ class Counted:
             loops.marks_of_ids(readable(flat, flat.dtype), layout.numbers, counts)
             return
         marks = np.ones(elements.size, np.bool_) if marks is None else marks
-        rows, flat = by_rows(marks, layout)
+        rows, (flat,) = by_rows((marks,), layout)
         loops.marks_in_rows(readable(flat, np.dtype(np.uint8)), rows.bounds, rows.outputs, counts)
 
     def _count(self, elements: NDArray[Any]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import UNKNOWN, Ids, Layout, One, State, by_rows
+from warpfold.kernels.aggregates.aggregate import UNKNOWN, Arrays, Ids, Layout, One, State, by_rows
 from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import widened
 from warpfold.kernels.dtypes import DType
@@ -32,7 +32,8 @@ class LeastKey:
     def empty(self, groups: int) -> State:
         return self._state(np.full(groups, self._keys.none, self._keys.word), np.full(groups, UNKNOWN, np.int64))
 
-    def update(self, state: State, elements: NDArray[Any], layout: Layout) -> None:
+    def update(self, state: State, arrays: Arrays, layout: Layout) -> None:
+        (elements,) = arrays
         if isinstance(layout, One):
             if elements.size:
                 self._take(state, *self._of_all(elements, layout))
@@ -49,7 +50,7 @@ class LeastKey:
         if isinstance(layout, Ids):
             loops.least_of_ids(self._keys.compiled(elements), layout.numbers, layout.start, *found)
             return
-        rows, flat = by_rows(elements, layout)
+        rows, (flat,) = by_rows(arrays, layout)
         keys = self._keys.compiled(flat)
         loops.least_in_rows(keys, rows.bounds, rows.outputs, rows.places, rows.step, *found)
 

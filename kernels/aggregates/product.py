@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Layout, State, runs
+from warpfold.kernels.aggregates.aggregate import Arrays, Layout, State, runs
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.grouping import Index
@@ -30,8 +30,8 @@ class Product:
         products[:] = 1
         return products, np.zeros(groups, np.bool_)
 
-    def update(self, state: State, elements: NDArray[Any], layout: Layout) -> None:
-        for group, factors in runs(elements, layout):
+    def update(self, state: State, arrays: Arrays, layout: Layout) -> None:
+        for group, factors in runs(arrays[0], layout):
             if not factors.all():
                 self._multiply(state, group, 0)
             larger = factors[factors != 1]

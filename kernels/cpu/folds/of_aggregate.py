@@ -31,7 +31,7 @@ class AggregateFold:
             kept = np.flatnonzero(~missing)
             part, places = part[kept], start + kept
         self.count += part.size
-        self._folded.update(part, One(start, places))
+        self._folded.update((part,), One(start, places))
 
     def merge(self, other: "AggregateFold") -> None:
         self.count += other.count

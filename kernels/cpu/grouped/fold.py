@@ -8,14 +8,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Aggregate, Folded
+from warpfold.kernels.aggregates.aggregate import Aggregate, Arrays, Folded, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.ops import Value
-
-Arrays = tuple[NDArray[Any], ...]
-"""The elements of one source, or of two side by side: arrays of shape (n,), contiguous, native byte order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +24,7 @@ class GroupedPart:
 
     def rows(self) -> Iterator[tuple[Rows, Arrays]]:
         """The part with all elements as rows; columns are transposed."""
-        for group in self.groups:
-            if isinstance(group, Rows):
-                yield group, self.arrays
-            else:
-                yield group.as_rows(), tuple(group.turned(array) for array in self.arrays)
+        return (by_rows(self.arrays, group) for group in self.groups)
 
 
 class GroupFold(Protocol):
@@ -61,7 +54,7 @@ class AggregatedGroups:
 
     def add(self, start: int, part: GroupedPart) -> None:
         for group in part.groups:
-            self._folded.update(part.arrays[0], group)
+            self._folded.update(part.arrays, group)
 
     def merge(self, other: "AggregatedGroups") -> None:
         self._folded.merge(other._folded.state)

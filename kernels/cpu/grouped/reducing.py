@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.aggregate import Arrays
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, Arrays, GroupedPart, Omitted
+from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Aggregate, Folded, Ids, State
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.count import Counted
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
+from warpfold.kernels.cpu.keyed.aggregated import AggregatedKeys, KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
@@ -33,30 +32,6 @@ def fold_names(op: Op) -> tuple[str, ...]:
     if op.extreme is not None:
         return (op.name,)
     return (op.fold,)
-
-
-class AggregatedKeys:
-    """All groups of a column by an aggregate. Group 0 is for the elements that are left out."""
-
-    def __init__(self, aggregate: Aggregate) -> None:
-        self._folded = Folded(aggregate, 1)
-
-    def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
-        """Take in the elements of `array`, shape (n,), whose first is that of row `start`."""
-        self._folded.update(array, Ids(ids, start), groups + 1)
-
-    def merge(self, other: "AggregatedKeys", ids: Numbers, groups: int) -> None:
-        """Take in all that `other` took in, whose group g is ids[g] here."""
-        self._folded.merge(other._folded.rows(0, ids.size), ids, groups + 1)
-
-    def rows(self, groups: int) -> State:
-        """The state of groups 1 … `groups`."""
-        return self._folded.rows(1, groups + 1)
-
-    def counts(self, groups: int) -> Index:
-        """How many elements each of groups 1 … `groups` has, of an aggregate that counts them."""
-        (counts,) = self.rows(groups)
-        return counts
 
 
 class ColumnFold:

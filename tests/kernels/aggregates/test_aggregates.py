@@ -145,9 +145,9 @@ class Made:
         for layout in self.case.layouts(start, stop):
             if isinstance(layout, One) and self.omit:
                 kept = np.flatnonzero(~self.nans[start:stop])
-                self.aggregate.update(state, part[kept], One(places=start + kept))
+                self.aggregate.update(state, (part[kept],), One(places=start + kept))
             else:
-                self.aggregate.update(state, part, layout)
+                self.aggregate.update(state, (part,), layout)
 
     def pieces(self) -> list[tuple[int, int]]:
         cuts = sorted({0, COUNT, *(self.chance.randrange(COUNT) for _ in range(5))})
