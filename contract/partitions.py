@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from warpfold.contract.frozen import Frozen
+from warpfold.kernels.aggregates.by_name import combines
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
-from warpfold.kernels.partitions import combines
 from warpfold.kernels.strategy import AUTO, EXACT
 
 MOST_PARTITIONS = 100_000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.aggregates.patterns import widened
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.cpu.states import encoded
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of

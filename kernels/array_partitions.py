@@ -12,39 +12,16 @@ from math import prod
 
 import numpy as np
 
+from warpfold.kernels.aggregates.by_name import op_of_values, selecting
 from warpfold.kernels.array_parts import ArrayPart
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
 from warpfold.kernels.blocks import blocks, most_of_block
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, values_array
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, PartialValues, values_array
 from warpfold.kernels.grouping import AlongAxes, Index
 from warpfold.kernels.keyed import Aggregation, GroupColumn
-from warpfold.kernels.ops import Extreme, NanPolicy, Op
+from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.spread import together
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayPartial:
-    """The shares of parts of an array in the values `ids`."""
-
-    ids: Index
-    column: PartialColumn
-
-    @property
-    def nbytes(self) -> int:
-        """About what it takes on its way."""
-        return self.ids.nbytes + self.column.nbytes
-
-    @staticmethod
-    def merged(parts: "Sequence[ArrayPartial]", op: Op) -> "ArrayPartial":
-        """All of `parts` together. Raises StateError and OutOfMemory."""
-        ids, places = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
-        merging, start = MergedColumn(op), 0
-        for part in parts:
-            merging.add(part.column, places[start : start + part.ids.size].astype(np.int64), ids.size)
-            start += part.ids.size
-        return ArrayPartial(ids, merging.partial(ids.size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +29,7 @@ class ReducedPart:
     """A reduced part: its values, or without values what it adds to them, and how long that took."""
 
     reduction: GroupedReduction
-    partial: ArrayPartial | None
+    partial: PartialValues | None
 
 
 def reduce_part(  # noqa: PLR0917
@@ -68,17 +45,16 @@ def reduce_part(  # noqa: PLR0917
     reduction = reduced(op.name, keep=op.adds and (states or not part.whole))
     if part.values is None:
         return ReducedPart(reduction, None)
-    counts = np.asarray(reduction.counts, np.int64)
-    column = PartialColumn(counts, reduction.states)
+    counts, dtypes = np.asarray(reduction.counts, np.int64), tuple(source.dtype.name for source in sources)
+    column = PartialColumn(dtypes, counts, reduction.states)
     if not op.adds:
-        values, elements = values_array(reduction.values, reduction.dtype), None
-        if op.places:
-            element = reduced("min" if op.extreme is Extreme.LEAST else "max", keep=False)
-            elements = values_array(element.values, element.dtype)
-            values = _placed(part, values)
-        column = PartialColumn(counts, values=values, elements=elements)
+        found = reduction if op.name == op_of_values(op) else reduced(op_of_values(op), keep=False)
+        values = values_array(found.values, found.dtype)
+        places = _placed(part, values_array(reduction.values, reduction.dtype)) if op.places else None
+        state = selecting(op, sources[0].dtype).of_values(values, counts, places)
+        column = PartialColumn(dtypes, counts, state=state)
     bare = replace(reduction, values=(), counts=(), states=())
-    return ReducedPart(bare, ArrayPartial(part.values.numbers(), column))
+    return ReducedPart(bare, PartialValues(part.values.numbers(), column))
 
 
 def _placed(part: ArrayPart, places: Index) -> Index:
@@ -124,7 +100,7 @@ def _in_blocks(  # noqa: PLR0917
 
 def joined(
     parts: Sequence[ArrayPart], reductions: Sequence[GroupedReduction], merged: MergedColumn, asked: Aggregation,
-    dtypes: Sequence[DType], *, states: bool,
+    *, states: bool,
 ) -> GroupedReduction:  # fmt: skip
     """The values of all parts, in their order: those of whole parts as they are, and those of `merged`, rounded once.
     Raises InvalidInput."""
@@ -137,7 +113,7 @@ def joined(
             continue
         run_parts = list(run)
         shared = shared or merged.column(
-            asked, dtypes, max(part.values.rows for part in parts if part.values is not None), keep=states
+            asked, max(part.values.rows for part in parts if part.values is not None), keep=states
         )
         stop = max(part.values.rows for part, _ in run_parts if part.values is not None)
         column = shared if stop - row == shared.counts.size else shared.taken(np.arange(row, stop))

@@ -67,7 +67,7 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
-_MANY_ON_GPU = frozenset(("sum", "moments", "extremum", "place", "nonzero"))
+_MANY_ON_GPU = frozenset(("sum", "moments", "extreme", "nonzero"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
 NOT_MANY_ON_GPU = "dot, products of numbers, and squares of uint64"
 """In words, what `grouped_backends` leaves to a CPU."""

@@ -56,8 +56,9 @@ class Op:
     """A reduction of a one-dimensional array, or of two of one length, to one value.
 
     `terms` is what an exact accumulator adds up and `finish` what becomes of the total. `fold` names the op's
-    arithmetic on a CPU, a row of the `FOLDS` of a file in `kernels/cpu/folds/`; `reduction` names its arithmetic on a
-    GPU, a template of `kernels/cuda/include/reductions.cuh`, and is None where a GPU only sums the op exactly.
+    arithmetic on a CPU, a row of `AGGREGATES` in `kernels/aggregates/by_name.py`, or of the `FOLDS` of a file in
+    `kernels/cpu/folds/` for an op that adds; `reduction` names its arithmetic on a GPU, a template of
+    `kernels/cuda/include/reductions.cuh`, and is None where a GPU only sums the op exactly.
 
     `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With
     `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
@@ -128,7 +129,7 @@ _ROWS = (
         Result.ELEMENT,
         Terms.NONE,
         Finish.ITSELF,
-        "extremum",
+        "extreme",
         "Min",
         rounds=False,
         extreme=Extreme.LEAST,
@@ -139,7 +140,7 @@ _ROWS = (
         Result.ELEMENT,
         Terms.NONE,
         Finish.ITSELF,
-        "extremum",
+        "extreme",
         "Max",
         rounds=False,
         extreme=Extreme.MOST,
@@ -150,7 +151,7 @@ _ROWS = (
         Result.INDEX,
         Terms.NONE,
         Finish.ITSELF,
-        "place",
+        "extreme",
         "ArgMin",
         rounds=False,
         extreme=Extreme.LEAST,
@@ -161,7 +162,7 @@ _ROWS = (
         Result.INDEX,
         Terms.NONE,
         Finish.ITSELF,
-        "place",
+        "extreme",
         "ArgMax",
         rounds=False,
         extreme=Extreme.MOST,
@@ -199,7 +200,7 @@ _ROWS = (
         Result.WIDE,
         Terms.NONE,
         Finish.ITSELF,
-        "extremum",
+        "extreme",
         "NormInf",
         rounds=False,
         magnitudes=True,

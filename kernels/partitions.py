@@ -6,19 +6,22 @@ the whole array, and the value is rounded once. Ops that select or count element
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from math import isnan
 from types import MappingProxyType
-from typing import Any
 
+import numpy as np
+
+from warpfold.kernels.aggregates.aggregate import Folded
+from warpfold.kernels.aggregates.by_name import aggregate_of, op_of_values, selecting
 from warpfold.kernels.backend import Backend, Progress, Reduction, Stages
-from warpfold.kernels.cpu.folds.extremes import larger, smaller
+from warpfold.kernels.cpu.partial_columns import PartialColumn, PartialValues, among_all, first_place
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput, NoElements, Unavailable
+from warpfold.kernels.errors import NoElements, Unavailable
 from warpfold.kernels.exact import ExactState, deviation, value_of, variance
+from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.operands import check_freedom, result_dtype
-from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, Terms, Value, empty_value, op_named
+from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value, op_named
 from warpfold.kernels.sequential import Elements, counted
 
 Open = Callable[[], tuple[Elements, Elements | None]]
@@ -29,107 +32,46 @@ _ADDED: Mapping[Terms, tuple[str, ...]] = MappingProxyType(
 )
 """The ops whose states an op needs."""
 
-_OF_TWO: Mapping[str, Callable[[Any, Any], Value | None]] = MappingProxyType(
-    {
-        "min": smaller,
-        "max": larger,
-        "norm_inf": larger,
-        "count_nonzero": lambda left, right: int(left + right),
-        "any": lambda left, right: bool(left or right),
-        "all": lambda left, right: bool(left and right),
-    }
-)
-"""How the values of two partitions make one, for ops that add nothing up."""
 
-
-def combines(op: Op) -> bool:
-    """Whether partial values of `op` make its value. Products do not: one of integers may be too long in a partition
-    and zero as a whole."""
-    return op.adds or op.places or op.name in _OF_TWO
-
-
-@dataclass(frozen=True, slots=True)
-class PartialValue:
-    """The share of the elements of one partition, or of several, in the value of an op.
-
-    `states` are the canonical bytes of the exact states of an op that adds: one, or of a variance those of the elements
-    and of their squares. Of other ops `value` is the value over these elements, None over no elements. Of argmin and
-    argmax `at` is the partition and the index in it, and `value` the element there. `count` is how many elements
-    entered, and `read` how many there were. `dtype` is that of the elements, `result` that of the value.
-    """
-
-    op: str
-    dtype: str
-    result: str
-    count: int
-    read: int
-    states: tuple[bytes, ...] = ()
-    value: Value | None = None
-    at: tuple[int, int] | None = None
-
-    def merge(self, other: "PartialValue") -> "PartialValue":
-        """Both partial values together. Raises InvalidInput where they are of other ops or dtypes, and StateError where
-        the bytes of a state are of another version or damaged."""
-        if (self.op, self.dtype, self.result) != (other.op, other.dtype, other.result):
-            raise InvalidInput(
-                f"a partition gave {other.op} of {other.dtype}, and another {self.op} of {self.dtype}: all partitions "
-                "need one dtype"
-            )
-        states = tuple(
-            ExactState.from_bytes(left).merge(ExactState.from_bytes(right)).to_bytes()
-            for left, right in zip(self.states, other.states, strict=True)
-        )
-        chosen = self._chosen(other)
-        return PartialValue(
-            self.op, self.dtype, self.result, self.count + other.count, self.read + other.read, states, *chosen
-        )
-
-    def _chosen(self, other: "PartialValue") -> tuple[Value | None, tuple[int, int] | None]:
-        op = op_named(self.op)
-        if op.adds:
-            return None, None
-        if self.value is None or other.value is None:
-            chosen = self if other.value is None else other
-            return chosen.value, chosen.at
-        if op.places:
-            chosen = min(self, other, key=lambda partial: _order(op, partial))
-            return chosen.value, chosen.at
-        return _OF_TWO[op.name](self.value, other.value), None
-
-    def finish(self, ddof: int, before: Sequence[int]) -> Value:
-        """The value, rounded once. `before` says how many elements lie before each partition. Raises InvalidInput where
-        the op has no value for the elements."""
-        op = op_named(self.op)
-        if not self.count:
-            return empty_value(op, DTYPES[self.dtype])
-        if op.terms is Terms.MOMENTS:
-            check_freedom(op, self.count, ddof)
-            finish = variance if op.finish is Finish.VARIANCE else deviation
-            values, squares = map(ExactState.from_bytes, self.states)
-            return finish(values, squares, ddof, DTYPES[self.result])
-        if op.adds:
-            return value_of(op, ExactState.from_bytes(self.states[0]), self.result)
-        if op.places:
-            assert self.at is not None, "some element was found"
-            return before[self.at[0]] + self.at[1]
-        assert self.value is not None, "some element entered"
-        return self.value
-
-
-def _order(op: Op, partial: PartialValue) -> tuple[bool, float, tuple[int, int]]:
-    """Sorts a NaN first, then by value, then by place."""
-    assert partial.value is not None
-    assert partial.at is not None
-    is_nan = isnan(partial.value)
-    key = 0 if is_nan else partial.value if op.extreme is Extreme.LEAST else -partial.value
-    return not is_nan, key, partial.at
+def merged_value(
+    op: Op, parts: Sequence[PartialColumn], ddof: int, before: Sequence[int]
+) -> tuple[Value, int, tuple[ExactState, ...]]:
+    """The value of all partitions together, rounded once, the count of its elements and the states of an op that adds.
+    Part i has the row of partition i, and `before` says how many elements lie before each partition. Raises
+    InvalidInput where the op has no value for the elements, or where partitions have other dtypes, and StateError
+    where the bytes of a state are of another version or damaged."""
+    first, dtypes = parts[0], [DTYPES[name] for name in parts[0].dtypes]
+    for part in parts:
+        part.check_like(first)
+    count = sum(int(part.counts[0]) for part in parts)
+    states = tuple(
+        reduce(ExactState.merge, (ExactState.from_bytes(part.states[at][0]) for part in parts))
+        for at in range(len(first.states))
+    )
+    if not count:
+        return empty_value(op, dtypes[0]), count, states
+    result = result_dtype(op, *dtypes)
+    if op.terms is Terms.MOMENTS:
+        check_freedom(op, count, ddof)
+        finish = variance if op.finish is Finish.VARIANCE else deviation
+        return finish(states[0], states[1], ddof, DTYPES[result]), count, states
+    if op.adds:
+        return value_of(op, states[0], result), count, states
+    aggregate = aggregate_of(op, dtypes[0])
+    folded = Folded(aggregate, 1)
+    for part in parts:
+        folded.merge(part.state)
+    value: Value = aggregate.finish(folded.state, np.array([count])).tolist()[0]
+    return int(among_all(np.array(value), before)) if op.places else value, count, states
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The partial value of a partition and how long it took, in milliseconds and by stages, as a `Reduction` has it."""
+    """A reduced partition: its share in the value, how many elements it had, and how long it took, in milliseconds and
+    by stages, as a `Reduction` has it."""
 
-    partial: PartialValue
+    partial: PartialValues
+    read: int
     strategy: str
     load_ms: float
     kernel_ms: float
@@ -143,54 +85,53 @@ def reduce_partition(
     """Reduce partition `number` on an open backend. `begin` is called once for each read: the elements of a variance
     and of an index are read twice. Raises a KernelError, and what `progress` raises."""
     passes: list[Reduction] = []
-    states: list[bytes] = []
-    read, dtype, result = 0, "", ""
+    opened: list[tuple[Elements, Elements | None]] = []
 
     def passed(name: str) -> Reduction | None:
-        nonlocal read, dtype, result
         source, other = begin()
-        reduction: Reduction | None
+        opened.append((source, other))
         try:
             passes.append(backend.reduce(source, name, nan_policy=nan_policy, other=other, progress=progress))
-            reduction = passes[-1]
         except NoElements:
-            reduction = None
-        read, dtype = counted(source), source.dtype.name
-        result = result_dtype(op, source.dtype, None if other is None else other.dtype)
-        return reduction
+            return None
+        return passes[-1]
 
-    value: Value | None = None
-    at: tuple[int, int] | None = None
-    count = 0
+    found: list[Reduction | None] = []
     if op.adds:
         names = (op.name,) if op.magnitudes or op.sources > 1 else _ADDED[op.terms]
-        for name in names:
-            reduction = passed(name)
-            if reduction is None:
-                states.append(ExactState.empty(op_named(name).terms).to_bytes())
-                continue
-            if reduction.state is None:
-                raise Unavailable(
-                    f"{reduction.strategy} on {backend.device.name} gives no exact state of {name} of {dtype}"
-                )
-            count = reduction.count
-            states.append(reduction.state)
-    elif (reduction := passed(op.name)) is not None:
-        count, value = reduction.count, reduction.value
-        if op.places:
-            at = number, int(value)
-            element = passed("min" if op.extreme is Extreme.LEAST else "max")
-            assert element is not None, "an element was found before"
-            value = element.value
-    partial = PartialValue(op.name, dtype, result, count, read, tuple(states), value if count else None, at)
+    else:
+        names = (op.name, op_of_values(op)) if op.places else (op_of_values(op),)
+    for name in names:
+        found.append(passed(name))
+    dtypes = tuple(each.dtype for each in opened[0] if each is not None)
+    counts = np.array([0 if found[0] is None else found[0].count])
+    column = PartialColumn(tuple(dtype.name for dtype in dtypes), counts)
+    if op.adds:
+        states = (_state(backend, name, reduction) for name, reduction in zip(names, found, strict=True))
+        column = replace(column, states=tuple(StateColumn.of_bytes([state]) for state in states))
+    else:
+        first, last = (0 if each is None else each.value for each in (found[0], found[-1]))
+        places = np.array([first_place(number) + int(first)]) if op.places else None
+        state = selecting(op, dtypes[0]).of_values(np.array([last]), counts, places)
+        column = replace(column, state=state)
     return Reduced(
-        partial,
+        PartialValues(np.zeros(1, np.int64), column),
+        counted(opened[0][0]),
         passes[0].strategy if passes else "exact",
         sum(each.load_ms for each in passes),
         sum(each.kernel_ms for each in passes),
         sum(each.prepare_ms for each in passes),
         _together([each.stages for each in passes]),
     )
+
+
+def _state(backend: Backend, name: str, reduction: Reduction | None) -> bytes:
+    """The bytes of the exact state of a reduction, or of no elements."""
+    if reduction is None:
+        return ExactState.empty(op_named(name).terms).to_bytes()
+    if reduction.state is None:
+        raise Unavailable(f"{reduction.strategy} on {backend.device.name} gives no exact state of {name}")
+    return reduction.state
 
 
 def _together(stages: Sequence[Stages | None]) -> Stages | None:

@@ -10,9 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.aggregate import Folded, One
+from warpfold.kernels.aggregates.integer_sum import IntegerSum
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.claims import ClaimJob, Claims
 from warpfold.kernels.cpu.interpreted import InterpretedSum
-from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
 
@@ -39,7 +42,7 @@ def accumulator(dtype: DType, terms: Terms, *, magnitudes: bool = False, compile
         return InterpretedSum(terms, magnitudes=magnitudes)
     if dtype.is_float:
         return FloatAccumulator(dtype, terms, magnitudes=magnitudes)
-    return _Integers(dtype, terms, magnitudes=magnitudes)
+    return IntegerAccumulator((dtype,), terms, magnitudes=magnitudes)
 
 
 class FloatAccumulator:
@@ -120,50 +123,26 @@ class FloatAccumulator:
         return ExactState(self._terms, units_of(self._limbs), self._count, self._flags)
 
 
-class _Integers:
-    """The compiled partial sums of `kernels.cpu.integers`, put together in Python integers."""
+class IntegerAccumulator:
+    """The elements of one array, or the products of two, as the only group of an exact sum of integers."""
 
-    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
-        from warpfold.kernels.cpu import integers
+    def __init__(self, dtypes: tuple[DType, ...], terms: Terms, *, magnitudes: bool = False) -> None:
+        self._sum = IntegerSum(dtypes, terms, magnitudes=magnitudes)
+        self._folded = Folded(self._sum, 1)
 
-        self._terms = terms
-        self._total = 0
-        self._count = 0
-        signed = dtype.kind is Kind.INT
-        if terms is Terms.PRODUCTS:
-            self._add = integers.add_signed_squares if signed else integers.add_unsigned_squares
-        elif magnitudes and signed:
-            self._add = integers.add_magnitudes
-        else:
-            self._add = integers.add_signed if signed else integers.add_unsigned
-        self._elements = np.dtype(np.uint8) if dtype.kind is Kind.BOOL else dtype.numpy
-        self._most = integers.MAX_ELEMENTS
-
-    def add(self, array: NDArray[Any]) -> Flags:
-        elements = readable(array, self._elements)
-        for at in range(0, elements.size, self._most):
-            partial = self._add(elements[at : at + self._most])
-            self._total += sum(int(part) << (32 * place) for place, part in enumerate(partial))
-        self._count += elements.size
-        return Flags.NOT_NEGATIVE_ZERO if elements.size else Flags.NONE
+    def add(self, *arrays: NDArray[Any]) -> Flags:
+        self._folded.update(tuple(np.ascontiguousarray(array) for array in arrays), One())
+        return Flags.NOT_NEGATIVE_ZERO if arrays[0].size else Flags.NONE
 
     def state(self) -> ExactState:
-        flags = Flags.NOT_NEGATIVE_ZERO if self._count else Flags.NONE
-        return ExactState(self._terms, self._total << -ORIGIN[self._terms], self._count, flags)
+        count = int(self._sum.counts(self._folded.state)[0])
+        return self._sum.sums(self._folded.state).state(0, count) if count else ExactState.empty(self._sum.terms)
 
 
 def units_of(limbs: NDArray[np.int64]) -> int:
     """The integer whose resolved digits are `limbs`, the last one with its sign."""
     digits = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
     return (int(limbs[-1]) << (32 * (limbs.size - 1))) + digits
-
-
-def readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
-    """`array` as a contiguous, aligned view of `bits`, copied only if it must be. The view is always read-only, as a
-    memory map is, so that Numba compiles one version."""
-    view = np.require(array, requirements=["C", "A"]).view(bits)
-    view.flags.writeable = False
-    return view
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.aggregate import by_rows
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, value_of, variance
@@ -64,7 +65,8 @@ class InterpretedGroups:
         self._sums = {terms: GroupSums(outputs, terms, magnitudes=op.magnitudes) for terms in kinds}
 
     def add(self, start: int, part: GroupedPart) -> None:
-        for rows, arrays in part.rows():
+        for layout in part.groups:
+            rows, arrays = by_rows(part.arrays, layout)
             lengths = np.diff(rows.bounds)
             within = slice(int(rows.bounds[0]), int(rows.bounds[-1]))
             ids: Ids = np.repeat(rows.outputs, lengths)

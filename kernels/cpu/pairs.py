@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import LAYOUTS, Read, readable, units_of
-from warpfold.kernels.cpu.folds.nans import widened
+from warpfold.kernels.aggregates.patterns import readable, widened
+from warpfold.kernels.cpu.accumulator import LAYOUTS, IntegerAccumulator, Read, units_of
 from warpfold.kernels.cpu.interpreted import InterpretedPairs
-from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
+from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
 
@@ -33,7 +33,7 @@ def pair_accumulator(x: DType, y: DType, *, compiled: bool = True) -> PairAccumu
     assert x.is_float == y.is_float, f"{x.name}, {y.name}"
     if not compiled:
         return InterpretedPairs()
-    return _FloatPairs(x, y) if x.is_float else _IntegerPairs(x, y)
+    return _FloatPairs(x, y) if x.is_float else IntegerAccumulator((x, y), Terms.PRODUCTS)
 
 
 class _FloatPairs:
@@ -82,34 +82,3 @@ class _FloatPairs:
 
     def state(self) -> ExactState:
         return ExactState(Terms.PRODUCTS, units_of(self._limbs), self._count, self._flags)
-
-
-class _IntegerPairs:
-    """The compiled partial sums of `kernels.cpu.integers`, put together in Python integers."""
-
-    def __init__(self, x: DType, y: DType) -> None:
-        from warpfold.kernels.cpu import integers
-
-        self._integers = integers
-        self._signed = x.kind is Kind.INT, y.kind is Kind.INT
-        self._total = 0
-        self._count = 0
-
-    def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
-        left, right = _words(x), _words(y)
-        for at in range(0, left.size, self._integers.MAX_ELEMENTS):
-            block = slice(at, at + self._integers.MAX_ELEMENTS)
-            partial = self._integers.add_products(left[block], right[block], *self._signed)
-            self._total += sum(int(part) << (32 * place) for place, part in enumerate(partial))
-        self._count += left.size
-        return Flags.NOT_NEGATIVE_ZERO if left.size else Flags.NONE
-
-    def state(self) -> ExactState:
-        flags = Flags.NOT_NEGATIVE_ZERO if self._count else Flags.NONE
-        return ExactState(Terms.PRODUCTS, self._total << -ORIGIN[Terms.PRODUCTS], self._count, flags)
-
-
-def _words(array: NDArray[Any]) -> NDArray[Any]:
-    """The elements as 64-bit patterns."""
-    wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
-    return readable(wide, np.dtype(np.int64))

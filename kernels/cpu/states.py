@@ -9,8 +9,8 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.growing import GrowingLimbs, grown
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.growing import GrowingLimbs, grown
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES, LARGEST

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.support.gpu.adversarial import adversarial
 from warpfold.kernels import array_parts
-from warpfold.kernels.array_partitions import ArrayPartial, joined, reduce_part
+from warpfold.kernels.array_partitions import joined, reduce_part
 from warpfold.kernels.array_parts import cut_array
 from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cpu.partial_columns import MergedColumn
+from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialValues
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.keyed import Aggregation
@@ -83,8 +83,8 @@ def test_any_parts_have_the_values_of_the_whole_in_their_order(  # noqa: PLR0917
     ]  # fmt: skip
     partials = data.draw(st.permutations([each.partial for each in reduced if each.partial is not None]))
     merged, shared = MergedColumn(row), max((part.values.rows for part in parts if part.values is not None), default=0)
-    for partial in [ArrayPartial.merged(partials[:2], row), *partials[2:]] if len(partials) > 1 else partials:
+    for partial in [PartialValues.merged(partials[:2], row), *partials[2:]] if len(partials) > 1 else partials:
         merged.add(partial.column, partial.ids, shared)
     asked = Aggregation(row, 0, op, int(row.ddof))
-    made = joined(parts, [each.reduction for each in reduced], merged, asked, [FLOAT64], states=row.adds)
+    made = joined(parts, [each.reduction for each in reduced], merged, asked, states=row.adds)
     assert shown(made) == shown(backend().reduce_groups(ArraySource(array), shape, grouping, op, **options))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numba.core import event
 
+from warpfold.kernels.aggregates import integer_loops
 from warpfold.kernels.backend import Stages
-from warpfold.kernels.cpu import integers
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda import backend as cuda_backend
 from warpfold.kernels.cuda.backend import CudaBackend
@@ -73,10 +73,12 @@ def backend() -> CpuBackend:
 def test_compiling_is_no_time_of_the_kernel(
     backend: CpuBackend, compiling: Compiling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(integers, "add_magnitudes", numba.njit(integers.add_magnitudes.py_func))  # not compiled yet
     source = ArraySource(np.arange(-3, 4, dtype=np.int16))
+    backend.reduce(source, "sum")
+    before = compiling.compilations
+    monkeypatch.setattr(integer_loops, "add_rows", numba.njit(integer_loops.add_rows.py_func))  # not compiled yet
     first, second = (backend.reduce(source, "norm1") for _ in range(2))
-    assert compiling.compilations == 1
+    assert compiling.compilations == before + 1
     assert (first.value, second.value) == (12, 12)
     assert first.prepare_ms > HOUR * 1e3
     assert first.kernel_ms + first.load_ms < HOUR

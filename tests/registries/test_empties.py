@@ -14,6 +14,7 @@ import pytest
 from warpfold.client import local
 from warpfold.engines import numbered, sql
 from warpfold.kernels import reference
+from warpfold.kernels.aggregates.by_name import combines
 from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -24,7 +25,7 @@ from warpfold.kernels.keyed import Aggregation, GroupPlan
 from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import OPS, NanPolicy, Op, Value
-from warpfold.kernels.partitions import combines, reduce_partition
+from warpfold.kernels.partitions import merged_value, reduce_partition
 from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource
 
@@ -103,7 +104,7 @@ def _in_partitions(op: Op, dtype: DType) -> Value | None:
         reduce_partition(backend(), opened, op, number, nan_policy=NanPolicy.PROPAGATE).partial for number in range(2)
     ]
     try:
-        return parts[0].merge(parts[1]).finish(0, [0, 0])
+        return merged_value(op, [part.column for part in parts], 0, [0, 0])[0]
     except NoElements:
         return None
 

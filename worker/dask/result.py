@@ -4,7 +4,6 @@ import base64
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import prod
 from typing import Any
 
@@ -21,13 +20,14 @@ from warpfold.kernels.absent_chunks import notice_of
 from warpfold.kernels.array_partitions import joined
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.cpu.keyed.partitions import MergedTable
-from warpfold.kernels.cpu.partial_columns import MergedColumn
+from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.inputs import Inputs
 from warpfold.kernels.keyed import Aggregation
+from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.partitions import PartialValue
+from warpfold.kernels.partitions import merged_value
 from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.cutting import Cut, cut, cut_rows
@@ -57,24 +57,24 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     parts = cut(spec, attempt.folders, len(cluster.workers()))
     if spec.grouping() is not None:
         return _many_values(attempt, cluster, spec, inputs, parts)
-    partials: list[PartialValue] = []
-    ran = _ran(attempt, cluster, spec, parts.partitions, partials.append)
-    partial, times = in_pairs(partials), ran.times()
-    value = partial.finish(spec.ddof, ran.before())
+    op, partials = op_named(spec.op), list[PartialColumn]()
+    ran = _ran(attempt, cluster, spec, parts.partitions, lambda partial: partials.append(partial.column))
+    value, count, states = merged_value(op, partials, spec.ddof, ran.before())
+    times, dtypes = ran.times(), [DTYPES[name] for name in ran.ordered[0].dtypes]
     nulls = sum(each.nulls for each in ran.ordered)
     null = bool(nulls) and any(source.propagates_nulls for _, source in spec.sources())
     if not null:
         check_length(value)
     reduction = Reduction(
         value=value,
-        dtype=partial.result,
-        count=max(0, partial.count - nulls) if null else partial.count,
+        dtype=result_dtype(op, *dtypes),
+        count=max(0, count - nulls) if null else count,
         op=spec.op,
-        strategy="exact" if op_named(spec.op).adds else ran.ordered[0].strategy,
+        strategy="exact" if op.adds else ran.ordered[0].strategy,
         correctly_rounded=True,
         load_ms=times.load_ms,
         kernel_ms=times.kernel_ms,
-        state=partial.states[0] if len(partial.states) == 1 and not null else None,
+        state=states[0].to_bytes() if len(states) == 1 and not null else None,
         prepare_ms=times.prepare_ms,
         stages=times.stages,
     )
@@ -98,7 +98,7 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         partitions=ran.view(),
     )
     point = point_of(
-        attempt, reduction, ran.nbytes, dtype=partial.dtype, n=partial.read, value=None if null else repr(value)
+        attempt, reduction, ran.nbytes, dtype=dtypes[0].name, n=ran.read, value=None if null else repr(value)
     )
     return Success(result.model_dump(mode="json"), (point,))
 
@@ -139,7 +139,7 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
     dtypes = [DTYPES[name] for name in ran.ordered[0].dtypes]
     asked = Aggregation(op, 0, op.name, spec.ddof)
     values = [each.values for each in ran.ordered if each.values is not None]
-    reduction = joined(array_parts, values, merging, asked, dtypes, states=spec.states)
+    reduction = joined(array_parts, values, merging, asked, states=spec.states)
     shape = parts.shape or (ran.read,)
     times = ran.times()
     reduction = replace(
@@ -184,14 +184,6 @@ def _ran(
         attempt.progress(done, total, "bytes")
 
     return Partitions(cluster, spec, attempt.folders, partitions, report, take).run()
-
-
-def in_pairs(partials: Sequence[PartialValue]) -> PartialValue:
-    """All partial values together, merged as a tree."""
-    while len(partials) > 1:
-        pairs = [partials[at : at + 2] for at in range(0, len(partials), 2)]
-        partials = [reduce(PartialValue.merge, pair) for pair in pairs]
-    return partials[0]
 
 
 def _objects(ran: Ran) -> list[_ReadByWorkers]:

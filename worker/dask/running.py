@@ -18,7 +18,6 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, RankLost, Unavailable
-from warpfold.kernels.partitions import PartialValue
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.device import own_version
 from warpfold.worker.dask.ran import Ran
@@ -167,7 +166,7 @@ class Partitions:
         if (partial := result.partial) is not None:
             with self._named(parts[0].number):
                 self.take(partial)
-            if not isinstance(partial, PartialValue) and partial.nbytes > _LARGE:
+            if partial.nbytes > _LARGE:
                 self.fan_in = FAN_IN
         for part in parts:
             self.done[part.number] = replace(part, partial=None)

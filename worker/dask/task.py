@@ -19,17 +19,18 @@ from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
 from warpfold.kernels.absent_chunks import AbsentChunks
-from warpfold.kernels.array_partitions import ArrayPartial, reduce_part
+from warpfold.kernels.array_partitions import reduce_part
 from warpfold.kernels.array_parts import ArrayPart
 from warpfold.kernels.backend import Backend, GroupedReduction, GroupsBackend, Progress, Stages
 from warpfold.kernels.cores import cores_at_most
 from warpfold.kernels.cpu.keyed.partitions import PartialTable, reduce_rows
+from warpfold.kernels.cpu.partial_columns import PartialValues
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.keyed import KeyedBackend, KeyedSource
 from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.partitions import PartialValue, Reduced, reduce_partition
+from warpfold.kernels.partitions import Reduced, reduce_partition
 from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.sections import sections_between
 from warpfold.kernels.sequential import Elements, SequentialSource, absences_of, counted, shaped
@@ -38,7 +39,7 @@ from warpfold.worker.dask.device import device_of_worker, own_version
 
 T = TypeVar("T")
 
-Partial = PartialValue | ArrayPartial | PartialTable
+Partial = PartialValues | PartialTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def _merged(spec: ReduceSpec | GroupbySpec, done: Sequence[PartitionDone]) -> Pa
         merged = PartialTable.merged([each for each in partials if isinstance(each, PartialTable)], plan_of(spec))
     else:
         op = op_named(spec.op)
-        merged = ArrayPartial.merged([each for each in partials if isinstance(each, ArrayPartial)], op)
+        merged = PartialValues.merged([each for each in partials if isinstance(each, PartialValues)], op)
     return PartitionsMerged(tuple(replace(each, partial=None) for each in done), merged)
 
 
@@ -208,7 +209,7 @@ def _one_value(
     )
     for sources in opened:
         _check_unchanged(task.partition, sources)
-    return _done(task, reduced, opened[0], share, partial=reduced.partial, read=reduced.partial.read)
+    return _done(task, reduced, opened[0], share, partial=reduced.partial, read=reduced.read)
 
 
 def _many_values(

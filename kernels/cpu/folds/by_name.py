@@ -1,7 +1,6 @@
 """Every fold of one source, by the name that rows of `kernels/ops.py` give.
 
-The exact strategy folds whole arrays by these. So do reductions to many values, with a fold for each value, where an op
-has no faster way of its own.
+The exact strategy folds whole arrays by these. An op that adds nothing up has an aggregate in place of a fold.
 """
 
 from collections.abc import Mapping
@@ -10,12 +9,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.folds import extremes, integers, sums
+from warpfold.kernels.aggregates.by_name import AGGREGATES
+from warpfold.kernels.cpu.folds import sums
 from warpfold.kernels.cpu.folds.fold import Fold, StartFold
+from warpfold.kernels.cpu.folds.of_aggregate import AggregateFold
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import NanPolicy, Op
 
-FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **extremes.FOLDS, **integers.FOLDS})
+FOLDS: Mapping[str, StartFold] = MappingProxyType({**sums.FOLDS, **dict.fromkeys(AGGREGATES, AggregateFold)})
 _INTERPRETED: Mapping[str, StartFold] = MappingProxyType({**FOLDS, **sums.INTERPRETED})
 
 

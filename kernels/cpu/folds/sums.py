@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan
 from warpfold.kernels.cpu.accumulator import FloatAccumulator, accumulator
 from warpfold.kernels.cpu.claims import ClaimJob, Claims
 from warpfold.kernels.cpu.folds.fold import StartFold
-from warpfold.kernels.cpu.folds.nans import is_nan, refuse_nan
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, value_of, variance

@@ -8,13 +8,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.folds.nans import is_nan
+from warpfold.kernels.aggregates.aggregate import Aggregate, Arrays, Folded, by_rows
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.ops import Value
-
-Arrays = tuple[NDArray[Any], ...]
-"""The elements of one source, or of two side by side: arrays of shape (n,), contiguous, native byte order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +24,7 @@ class GroupedPart:
 
     def rows(self) -> Iterator[tuple[Rows, Arrays]]:
         """The part with all elements as rows; columns are transposed."""
-        for group in self.groups:
-            if isinstance(group, Rows):
-                yield group, self.arrays
-            else:
-                yield group.as_rows(), tuple(group.turned(array) for array in self.arrays)
+        return (by_rows(self.arrays, group) for group in self.groups)
 
 
 class GroupFold(Protocol):
@@ -51,6 +45,24 @@ class GroupFold(Protocol):
         ...
 
 
+class AggregatedGroups:
+    """All values as the groups of an aggregate."""
+
+    def __init__(self, aggregate: Aggregate, outputs: int) -> None:
+        self._aggregate = aggregate
+        self._folded = Folded(aggregate, outputs)
+
+    def add(self, start: int, part: GroupedPart) -> None:
+        for group in part.groups:
+            self._folded.update(part.arrays, group)
+
+    def merge(self, other: "AggregatedGroups") -> None:
+        self._folded.merge(other._folded.state)
+
+    def values(self, counts: Index) -> NDArray[Any]:
+        return self._aggregate.finish(self._folded.state, counts)
+
+
 class Omitted:
     """NaNs that are left out: their number for each value, and the number that replaces them."""
 
@@ -60,7 +72,8 @@ class Omitted:
 
     def replaced(self, part: GroupedPart, neutral: Sequence[float]) -> tuple[GroupedPart, bool]:
         """The part in which the number of `neutral` for its array replaces every element that is NaN, and both elements
-        of a pair if one of them is NaN; and whether any element was replaced."""
+        of a pair if one of them is NaN; and whether any element was replaced. Without such numbers NaNs are only
+        counted."""
         missing = is_nan(part.arrays[0], self._dtypes[0])
         for array, dtype in zip(part.arrays[1:], self._dtypes[1:], strict=True):
             missing |= is_nan(array, dtype)
@@ -68,6 +81,8 @@ class Omitted:
             return part, False
         for group in part.groups:
             self._count(group, missing)
+        if not neutral:
+            return part, False
         arrays = []
         for array, number in zip(part.arrays, neutral, strict=True):
             kept = array.copy()

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import accumulator, readable
+from warpfold.kernels.aggregates.patterns import readable
+from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.grouped.runs import ElementRuns
 
 _WORD = np.dtype(np.int32)

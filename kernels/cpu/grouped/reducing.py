@@ -5,17 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from math import nan, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.aggregate import Arrays
+from warpfold.kernels.aggregates.by_name import aggregate_of
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.folds.nans import is_nan
-from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart, Omitted
-from warpfold.kernels.cpu.grouped.selecting import Extremes, FoldsApart, Nonzeros
+from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.interpreted import InterpretedGroups
 from warpfold.kernels.cpu.memory import require
@@ -107,6 +108,7 @@ _STATE_BYTES = 136 * 8
 _TALL = 1 << 10
 _SHORT_ROW = 16
 _LARGEST_PIECE = 1 << 24
+_SAMPLE = 32
 
 
 def _kernel(walk: Walk, op: Op, dtypes: Sequence[DType]) -> str:
@@ -218,8 +220,8 @@ class _Taking:
         floats = dtypes[0].is_float
         self._refuse = floats and nan_policy is NanPolicy.RAISE
         self._omitted = Omitted(outputs, dtypes) if floats and nan_policy is NanPolicy.OMIT else None
-        # Sums and counts take a number that changes nothing for a NaN. Every other fold leaves NaNs out by itself.
-        self._neutral = (-0.0, 0.0) if op.adds else (0.0,) if op.fold == "nonzero" else (nan,)
+        # Sums take a number that changes nothing for a NaN. Aggregates leave NaNs out by themselves.
+        self._neutral = (-0.0, 0.0) if op.adds else ()
         self._fold = _fold(asked, op, nan_policy, outputs, rounded, keep=keep, compiled=compiled)
 
     def add(self, start: int, part: GroupedPart) -> None:
@@ -277,11 +279,7 @@ def _fold(
         return FloatSums(op, dtypes, asked.operands.ddof, rounded, keep=keep)
     if op.adds:
         return IntegerSums(op, dtypes, asked.operands.ddof, outputs)
-    if op.extreme is not None:
-        return Extremes(op, dtypes, outputs, nan_policy)
-    if op.fold == "nonzero":
-        return Nonzeros(op, dtypes, outputs)
-    return FoldsApart(op, dtypes, outputs, nan_policy)
+    return AggregatedGroups(aggregate_of(op, dtypes[0], omit=nan_policy is NanPolicy.OMIT), outputs)
 
 
 def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> GroupedReduction:
@@ -329,16 +327,17 @@ def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Pro
 
 
 def compile_for(asked: Grouped, op: Op, *, states: bool = False) -> None:
-    """Compile or load every function that reductions like this one call, by reducing an element in every layout."""
-    ones = [np.ones(2, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
+    """Compile or load every function that reductions like this one call, by reducing a few elements in every layout."""
+    ones = [np.ones(_SAMPLE, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
     zeros, edges = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     layouts: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]
-    layouts.append(Columns(0, 1, 1, zeros, zeros, 1, False))
+    layouts += [Columns(0, 1, width, zeros, zeros, 1, False) for width in (1, _SAMPLE)]
+    counts = np.full(_SAMPLE, 2)
     for layout in layouts:
-        folds = [_fold(asked, op, NanPolicy.PROPAGATE, 1, np.zeros(1), keep=states) for _ in range(2)]
+        folds = [_fold(asked, op, NanPolicy.PROPAGATE, _SAMPLE, np.zeros(_SAMPLE), keep=states) for _ in range(2)]
         for fold in folds:
             fold.add(0, GroupedPart(tuple(np.ascontiguousarray(array) for array in ones), [layout]))
         folds[0].merge(folds[1])
         if states:
-            folds[0].states(np.array([2], np.int64))
-        folds[0].values(np.array([2], np.int64))
+            folds[0].states(counts)
+        folds[0].values(counts)

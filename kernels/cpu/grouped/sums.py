@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import LAYOUTS, readable
+from warpfold.kernels.aggregates.aggregate import Arrays, Folded
+from warpfold.kernels.aggregates.integer_sum import IntegerSum
+from warpfold.kernels.aggregates.patterns import readable, widened
+from warpfold.kernels.cpu.accumulator import LAYOUTS
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.folds.nans import widened
-from warpfold.kernels.cpu.grouped.fold import Arrays, GroupedPart
+from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.states import ManySums
-from warpfold.kernels.dtypes import DTYPES, DType, Kind, common_float
+from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import Columns, Index, Rows
@@ -250,47 +252,29 @@ class LimbSums:
 
 
 class IntegerSums:
-    """Digits for each value, and for its squares where the op needs both."""
+    """Sums for each value, and of its squares where the op needs both. `dtypes` are those of one source, or of two
+    whose products are added."""
 
     def __init__(self, op: Op, dtypes: Sequence[DType], ddof: int, outputs: int) -> None:
-        from warpfold.kernels.cpu import integer_rows
-
         self._op = op
         self._dtypes = dtypes
         self._ddof = ddof
-        self._integer_rows = integer_rows
-        self._signed = tuple(dtype.kind is Kind.INT for dtype in dtypes)
-        values = integer_rows.MAGNITUDES if op.magnitudes else integer_rows.VALUES
-        self._what = {
-            Terms.VALUES: (values,),
-            Terms.PRODUCTS: (integer_rows.SQUARES,),
-            Terms.MOMENTS: (values, integer_rows.SQUARES),
-        }[op.terms]
-        self._sums = tuple(np.zeros((outputs, integer_rows.DIGITS), np.int64) for _ in self._what)
+        kinds = (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
+        self._sums = tuple(IntegerSum(dtypes, terms, magnitudes=op.magnitudes) for terms in kinds)
+        self._folded = tuple(Folded(each, outputs) for each in self._sums)
 
     def add(self, start: int, part: GroupedPart) -> None:
         for rows, arrays in part.rows():
-            if len(arrays) == 2:
-                x, y = (_patterns(array) for array in arrays)
-                self._integer_rows.add_integer_products(x, y, rows.bounds, rows.outputs, *self._signed, self._sums[0])
-                continue
-            dtype = self._dtypes[0]
-            flat = readable(arrays[0], np.dtype(np.uint8) if dtype.kind is Kind.BOOL else dtype.numpy)
-            for what, sums in zip(self._what, self._sums, strict=True):
-                self._integer_rows.add_integer_rows(flat, rows.bounds, rows.outputs, what, self._signed[0], sums)
+            for folded in self._folded:
+                folded.update(arrays, rows)
 
     def merge(self, other: "IntegerSums") -> None:
-        for mine, theirs in zip(self._sums, other._sums, strict=True):
-            mine[:] += theirs
-            _carry(mine)
+        for mine, theirs in zip(self._folded, other._folded, strict=True):
+            mine.merge(theirs.state)
 
     def sums(self) -> list[ManySums]:
         """The sums as `FloatSums.sums` gives them. The only flag of integers is that they are not −0."""
-        kinds = (Terms.VALUES, Terms.PRODUCTS) if len(self._sums) == 2 else (self._op.terms,)
-        flags = np.full(self._sums[0].shape[0], int(Flags.NOT_NEGATIVE_ZERO))
-        for sums in self._sums:
-            _carry(sums)
-        return [ManySums(terms, 0, sums, flags) for terms, sums in zip(kinds, self._sums, strict=True)]
+        return [each.sums(folded.state) for each, folded in zip(self._sums, self._folded, strict=True)]
 
     def states(self, counts: Index) -> list[StateColumn]:
         """The states as `FloatSums.states` gives them."""
@@ -298,14 +282,3 @@ class IntegerSums:
 
     def values(self, counts: Index) -> NDArray[Any]:
         return ValueFinish(self._op, result_dtype(self._op, *self._dtypes), self._ddof).values(self.sums(), counts)
-
-
-def _carry(sums: NDArray[np.int64]) -> None:
-    for place in range(sums.shape[1] - 1):
-        sums[:, place + 1] += sums[:, place] >> 32
-        sums[:, place] &= _DIGIT
-
-
-def _patterns(array: NDArray[Any]) -> NDArray[Any]:
-    wide = array if array.dtype == np.uint64 else array.astype(np.int64, copy=False)
-    return readable(wide, np.dtype(np.int64))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
 from warpfold.kernels.cpu.grouped.runs import ElementRuns
 from warpfold.kernels.dtypes import DType, dtype_of

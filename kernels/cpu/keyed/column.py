@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.by_name import aggregate_of
+from warpfold.kernels.aggregates.count import Counted
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.folds.nans import is_nan
-from warpfold.kernels.cpu.keyed.integer_sums import KeyedIntegerSums
-from warpfold.kernels.cpu.keyed.selecting import Counts, KeyedExtremes, KeyedFoldsApart, KeyedNonzeros
+from warpfold.kernels.cpu.keyed.aggregated import AggregatedKeys, KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
-from warpfold.kernels.cpu.partial_columns import values_array
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
@@ -46,9 +46,9 @@ class ColumnFold:
         self._folds: dict[str, Any] = {name: _fold(name, op, dtype, places) for name, op in ops.items()}
         summing = [fold for fold in self._folds.values() if isinstance(fold, KeyedFloatSums | KeyedIntegerSums)]
         if not summing:
-            self._folds["count"] = Counts()
+            self._folds["count"] = AggregatedKeys(Counted())
         self._counting: Any = (summing or [self._folds["count"]])[0]
-        self._absent = Counts()
+        self._absent = AggregatedKeys(Counted())
 
     def add(self, start: int, cells: Cells, ids: Numbers, groups: int) -> None:
         """Take in the elements of rows from `start` on. Raises InvalidInput where an element is NaN and the policy is
@@ -103,13 +103,7 @@ class ColumnFold:
         op, folds = asked.op, [self._folds[name] for name in fold_names(asked.op)]
         if op.adds:
             return self._summed(asked, result, folds, counts)
-        if op.extreme is not None or op.name == "count_nonzero":
-            values: NDArray[Any] = folds[0].values(groups)
-            return values
-        if op.fold == "nonzero":
-            nonzero = folds[0].values(groups)
-            return np.asarray(nonzero > 0 if op.name == "any" else nonzero == self.counts(groups))
-        return values_array(folds[0].values(groups), result)
+        return aggregate_of(op, self._dtype).finish(folds[0].rows(groups), counts)
 
     def _summed(self, asked: Aggregation, result: str, folds: list[Sums], counts: Index) -> NDArray[Any]:
         finish = ValueFinish(asked.op, result, asked.ddof)
@@ -123,9 +117,7 @@ def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin]) ->
         if dtype.is_float:
             return KeyedFloatSums(dtype, terms, places[name], magnitudes=magnitudes)
         return KeyedIntegerSums(dtype, terms, magnitudes=magnitudes)
-    if op.extreme is not None:
-        return KeyedExtremes(op, dtype)
-    return KeyedNonzeros(dtype) if op.fold == "nonzero" else KeyedFoldsApart(op, dtype)
+    return AggregatedKeys(aggregate_of(op, dtype))
 
 
 def ops_by_fold(ops: Iterator[Op]) -> dict[str, Op]:

@@ -1,4 +1,4 @@
-"""Compiled loops from element to group: numbers of keys, and counts and comparisons by group.
+"""Compiled loops that number keys.
 
 Groups are numbered from 1 in the order in which they appear; 0 is for elements that are dropped.
 """
@@ -13,10 +13,7 @@ from warpfold.kernels.jit import jit
 
 _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_DIGIT = np.int64(0xFFFFFFFF)
 _BLOCK = 1 << 12
-_MOST_ADDED = (1 << 28) - 1
-"""Elements that a group takes before it carries."""
 
 
 @jit
@@ -110,98 +107,3 @@ def first_rows(ids: Any, start: Any, firsts: Any) -> None:
     for i in range(ids.size):
         if firsts[ids[i]] < 0:
             firsts[ids[i]] = start + i
-
-
-@jit
-def count_rows(ids: Any, counts: Any) -> None:
-    """counts[ids[i]] += 1 for every i."""
-    for i in range(ids.size):
-        counts[_U(ids[i])] += 1
-
-
-@jit
-def count_marks(marks: Any, ids: Any, counts: Any) -> None:
-    """counts[ids[i]] += marks[i], which is 0 or 1 (uint8)."""
-    for i in range(ids.size):
-        counts[_U(ids[i])] += marks[i]
-
-
-@jit
-def least_keys(keys: Any, ids: Any, best: Any) -> None:
-    """best[g] = the least of it and of the keys of group g."""
-    for i in range(keys.size):
-        g = _U(ids[i])
-        best[g] = min(best[g], keys[i])
-
-
-@jit
-def least_places(keys: Any, ids: Any, start: Any, best: Any, where: Any) -> None:
-    """Do what `least_keys` does; where[g] becomes the lowest row of the least key. Rows come in ascending order."""
-    for i in range(keys.size):
-        g = _U(ids[i])
-        if keys[i] < best[g] or where[g] < 0:
-            best[g] = keys[i]
-            where[g] = start + i
-
-
-@jit
-def _carry(sums: Any, g: Any) -> None:
-    for place in range(sums.shape[1] - 2):
-        carry = sums[g, place] >> 32
-        sums[g, place] &= _DIGIT
-        sums[g, place + 1] += carry
-
-
-@jit
-def carry_all(sums: Any) -> None:
-    """Bring all digits of all groups but the last one of each into 0 … 2**32 − 1."""
-    for g in range(sums.shape[0]):
-        _carry(sums, g)
-
-
-@jit
-def merge_sums(theirs: Any, ids: Any, mine: Any) -> None:
-    """Add the digits and the count of group g of `theirs` to those of group ids[g] of `mine`."""
-    for g in range(ids.size):
-        to = np.int64(ids[g])
-        _carry(theirs, g)
-        _carry(mine, to)
-        for place in range(mine.shape[1]):
-            mine[to, place] += theirs[g, place]
-
-
-@jit
-def add_integers(elements: Any, ids: Any, unsigned: Any, magnitudes: Any, sums: Any) -> None:
-    """Add integers to digits of 32 bits: sums has the shape (groups, 4), three digits and a count. With `unsigned` the
-    elements are patterns of uint64."""
-    for i in range(elements.size):
-        g = _U(ids[i])
-        x = np.int64(elements[i])
-        if magnitudes and x < 0:
-            x = -x  # |−2**63| has the pattern of 2**63
-        sums[g, _U(0)] += x & _DIGIT
-        sums[g, _U(1)] += np.int64(_U(x) >> _U(32)) if unsigned else x >> 32
-        count = sums[g, _U(3)] + 1
-        sums[g, _U(3)] = count
-        if count & _MOST_ADDED == 0:
-            _carry(sums, np.int64(g))
-
-
-@jit
-def add_integer_squares(elements: Any, ids: Any, unsigned: Any, sums: Any) -> None:
-    """Do what `add_integers` does for squares: sums has the shape (groups, 6), five digits and a count."""
-    digit, half = _U(0xFFFFFFFF), _U(32)
-    for i in range(elements.size):
-        g = _U(ids[i])
-        x = np.int64(elements[i])
-        a = _U(x if unsigned or x >= 0 else -x)
-        low, high = a & digit, a >> half
-        middle, square, top = low * high, low * low, high * high
-        sums[g, _U(0)] += np.int64(square & digit)
-        sums[g, _U(1)] += np.int64(square >> half) + 2 * np.int64(middle & digit)
-        sums[g, _U(2)] += 2 * np.int64(middle >> half) + np.int64(top & digit)
-        sums[g, _U(3)] += np.int64(top >> half)
-        count = sums[g, _U(5)] + 1
-        sums[g, _U(5)] = count
-        if count & _MOST_ADDED == 0:
-            _carry(sums, np.int64(g))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES

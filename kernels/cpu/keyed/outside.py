@@ -4,8 +4,8 @@ small."""
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
-from warpfold.kernels.cpu.growing import GrowingLimbs, grown
+from warpfold.kernels.aggregates.growing import GrowingLimbs, grown
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.exact import ORIGIN
 from warpfold.kernels.exact.encoding import DIGIT_BITS
 from warpfold.kernels.grouping import Index

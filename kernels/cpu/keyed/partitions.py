@@ -7,35 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.aggregates.by_name import op_of_values, selecting
+from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.backend import Progress
-from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn
+from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, among_all, first_place
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedBackend, KeyedSource, check_groups
 from warpfold.kernels.nulls import COUNTED_BY, counted_beside, null_where_counted, with_columns_of_nulls
-from warpfold.kernels.ops import Extreme, NullPolicy, op_named
+from warpfold.kernels.ops import NullPolicy, op_named
 from warpfold.kernels.state_tables import StatesOf, TableOfStates
-
-_ROW_BITS = 46
-"""A partition's number stands above the bits of a row in it: a row of the table is known once all partitions are."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialTable:
     """The partial result of the rows of one partition, or of several: the keys of each group, the place of its first
-    row among all rows, its number of rows, and a column for each aggregation. `dtypes` are those of the elements,
-    `labels` the names of their columns, and `dropped` says how many rows had a null key."""
+    row among all rows, its number of rows, and a column for each aggregation. `labels` are the names of the columns
+    of the elements, and `dropped` says how many rows had a null key."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
     firsts: Index
     sizes: Index
     columns: tuple[PartialColumn, ...]
-    dtypes: tuple[str, ...]
     labels: tuple[str | None, ...]
     dropped: int
 
@@ -69,34 +66,33 @@ def reduce_rows(
     if plan.null_policy is NullPolicy.PROPAGATE:
         source, plan = with_columns_of_nulls(source, plan)
     asked = list(plan.aggregations)
-    beside: dict[int, int] = {}  # the aggregation that gives the elements at the places that argmin or argmax gives
+    beside: dict[int, int] = {}  # the aggregation by whose values a state is made, where these are not its own
     for at, each in enumerate(plan.aggregations):
-        if each.op.places:
+        if not each.op.adds and (other := op_of_values(each.op)) != each.op.name:
             beside[at] = len(asked)
-            element = op_named("min" if each.op.extreme is Extreme.LEAST else "max")
-            asked.append(Aggregation(element, each.column, f"{each.name} {at}"))
+            asked.append(Aggregation(op_named(other), each.column, f"{each.name} {at}"))
     keep = any(each.op.adds for each in asked)
     table = backend.group_by(
         source, replace(plan, aggregations=tuple(asked), sort=sort, min_count=0, states=keep), progress
     )
-    first = np.int64(number << _ROW_BITS)
+    first = first_place(number)
     columns = []
     for at, each in enumerate(plan.aggregations):
-        column = table.columns[at]
+        column, dtype = table.columns[at], source.dtypes[each.column]
         if each.op.adds:
-            columns.append(PartialColumn(column.counts, column.states))
-        elif each.op.places:
-            elements = table.columns[beside[at]].values
-            columns.append(PartialColumn(column.counts, values=column.values + first, elements=elements))
-        else:
-            columns.append(PartialColumn(column.counts, values=column.values))
+            columns.append(PartialColumn((dtype.name,), column.counts, column.states))
+            continue
+        found = table.columns[beside.get(at, at)].values
+        state = selecting(each.op, dtype).of_values(
+            found, column.counts, column.values + first if each.op.places else None
+        )
+        columns.append(PartialColumn((dtype.name,), column.counts, state=state))
     partial = PartialTable(
         key_names=table.key_names,
         keys=table.keys,
         firsts=first + np.arange(table.sizes.size, dtype=np.int64),
         sizes=table.sizes,
         columns=tuple(columns),
-        dtypes=tuple(source.dtypes[each.column].name for each in plan.aggregations),
         labels=tuple(source.column_names[each.column] for each in plan.aggregations),
         dropped=table.dropped,
     )
@@ -146,8 +142,9 @@ class MergedTable:
             raise InvalidInput(
                 f"a partition has keys of {listed[0]}, and another of {listed[1]}: all need one type", "by"
             )
-        if part.dtypes != self._first.dtypes:
-            listed = [", ".join(each) for each in (part.dtypes, self._first.dtypes)]
+        dtypes, others = ([each.dtypes[0] for each in table.columns] for table in (part, self._first))
+        if dtypes != others:
+            listed = [", ".join(each) for each in (dtypes, others)]
             raise InvalidInput(
                 f"a partition has columns of {listed[0]}, and another of {listed[1]}: all need one dtype",
                 "aggregations",
@@ -177,11 +174,11 @@ class MergedTable:
         order = np.asarray(sorted_order(keys) if plan.sort else np.argsort(self._firsts[:groups]), np.int64)
         columns, described = [], []
         for at, (asked, merged) in enumerate(zip(self._asked, self._columns, strict=True)):
-            dtype, label = DTYPES[first.dtypes[at]], first.labels[at]
-            column = merged.column(asked, [dtype], groups, plan.min_count, label, keep=plan.states)
+            dtype, label = DTYPES[first.columns[at].dtypes[0]], first.labels[at]
+            column = merged.column(asked, groups, plan.min_count, label, keep=plan.states)
             if asked.op.places:
-                rows = np.asarray(before)[column.values >> _ROW_BITS] + (column.values & ((1 << _ROW_BITS) - 1))
-                column = replace(column, values=np.where(column.missing, column.values, rows))
+                places = np.where(column.missing, 0, column.values)
+                column = replace(column, values=among_all(places, before))
             columns.append(column.taken(order))
             result = asked.op.result_dtype(dtype)
             described.append(StatesOf(asked.name, asked.op.name, (dtype.name,), result, asked.ddof, column=label))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.growing import grown
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.keyed.range_groups import group_in_ranges

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
+from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges
 from warpfold.kernels.cpu.pieces import Piece, Pieces
 from warpfold.kernels.extras import required

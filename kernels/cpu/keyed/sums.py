@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.accumulator import readable
-from warpfold.kernels.cpu.folds.nans import widened
-from warpfold.kernels.cpu.growing import grown
+from warpfold.kernels.aggregates.growing import grown
+from warpfold.kernels.aggregates.patterns import readable, widened
 from warpfold.kernels.cpu.keyed.outside import OutsideSums
 from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType

@@ -1,4 +1,4 @@
-// The least order of each group: integers that sort as elements do, as kernels/cpu/grouped/selecting.py has them.
+// The least order of each group: integers that sort as elements do, as kernels/aggregates/keys.py has them.
 #pragma once
 #include "keyed_sums.cuh"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.grouped.selecting import Keys
+from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.cpu.keyed.merging import column_of_states
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.states import MergedStates

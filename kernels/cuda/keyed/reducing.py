@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.catalog import keyed_backends, refused_by_key
 from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.cpu.folds.nans import is_nan
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.keyed.reducing import described_states
 from warpfold.kernels.cuda.gpu.launch import Gpu

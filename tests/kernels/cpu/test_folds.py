@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
+from warpfold.kernels.aggregates.product import MAX_BITS
 from warpfold.kernels.cpu.folds.by_name import fold_for
-from warpfold.kernels.cpu.folds.integers import MAX_BITS, ProductFold
+from warpfold.kernels.cpu.folds.of_aggregate import AggregateFold
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op
@@ -92,8 +93,8 @@ def test_the_largest_magnitude_of_the_smallest_integer_is_beyond_its_dtype() -> 
     assert folded("norm_inf", [-(2**63)], dtype=DTYPES["int64"]) == 2**63
 
 
-def product(*parts: list[int]) -> ProductFold:
-    fold = ProductFold(OPS["prod"], DTYPES["int64"], NanPolicy.PROPAGATE)
+def product(*parts: list[int]) -> AggregateFold:
+    fold = AggregateFold(OPS["prod"], DTYPES["int64"], NanPolicy.PROPAGATE)
     for part in parts:
         fold.add(0, np.array(part, dtype=np.int64))
     return fold

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.kernels.patterns import in_window
-from warpfold.kernels.cpu import integers, windows
+from warpfold.kernels.aggregates import integer_loops
+from warpfold.kernels.cpu import windows
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ExactState, Flags
@@ -100,7 +101,7 @@ def test_integers_at_both_ends_of_their_range_multiply_exactly(left: str, right:
 
 def test_arrays_longer_than_a_call_may_take_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "MAX_ELEMENTS", 1000)
-    monkeypatch.setattr(integers, "MAX_ELEMENTS", 1000)
+    monkeypatch.setattr(integer_loops, "MAX_ELEMENTS", 1000)
     wanted = sum(i * i for i in range(LONG)) << 2148
     for dtype in (np.float32, np.float64, np.int32):
         assert added(np.arange(LONG, dtype=dtype), np.arange(LONG, dtype=dtype)).units == wanted

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels.keyed_rows import in_parts
+from warpfold.kernels.aggregates.by_name import combines
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.keyed import shares
 from warpfold.kernels.cpu.keyed.shares import group_shares, shares_of
@@ -22,7 +23,6 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
 from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedPart, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
-from warpfold.kernels.partitions import combines
 from warpfold.kernels.source import ArraySource, GeneratedSource, generator_of
 
 ROWS = 700

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpfold.kernels.cpu import growing
-from warpfold.kernels.cpu.growing import GrowingLimbs, grown
+from warpfold.kernels.aggregates import growing
+from warpfold.kernels.aggregates.growing import GrowingLimbs, grown
 from warpfold.kernels.errors import OutOfMemory
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.kernels.patterns import OTHERS
-from warpfold.kernels.cpu import integers
+from warpfold.kernels.aggregates import integer_loops
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import ExactState
@@ -41,7 +41,7 @@ def test_random_integers_add_as_the_portable_definition_says(dtype: DType) -> No
 
 
 def test_arrays_longer_than_a_call_may_take_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(integers, "MAX_ELEMENTS", 10)
+    monkeypatch.setattr(integer_loops, "MAX_ELEMENTS", 10)
     accumulated = accumulator(OTHERS[3], Terms.VALUES)
     accumulated.add(np.arange(1234, dtype=np.int64))
     assert accumulated.state().units == 1234 * 1233 // 2 << 1074

@@ -1,4 +1,4 @@
-"""Finding and leaving out NaN by bits, so that a signalling NaN raises no floating-point flag."""
+"""Elements as bit patterns: finding NaN by them raises no floating-point flag for a signalling NaN."""
 
 from typing import Any
 
@@ -36,3 +36,11 @@ def widened(part: NDArray[Any], dtype: DType) -> NDArray[Any]:
         return (part.view(f"uint{width}").astype(np.uint32) << (32 - width)).view(np.float32)
     with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
         return part.astype(np.float32)
+
+
+def readable(array: NDArray[Any], bits: "np.dtype[Any]") -> NDArray[Any]:
+    """`array` as a contiguous, aligned view of `bits`, copied only if it must be. The view is always read-only, as a
+    memory map is, so that Numba compiles one version."""
+    view = np.require(array, requirements=["C", "A"]).view(bits)
+    view.flags.writeable = False
+    return view

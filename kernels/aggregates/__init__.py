@@ -1,0 +1,1 @@
+"""Aggregates: what elements of groups come to, with one state for all layouts, threads, partitions and processes."""

@@ -1,0 +1,45 @@
+"""Every aggregate, by the name that rows of `kernels/ops.py` give."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol
+
+from warpfold.kernels.aggregates.aggregate import Aggregate
+from warpfold.kernels.aggregates.count import Nonzero
+from warpfold.kernels.aggregates.extreme import LeastKey
+from warpfold.kernels.aggregates.product import Product
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import Extreme, Op
+
+
+class Make(Protocol):
+    def __call__(self, op: Op, dtype: DType, *, omit: bool = False) -> Aggregate: ...
+
+
+AGGREGATES: Mapping[str, Make] = MappingProxyType({"extreme": LeastKey, "nonzero": Nonzero, "product": Product})
+
+
+def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
+    """The aggregate of an op that adds nothing up, over elements of `dtype`; with `omit` it leaves NaNs out."""
+    return AGGREGATES[op.fold](op, dtype, omit=omit)
+
+
+def combines(op: Op) -> bool:
+    """Whether partial values of `op` make its value. Products do not: one of integers may be too long in a partition
+    and zero as a whole."""
+    return op.adds or AGGREGATES[op.fold] is not Product
+
+
+def selecting(op: Op, dtype: DType) -> LeastKey | Nonzero:
+    """The aggregate of an op that adds nothing up, whose state follows from values."""
+    aggregate = aggregate_of(op, dtype)
+    assert isinstance(aggregate, LeastKey | Nonzero), f"no state of {op.name} follows from values"
+    return aggregate
+
+
+def op_of_values(op: Op) -> str:
+    """The op by whose values `selecting` makes states of `op`: the element that argmin or argmax looks for, and for any
+    and all the number of elements that are not zero."""
+    if op.places:
+        return "min" if op.extreme is Extreme.LEAST else "max"
+    return op.name if op.extreme is not None else "count_nonzero"

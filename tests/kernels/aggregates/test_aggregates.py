@@ -1,0 +1,241 @@
+"""Every aggregate, layout, dtype and NaN policy gives the values of the definition, however the elements are cut into
+states, in whatever order these are merged, and whatever way they have come."""
+
+import pickle
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.kernels.conformance import same
+from tests.support.kernels.patterns import array_of_bits
+from warpfold.kernels import reference
+from warpfold.kernels.aggregates.aggregate import Folded, Ids, Layout, One, State
+from warpfold.kernels.aggregates.by_name import aggregate_of, combines, op_of_values, selecting
+from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, values_array
+from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.grouping import AlongAxes, Index, Segments, walk_of
+from warpfold.kernels.keyed import Aggregation
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Value
+
+T = TypeVar("T")
+
+SELECTING = [op for op in OPS.values() if not op.adds]
+COUNT = 128
+
+
+@dataclass(frozen=True)
+class Case:
+    """Elements with their groups and their places there, and the layouts of those from one to another."""
+
+    belongs: Sequence[tuple[int, int]]
+    layouts: Callable[[int, int], Sequence[Layout]]
+    groups: int
+
+
+def one() -> Case:
+    return Case([(0, at) for at in range(COUNT)], lambda start, stop: [One(start)], 1)
+
+
+def by_ids() -> Case:
+    ids = np.array([random.Random(3).randrange(5) for _ in range(COUNT)], np.int32)
+    belongs = [(group, 7 + at) for at, group in enumerate(ids.tolist())]
+    return Case(belongs, lambda start, stop: [Ids(ids[start:stop], 7 + start)], 6)
+
+
+def along(shape: tuple[int, ...], *axes: int) -> Case:
+    walk = walk_of(AlongAxes(axes), shape)
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+
+    def number(index: Sequence[int], of: Sequence[int]) -> int:
+        value = 0
+        for axis in of:
+            value = value * shape[axis] + index[axis]
+        return value
+
+    belongs = [(number(index, kept), number(index, axes)) for index in np.ndindex(*shape)]
+    return Case(belongs, walk.parts, prod(shape[axis] for axis in kept))
+
+
+def segments() -> Case:
+    bounds = [0, 0, 3, 3, 17, 127, COUNT]
+    belongs = [(at, place) for at, (first, stop) in enumerate(pairwise(bounds)) for place in range(stop - first)]
+    return Case(belongs, walk_of(Segments(tuple(bounds)), (COUNT,)).parts, len(bounds) - 1)
+
+
+CASES: dict[str, Case] = {
+    "one": one(),
+    "ids": by_ids(),
+    "rows": along((8, 16), 1),
+    "columns": along((8, 16), 0),
+    "columns of blocks": along((4, 4, 8), 1),
+    "wide columns": along((4, 32), 0),
+    "wide columns of blocks": along((2, 2, 32), 1),
+    "rows of blocks": along((4, 4, 8), 0, 2),
+    "segments": segments(),
+}
+
+
+def bits_of(dtype: DType, chance: random.Random) -> list[int]:
+    """Patterns of elements: any, and the edges of the dtype, equal ones among them."""
+    width = 8 * dtype.itemsize
+    if dtype.name == "bool":
+        return [chance.randrange(2) for _ in range(COUNT)]
+    edges = [0, 1, 1 << (width - 1), (1 << width) - 1, (1 << (width - 1)) - 1]
+    if dtype.is_float:
+        infinity = (2 * dtype.max_exponent - 1) << (dtype.precision - 1)
+        signs = (0, 1 << (width - 1))
+        edges = [sign | size for sign in signs for size in (0, 0, 1, infinity - 1, infinity, infinity + 1)]
+    return [chance.choice(edges) if chance.random() < 0.6 else chance.randrange(1 << width) for _ in range(COUNT)]
+
+
+def sent(part: T) -> T:
+    """What another process gets."""
+    received: T = pickle.loads(pickle.dumps(part))  # noqa: S301 - our own bytes
+    return received
+
+
+def whole(made: "Made") -> State:
+    state = made.aggregate.empty(made.case.groups)
+    made.update(state, 0, COUNT)
+    return state
+
+
+def in_pieces(made: "Made") -> State:
+    """Pieces that states of any order take, with groups in other rows and more rows as they are met."""
+    groups = made.case.groups
+    folded = Folded(made.aggregate, 1)
+    for start, stop in made.pieces():
+        state = made.aggregate.empty(groups)
+        made.update(state, start, stop)
+        order = made.chance.sample(range(groups), groups)
+        moved = sent(tuple(column[order] for column in state))
+        folded.merge(moved, np.array(order), groups)
+    return folded.rows(0, groups)
+
+
+@dataclass(eq=False)
+class Made:
+    """An aggregate, and the elements that come to it."""
+
+    op: Op
+    dtype: DType
+    policy: NanPolicy
+    case: Case
+    bits: list[int]
+    chance: random.Random
+
+    def __post_init__(self) -> None:
+        self.omit = self.policy is NanPolicy.OMIT
+        self.aggregate = aggregate_of(self.op, self.dtype, omit=self.omit)
+        self.array = array_of_bits(self.bits, self.dtype)
+        self.nans = np.array([reference.element(pattern, self.dtype).nan for pattern in self.bits])
+
+    def update(self, state: State, start: int, stop: int) -> None:
+        """Take in the elements start … stop − 1. A whole array leaves NaNs out before an aggregate gets them."""
+        part = np.ascontiguousarray(self.array[start:stop])
+        for layout in self.case.layouts(start, stop):
+            if isinstance(layout, One) and self.omit:
+                kept = np.flatnonzero(~self.nans[start:stop])
+                self.aggregate.update(state, (part[kept],), One(places=start + kept))
+            else:
+                self.aggregate.update(state, (part,), layout)
+
+    def pieces(self) -> list[tuple[int, int]]:
+        cuts = sorted({0, COUNT, *(self.chance.randrange(COUNT) for _ in range(5))})
+        return self.chance.sample(list(pairwise(cuts)), len(cuts) - 1)
+
+    def members(self, group: int, start: int = 0, stop: int = COUNT) -> list[int]:
+        """The patterns of a group in the order of their places."""
+        some = [(place, at) for at, (of, place) in enumerate(self.case.belongs) if of == group and start <= at < stop]
+        return [self.bits[at] for _, at in sorted(some)]
+
+    def place(self, group: int, start: int = 0, stop: int = COUNT) -> int:
+        """The place that argmin or argmax gives; 0 where there is none."""
+        places = [place for of, place in self.case.belongs[start:stop] if of == group]
+        answer = self.answer(group, start=start, stop=stop)
+        return 0 if answer is None else sorted(places)[int(answer.value)]
+
+    def answer(self, group: int, op: Op | None = None, **between: int) -> reference.Answer | None:
+        answer = reference.reduce(op or self.op, self.dtype, self.members(group, **between), self.policy)
+        return answer if isinstance(answer, reference.Answer) else None
+
+    @cached_property
+    def wanted(self) -> list[tuple[Value | None, int]]:
+        """The value and the count of each group, by definition."""
+        answers = [self.answer(group) for group in range(self.case.groups)]
+        if self.op.places:
+            return [(self.place(group), 0 if each is None else each.count) for group, each in enumerate(answers)]
+        return [(None, 0) if each is None else (each.value, each.count) for each in answers]
+
+    @property
+    def counts(self) -> Index:
+        return np.array([count for _, count in self.wanted])
+
+    def check(self, values: NDArray[Any]) -> None:
+        for group, (value, (wanted, count)) in enumerate(zip(values.tolist(), self.wanted, strict=True)):
+            if count:  # else the value is arbitrary
+                assert wanted is not None
+                assert same(value, wanted), (self.op.name, self.dtype.name, self.policy, group, value, wanted)
+
+
+def made_of(op: Op, dtype: DType, cases: Sequence[str] = tuple(CASES)) -> Sequence[Made]:
+    policies = (NanPolicy.PROPAGATE, NanPolicy.OMIT) if dtype.is_float else (NanPolicy.PROPAGATE,)
+    chance = random.Random(f"{op.name} {dtype.name}")
+    return [
+        Made(op, dtype, policy, CASES[case], bits_of(dtype, chance), chance) for policy in policies for case in cases
+    ]
+
+
+PAIRS = [
+    pytest.param(op, dtype, id=f"{op.name}-{dtype.name}")
+    for op in SELECTING
+    for dtype in DTYPES.values()
+    if not (op.rounds and dtype.is_float)
+]
+
+
+@pytest.mark.parametrize(("op", "dtype"), PAIRS)
+def test_the_values_are_those_of_the_definition(op: Op, dtype: DType) -> None:
+    for made in made_of(op, dtype):
+        for way in (whole, in_pieces):
+            made.check(made.aggregate.finish(way(made), made.counts))
+
+
+@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if combines(pair.values[0])])  # type: ignore[arg-type]
+def test_values_of_partitions_make_those_of_all(op: Op, dtype: DType) -> None:
+    """Another device gives values, which are states again: in columns that are merged while rows come."""
+    for made in made_of(op, dtype, ("one", "ids")):
+        merged, groups = MergedColumn(op), made.case.groups
+        for start, stop in made.pieces():
+            between = {"start": start, "stop": stop}
+            found = [made.answer(group, OPS[op_of_values(op)], **between) for group in range(groups)]
+            listed = [None if answer is None else answer.value for answer in found]
+            values = values_array(listed, OPS[op_of_values(op)].result_dtype(dtype))
+            counts = np.array([0 if answer is None else answer.count for answer in found])
+            places = np.array([made.place(group, **between) for group in range(groups)]) if op.places else None
+            state = selecting(op, dtype).of_values(values, counts, places)
+            column = PartialColumn((dtype.name,), counts, state=state)
+            merged.add(sent(column), np.arange(groups), groups)
+        reduced = merged.column(Aggregation(op, 0, op.name), groups)
+        made.check(reduced.values)
+        assert reduced.counts.tolist() == made.counts.tolist()
+
+
+def test_partitions_of_two_dtypes_are_refused() -> None:
+    merged, ids, counts = MergedColumn(OPS["max"]), np.zeros(1, np.int64), np.ones(1, np.int64)
+    for name in ("int32", "float32"):
+        state = selecting(OPS["max"], DTYPES[name]).of_values(np.ones(1), counts)
+        part = PartialColumn((name,), counts, state=state)
+        if name == "int32":
+            merged.add(part, ids, 1)
+    with pytest.raises(InvalidInput, match="a partition has float32, and another int32: all partitions need one dtype"):
+        merged.add(part, ids, 1)
