@@ -33,7 +33,9 @@ def asleep(number: int, seconds: float) -> PartitionDone:
     """A partition that takes so long."""
     time.sleep(seconds)
     share = Share("", "", "cpu", "", seconds)
-    return PartitionDone(number, _STATE, None, 1, 8, 0, (), (), share, ("float64",), "exact", None, 0.0, 0.0, 0.0, None)
+    return PartitionDone(
+        number, _STATE, None, 1, 8, 0, (), (), None, share, ("float64",), "exact", None, 0.0, 0.0, 0.0, None
+    )
 
 
 def together(done: Sequence[PartitionDone]) -> PartitionsMerged:

@@ -27,6 +27,7 @@ class Input(Answer):
     objects: list[dict[str, Any]] = Field(default_factory=list)
     files: list[dict[str, Any]] = Field(default_factory=list)
     fingerprint: str | None = None
+    null_words: tuple[str, ...] | None = None
 
 
 class Placement(Answer):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,8 @@ def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
     assert isinstance(backend, KeyedBackend), "a CPU reduces by key"
     rows = open_rows(asked, Folders((root,), root))
     with intact(rows.files):
-        return backend.group_by(rows, plan_of(asked))
+        table: GroupTable = backend.group_by(rows, plan_of(asked))
+        return replace(table, null_words=rows.null_words)
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

@@ -58,6 +58,8 @@ class Options(TypedDict, total=False):
     filter: Mapping[str, Any]
     text: str
     null_policy: str
+    null_words: Sequence[str]
+    words: Sequence[str]
 
 
 class ReduceOptions(Options, total=False):
@@ -78,7 +80,8 @@ class GroupOptions(Options, total=False):
 
 
 OF_FILES = frozenset(
-    {"array", "select", "stored", "missing_chunks", "float8", "column", "filter", "text", "null_policy"}
+    {"array", "select", "stored", "missing_chunks", "float8", "column", "filter", "text"}
+    | {"null_policy", "null_words", "words"}
 )
 """The options among these that apply to a file."""
 

@@ -67,8 +67,16 @@ class InputView(Frozen):
         "each hash. It is null if one of the hashes is not known.",
     )
 
+    null_words: tuple[str, ...] | None = Field(
+        None,
+        description="The texts of a cell that were nulls in columns of numbers, where text was read; `null_words` of "
+        "the source sets them. In columns of words only the empty cell was a null, unless the source sets others.",
+    )
+
     @classmethod
-    def of(cls, read: Sequence[Remote], inputs: Inputs, *, fingerprint: bool) -> "InputView | None":
+    def of(
+        cls, read: Sequence[Remote], inputs: Inputs, *, fingerprint: bool, null_words: tuple[str, ...] | None = None
+    ) -> "InputView | None":
         """The view of these inputs; None where nothing was read. Waits for the hashes of files, and makes those of
         objects. Raises InvalidInput where a file or an object has changed, and Unavailable."""
         if not read and not inputs.count:
@@ -92,6 +100,7 @@ class InputView(Frozen):
                 for file in files[:MOST_OBJECTS]
             ),
             fingerprint=fingerprint_of([*(file.sha256 for file in files), *hashes]) if whole else None,
+            null_words=null_words,
         )
 
 

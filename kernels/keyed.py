@@ -127,6 +127,7 @@ class KeyedSource:
     likely: int
     decodes: bool = False
     remotes: Callable[[], Sequence[Remote]] = tuple
+    null_words: tuple[str, ...] | None = None
     whole: WholeColumns | None = None
     meanings: tuple[Meaning | None, ...] = ()
     tallies: tuple[Tally, ...] = ()
@@ -202,7 +203,8 @@ class GroupColumn:
 class GroupTable:
     """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
     `dropped` those with a null key, which are in no group. `described` describes the columns of states, if the table
-    has such columns, and `kernel` names the kernel that a GPU chose."""
+    has such columns, and `kernel` names the kernel that a GPU chose. `null_words` are the texts of a cell that were
+    nulls, where text was read on this machine."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
@@ -215,6 +217,7 @@ class GroupTable:
     stages: Stages | None = None
     described: TableOfStates | None = None
     kernel: str | None = None
+    null_words: tuple[str, ...] | None = None
 
     @property
     def rows(self) -> int:

@@ -1,7 +1,7 @@
 """Sources whose elements come in order, and what reads any source in order: files that must be decoded know neither
 where an element lies nor, often, how many there are."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,8 @@ class Tally:
     """How many elements a sequential source has given so far, how many nulls it has left out, which objects of places
     it reads, the chunks that its files lack, and for how long threads of its own decoded ahead: the seconds of all of
     them, divided by their number. Several threads may add to it. Integers beyond int64 are refused, unless the reader
-    sets `beyond`, which then collects the integers that the elements leave out."""
+    sets `beyond`, which then collects the integers that the elements leave out. `null_words` are the texts of a cell
+    that are nulls, None where the elements are not read from text."""
 
     elements: int = 0
     nulls: int = 0
@@ -45,6 +46,7 @@ class Tally:
     absences: list[AbsentChunks] = field(default_factory=list)
     ahead_s: float = 0.0
     beyond: Beyond | None = None
+    null_words: tuple[str, ...] | None = None
     lock: Lock = field(default_factory=Lock)
 
     def add(self, *, elements: int = 0, nulls: int = 0, ahead_s: float = 0.0) -> None:
@@ -122,6 +124,12 @@ Elements = Source | SequentialSource
 """A source of a reduction, which is read by position or in order."""
 
 _PIECE = 1 << 17
+
+
+def null_words_of(sources: Iterable[Elements]) -> tuple[str, ...] | None:
+    """The texts of a cell that are nulls of the first source that is read from text; None where there is none."""
+    tallies = (source.tally for source in sources if isinstance(source, SequentialSource))
+    return next((tally.null_words for tally in tallies if tally.null_words is not None), None)
 
 
 def likely_count(source: Elements) -> int:

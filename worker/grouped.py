@@ -25,7 +25,7 @@ from warpfold.kernels.meant import meaning_of, refuse_meaning
 from warpfold.kernels.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import NanPolicy, Result, op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, noticed, shaped
+from warpfold.kernels.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
 from warpfold.kernels.spread import together
 from warpfold.kernels.state_tables import TableOfStates
 from warpfold.worker.artefacts import ArtefactWriter, Stored
@@ -83,7 +83,9 @@ def run_grouped(
         source.dtype.name,
         noticed(both),
     )
-    return success_of(attempt, spec, done, InputView.of(read, inputs, fingerprint=spec.fingerprint))
+    null_words = null_words_of(read_in_order)
+    view = InputView.of(read, inputs, fingerprint=spec.fingerprint, null_words=null_words)
+    return success_of(attempt, spec, done, view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from warpfold.app.http.errors import Invalid
 from warpfold.app.http.pipes import Piped
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head, stored_name
 
 _BARE = "; bare elements need their `dtype`, and a table of text a `name` that ends in .csv or .tsv"
@@ -133,8 +133,13 @@ class Intake:
 
     def _other_format(self, first: bytes) -> str | None:
         """The format of a file that is not a .npy file; None where the first bytes show no format that jobs read."""
-        known = format_of(io.BytesIO(first))
-        if self._raw is not None or known in (Format.NPY, Format.NETCDF3, Format.FEATHER1):
+        if self._raw is not None:
+            return None
+        try:
+            known = readable_format(io.BytesIO(first))
+        except InvalidInput as error:
+            raise Invalid.of("", f"the body {error}") from None
+        if known is Format.NPY:
             return None
         if known is None and not self._text:
             return None

@@ -14,6 +14,7 @@ from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.opening import Opened, is_plain
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.formats.signature import readable_format
 from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import Op
 from warpfold.kernels.places.place import is_url
@@ -78,6 +79,7 @@ def _mapped(path: Path, called: str, parameter: str) -> NDArray[Any]:
     """The array in a .npy file, mapped into memory."""
     try:
         with path.open("rb") as file:
+            readable_format(file)
             head = read_head(file)
             size = path.stat().st_size - head.offset
         if size < head.data_bytes:

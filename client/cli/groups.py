@@ -28,7 +28,7 @@ from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
-from warpfold.kernels.sequential import Elements, noticed
+from warpfold.kernels.sequential import Elements, noticed, null_words_of
 
 
 def fields_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def reduce_groups_locally(
     assert grouping is not None, "there is an axis or there are segments"
     try:
         result = local.reduce_groups(array, op, grouping, other=other, **chosen)
-        source = read.view()
+        source = read.view(null_words_of([part for part in (array, other) if part is not None]))
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     notice = noticed([part for part in (array, other) if part is not None])

@@ -16,6 +16,7 @@ from warpfold.client.cli.session import service
 from warpfold.client.inspections import FileColumn
 from warpfold.contract.sources.inspection import ContentView
 from warpfold.kernels.formats.contents import contents_of, contents_of_folder
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.places.place import is_url
 
@@ -75,7 +76,7 @@ def inspect(
             inside = contents_of_folder(folder_at(path))
         else:
             readable = unless_read.enter_context(seekable(path, "FILE"))
-            inside = contents_of(unless_read.enter_context(readable.open("rb")), delimiter_of(path.name))
+            inside = contents_of(unless_read.enter_context(readable.open("rb")), Dialect(delimiter_of(path.name)))
     contents = [ContentView.of(content) for content in inside]
     if as_json:
         output.document([content.model_dump(mode="json") for content in contents])

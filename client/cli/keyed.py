@@ -136,7 +136,7 @@ def _here(spec: dict[str, Any], named: tuple[str, Path], how: RunOptions) -> Non
             table = local.group_by(spec, named[1].parent)
             groups = table.table()
             document = _document(spec, table) if how.as_json else {}
-            source = read.view().model_dump(mode="json")
+            source = read.view(table.null_words).model_dump(mode="json")
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:

@@ -24,7 +24,7 @@ from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats.folder import Folder
-from warpfold.kernels.formats.signature import Format, format_of, is_text
+from warpfold.kernels.formats.signature import Format, format_of, is_read, is_text
 from warpfold.kernels.formats.zarr_ import is_zarr
 from warpfold.kernels.inputs import Inputs, LocalFile
 from warpfold.kernels.npy import read_head
@@ -33,16 +33,21 @@ from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.times import times_of_dtype
 
+_LISTS = ("null_words", "words")
+
 
 def options_of(texts: Mapping[str, str | bool | None]) -> dict[str, Any]:
-    """The options of a file as the command line has them; `filter` and `select` are JSON. Raises BadParameter."""
+    """The options of a file as the command line has them: `filter` and `select` are JSON, and lists have commas. Raises
+    BadParameter."""
     options: dict[str, Any] = {}
     for name, text in texts.items():
         if text is None:
             continue
         try:
-            is_json = isinstance(text, str) and name in ("filter", "select")
-            options[name] = read_json(str(text).encode()) if is_json else text
+            if isinstance(text, str) and name in ("filter", "select"):
+                options[name] = read_json(text.encode())
+            else:
+                options[name] = text.split(",") if isinstance(text, str) and name in _LISTS else text
         except InvalidInput as error:
             raise typer.BadParameter(f"{error.field} {error}", param_hint=f"--{name}") from None
         except ValueError as error:
@@ -71,7 +76,7 @@ def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
             with suppress(InvalidInput):  # the code that opens the file reports its faults
                 dtype = read_head(file, wider=True).dtype
                 return times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None
-        return kind in (None, Format.NPY)
+        return kind in (None, Format.NPY) or not is_read(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +165,10 @@ class ReadHere:
     def __exit__(self, *error: object) -> None:
         self._inputs.__exit__(*error)
 
-    def view(self) -> InputView:
-        """The files that were read, as a result of the service describes them. Raises InvalidInput where a file has
-        changed."""
-        view = InputView.of((), self._inputs, fingerprint=self.fingerprint)
+    def view(self, null_words: tuple[str, ...] | None = None) -> InputView:
+        """The files that were read, as a result of the service describes them, and the nulls of text. Raises
+        InvalidInput where a file has changed."""
+        view = InputView.of((), self._inputs, fingerprint=self.fingerprint, null_words=null_words)
         assert view is not None, "there is a file"
         return view
 

@@ -68,6 +68,12 @@ Segments = Annotated[
 ColumnDType = Annotated[
     str | None, typer.Option(help="Of the column of a CSV or TSV file, whose beginning else decides.")
 ]
+NullWords = Annotated[
+    str | None, typer.Option(metavar="WORDS", help="Of text: the words that are nulls, such as NA,missing.")
+]
+Words = Annotated[
+    str | None, typer.Option(metavar="COLUMNS", help="Of text: columns that are words, whatever they hold.")
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", dir_okay=False, help="Write arrays to .npy or .csv, groups to .csv."),
@@ -111,6 +117,8 @@ def reduce(
     stored: Annotated[bool, typer.Option("--stored", help="Elements as stored, without attributes.")] = False,
     missing_chunks: Annotated[str | None, typer.Option(help="Chunks not in the file: fill or raise.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
+    null_words: NullWords = None,
+    words: Words = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Output = None,
     timeout: Timeout = None,
@@ -137,12 +145,13 @@ def reduce(
     if by is not None:
         if len(files) > 1 or any((other, axis, segments, array, select, stored, missing_chunks)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
-        of_table = options_of({"filter": rows, "null_policy": null_policy})
+        of_table = options_of({"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words})
         reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
         return
     of_file = options_of(
         {"column": column, "filter": rows, "null_policy": null_policy, "array": array, "select": select}
         | {"float8": float8, "dtype": dtype, "stored": stored or None, "missing_chunks": missing_chunks}
+        | {"null_words": null_words, "words": words}
     )
     asked = _Request(op, fields, fields_from(axis, segments, keepdims=keepdims), of_file)
     check_file(to, asked.shape, as_json=as_json)

@@ -17,7 +17,7 @@ from warpfold.client.batches import MOST_JOBS
 from warpfold.client.cli import batches
 from warpfold.client.cli.files import matching
 from warpfold.client.errors import FieldError, Refused
-from warpfold.kernels.formats.signature import format_of
+from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.values import float_or_text
 
 _MERGE = "tag:yaml.org,2002:merge"
@@ -56,7 +56,7 @@ def is_array(file: str) -> bool:
         return False
     try:
         with path.open("rb") as opened:
-            return path.suffix.lower() in _TABLES_OF_TEXT or format_of(opened) is not None
+            return path.suffix.lower() in _TABLES_OF_TEXT or format_of(opened) not in (None, Format.JSON)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
 

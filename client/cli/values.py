@@ -11,7 +11,7 @@ from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.opening import ReadHere
 from warpfold.client.cli.session import fail
-from warpfold.client.job_results import ReduceResult, in_words
+from warpfold.client.job_results import Input, ReduceResult, in_words
 from warpfold.client.jobs import result_of
 from warpfold.client.models import Job
 from warpfold.contract.inputs import InputView
@@ -24,7 +24,7 @@ from warpfold.kernels.errors import KernelError
 from warpfold.kernels.intact import intact
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import Value
-from warpfold.kernels.sequential import Elements, SequentialSource, noticed
+from warpfold.kernels.sequential import Elements, SequentialSource, noticed, null_words_of
 from warpfold.kernels.source import ArraySource
 
 _JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
@@ -42,7 +42,7 @@ def print_value(job: Job, *, fingerprint: bool) -> None:
         f"{_described(result)}; {where}, {result.timings.words}"
         + (f", {bound}" if bound else "")
         + (f"; {_digits(result.hex)}" if result.hex else "")
-        + _left(result.nulls, null=result.value is None)
+        + _left(result.nulls, result.input, null=result.value is None)
         + output.noticed(result.notice)
         + _named(result.input.fingerprint if fingerprint and result.input is not None else None)
     )
@@ -62,7 +62,7 @@ def reduce_locally(
         result, null = with_nulls(result, [part for part in (array, other) if part is not None])
         if not null:
             check_length(result.value)
-        source = read.view()
+        source = read.view(null_words_of([part for part in (array, other) if part is not None]))
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
@@ -75,7 +75,7 @@ def reduce_locally(
     typer.echo(in_words(value, result.decimal, result.time))
     output.say(
         f"{_described(result)}; this machine"
-        + _left(nulls, null=null)
+        + _left(nulls, source, null=null)
         + output.noticed(notice)
         + _named(source.fingerprint if read.fingerprint else None)
     )
@@ -110,9 +110,11 @@ def _named(fingerprint: str | None) -> str:
     return f"; SHA-256 {fingerprint}" if fingerprint else ""
 
 
-def _left(nulls: int, *, null: bool) -> str:
-    """A phrase about the nulls; with `null` they made the value null."""
-    return f"; {number_of('null', nulls)} {'met' if null else 'left out'}" if nulls else ""
+def _left(nulls: int, read: InputView | Input | None, *, null: bool) -> str:
+    """A phrase about the nulls, and of text what they are; with `null` they made the value null."""
+    texts = [] if read is None else [text or "an empty cell" for text in read.null_words or ()]
+    said = f" ({', '.join(texts)})" if texts else ""
+    return f"; {number_of('null', nulls)} {'met' if null else 'left out'}{said}" if nulls else ""
 
 
 def _digits(hexadecimal: str | ComplexHex) -> str:

@@ -11,6 +11,7 @@ from warpfold.contract.folders import Folders, placed_artefact
 from warpfold.contract.sources.options import read_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.frames import Frame, open_frame
 from warpfold.kernels.sequential import Elements
 
@@ -33,7 +34,10 @@ class ArtefactSource(SourceSpec):
 
     def open_table(self, folders: Folders) -> Frame:
         return read_of(
-            self.identity(), "source.job_id", partial(self._begin, folders), lambda file: open_frame(file, None, ",")
+            self.identity(),
+            "source.job_id",
+            partial(self._begin, folders),
+            lambda file: open_frame(file, None, Dialect()),
         )
 
     def _begin(self, folders: Folders) -> BinaryIO:

@@ -132,26 +132,32 @@ class FilesSource(AnyOptions, SourceSpec):
 
     def open_table(self, folders: Folders) -> Frame:
         reader = _Reader(self, folders, Session(folders.places))
-        names = self.names(folders, reader.session)
-        first = reader.table(names[0])
+        return self._table(self.names(folders, reader.session), reader)
+
+    def _table(self, names: Sequence[str], reader: "_Reader", keys: Sequence[str] | None = None) -> Frame:
+        """The columns of all files, with the types by which text has these keys."""
+        first = reader.table(names[0], keys)
         tally, counted = first.tally, {names[0]}  # rows may be read more than once
 
         def batches(columns: Sequence[str]) -> Iterator[Any]:
             for name in names:
-                frame = reader.table(name)
+                frame = reader.table(name, keys)
                 tally.objects += frame.tally.objects if name not in counted else []
                 counted.add(name)
                 for column in columns:
                     kind = frame.schema.field(column).type if column in frame.schema.names else None
                     if kind != first.schema.field(column).type:
+                        hint = "" if first.make_keyed is None else "; `words` may name a column of text that is words"
                         raise InvalidInput(
                             f"{name!r} holds column {column!r} as {kind or 'none'}, and {names[0]!r} as "
-                            f"{first.schema.field(column).type}: files that are one table need the same columns",
+                            f"{first.schema.field(column).type}: files that are one table need the same columns{hint}",
                             "source.paths" if self.glob is None else "source.glob",
                         )
                 yield from frame.make(columns)
 
-        return Frame(first.schema, batches, len(names) * first.likely, tally)
+        make_keyed = None if first.make_keyed is None else partial(self._table, names, reader)
+        likely = len(names) * first.likely
+        return Frame(first.schema, batches, likely, tally, make_keyed=make_keyed, why_refused=first.why_refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +180,12 @@ class _Reader:
                 threads.shutdown(cancel_futures=True)
                 raise
 
-    def table(self, name: str) -> Frame:
-        """The columns of the table in a file. Raises InvalidInput."""
+    def table(self, name: str, keys: Sequence[str] | None = None) -> Frame:
+        """The columns of the table in a file, with the types by which text has these keys. Raises InvalidInput."""
 
         def open_in(file: BinaryIO) -> Frame:
-            return self.options.open_table_in(file, name)
+            frame = self.options.open_table_in(file, name)
+            return frame if keys is None else frame.keyed(keys)
 
         return open_file(name, self.folders, "source.paths", open_in, session=self.session)
 
@@ -253,7 +260,7 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
             source = truths_of(opened) if truths else opened
             nulls = tally.nulls
             if isinstance(source, SequentialSource):
-                source.tally.beyond = tally.beyond
+                source.tally.beyond, tally.null_words = tally.beyond, source.tally.null_words
                 if number not in counted:
                     tally.objects += source.tally.objects
                     tally.absences += source.tally.absences

@@ -12,13 +12,14 @@ from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.contract.sources.files import FilesSource
-from warpfold.contract.sources.options import open_file, read_of
+from warpfold.contract.sources.options import TableOptions, open_file, read_of
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.folder import Tree
-from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
+from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
 
 MOST_CONTENTS = 1000
 _MOST_LETTERS = 1024
@@ -107,17 +108,16 @@ class Inspection(Frozen):
 def inspected(source: FileSources, folders: Folders) -> Inspection:
     """Look into the file of `source`, or into the first of its files. Raises InvalidInput whose field begins with
     "source", and Unavailable where a package is not installed."""
-    text = None if isinstance(source, PathSource | ArrayFileSource) else source.text
     if isinstance(source, DatasetSource):
         called = f"dataset {source.id}"
-        look = partial(_in_file, called=called, files=1, delimiter=delimiter_of(f".{text or 'csv'}"), text=True)
+        look = partial(_in_file, called=called, files=1, dialect=source.dialect(".csv"), text=True)
         return read_of(called, "source.id", partial(source.begin, folders), look)
     names, field = _names(source, folders)
     first = names[0]
-    delimiter = delimiter_of(first if text is None else f".{text}")
-    look = partial(
-        _in_file, called=first, files=len(names), delimiter=delimiter, text=text is not None or is_text(first)
-    )
+    text, dialect = is_text(first), Dialect(delimiter_of(first))
+    if isinstance(source, TableOptions):
+        text, dialect = text or source.text is not None, source.dialect(first)
+    look = partial(_in_file, called=first, files=len(names), dialect=dialect, text=text)
     return open_file(first, folders, field, look, partial(_in_folder, called=first, files=len(names)))
 
 
@@ -128,13 +128,13 @@ def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str], str]:
     return (source.path,), "source.path"
 
 
-def _in_file(file: BinaryIO, called: str, files: int, delimiter: str, *, text: bool) -> Inspection:
-    kind = format_of(file)
+def _in_file(file: BinaryIO, called: str, files: int, dialect: Dialect, *, text: bool) -> Inspection:
+    kind = readable_format(file)
     tabular = text if kind is None else kind.tabular
     if kind is None and not text:
         raise InvalidInput("is in none of the formats that can be read; for a table of text, `text` says csv or tsv")
     named, nbytes = "text" if kind is None else kind.value, file.seek(0, os.SEEK_END)
-    return _answer(called, files, contents_of(file, delimiter), named, nbytes, tabular=tabular)
+    return _answer(called, files, contents_of(file, dialect), named, nbytes, tabular=tabular)
 
 
 def _in_folder(folder: Tree, called: str, files: int) -> Inspection:

@@ -30,10 +30,11 @@ from warpfold.kernels.absent_chunks import WhereAbsent
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import as_float8, open_array_file
 from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.dialect import NULL_WORDS, Dialect
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.frames import Frame, open_frame
 from warpfold.kernels.formats.hyperslab import Range
-from warpfold.kernels.formats.signature import delimiter_of, format_of, is_text
+from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.inputs import LocalFile
@@ -49,6 +50,8 @@ T = TypeVar("T")
 
 MOST_AXES = 64
 MOST_DEPTH = 16
+MOST_WORDS = 100
+Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r'^[^\x00\r\n"]+$')]
 Index = Annotated[StrictInt, Field(ge=-(1 << 62), le=1 << 62)]
 InFile = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
 NullPolicyName = Literal["omit", "raise", "propagate"]
@@ -175,6 +178,19 @@ class TableOptions(FileOptions):
         description="For text only: the separator of the columns, a comma or a tab. If it is left out, the "
         "file's name decides: .tsv and .tab have tabs.",
     )
+    null_words: tuple[Word, ...] | None = Field(
+        None,
+        max_length=MOST_WORDS,
+        description="For text only: the words that are nulls, in every column. If they are left out, "
+        f"{', '.join(NULL_WORDS[:-1])} and {NULL_WORDS[-1]} are nulls in columns of numbers, times and truth values, "
+        "and no word is a null in columns of words. An empty cell is a null in any case, and a cell in quotes is none.",
+    )
+    words: tuple[InFile, ...] = Field(
+        (),
+        max_length=MOST_WORDS,
+        description="For text only: the columns that are words, whatever they hold, as keys of groups and in filters. "
+        "The key 1 is no integer then, and 1.0 is another key.",
+    )
 
     @field_validator("filter")
     @classmethod
@@ -187,7 +203,7 @@ class TableOptions(FileOptions):
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         rows = None if self.filter is None else self.filter.condition()
         nulls = NullPolicy(self.null_policy)
-        return open_column(file, ColumnWanted(self.column, rows, nulls, self.dtype, self._delimiter(name)))
+        return open_column(file, ColumnWanted(self.column, rows, nulls, self.dtype, self.dialect(name)))
 
     def open_table_in(self, file: BinaryIO, name: str) -> Frame:
         """The columns of the table in `file`, which is called `name` and must stay open while they are read. Raises
@@ -195,10 +211,12 @@ class TableOptions(FileOptions):
         for option in ("column", "dtype"):
             if getattr(self, option) is not None:
                 raise InvalidInput(f"has {option}, which is for a single column: groups name theirs", option)
-        return open_frame(file, None if self.filter is None else self.filter.condition(), self._delimiter(name))
+        return open_frame(file, None if self.filter is None else self.filter.condition(), self.dialect(name))
 
-    def _delimiter(self, name: str) -> str:
-        return delimiter_of(name if self.text is None else f".{self.text}")
+    def dialect(self, name: str) -> Dialect:
+        """How the file called `name` is to be read, if it is text."""
+        delimiter = delimiter_of(name if self.text is None else f".{self.text}")
+        return Dialect(delimiter, self.null_words, self.words)
 
 
 class AnyOptions(TableOptions, ArrayOptions):
@@ -212,7 +230,7 @@ class AnyOptions(TableOptions, ArrayOptions):
         return self
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:
-        kind = format_of(file)
+        kind = readable_format(file)
         tabular = kind.tabular if kind is not None else is_text(name) or self.text is not None
         if tabular or self._set_options(TableOptions):
             return TableOptions.open_in(self, file, name)

@@ -11,7 +11,7 @@ from warpfold.contract.sources.roots import PathName, check_name, opened, size_a
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrays import open_array_file
-from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
@@ -58,7 +58,7 @@ def _npy_in(file: BinaryIO) -> Elements:
 
 def _check_format(file: BinaryIO) -> None:
     """Raise InvalidInput, which names the source to use, where a file is no .npy file."""
-    kind = format_of(file)
+    kind = readable_format(file)
     if kind is None:
         raise InvalidInput("is not a whole .npy file: a source of type array or table reads other formats")
     if kind is not Format.NPY:

@@ -13,7 +13,7 @@ from warpfold.kernels.formats.conventions import Conventions, lowered
 from warpfold.kernels.formats.hdf5 import open_hdf5
 from warpfold.kernels.formats.hyperslab import Range, hyperslab
 from warpfold.kernels.formats.npz import open_npz
-from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
 from warpfold.kernels.npy import read_head
@@ -36,7 +36,7 @@ def open_array_file(
     `file` must stay open while elements are read. Raises InvalidInput, which names the field "array", "select",
     "stored" or "float8" where that field is at fault, and Unavailable where a package is not installed.
     """
-    match format_of(file):
+    match readable_format(file):
         case Format.NPZ:
             tree = zipped_zarr(file)
             if tree is not None:
@@ -46,8 +46,6 @@ def open_array_file(
             return as_float8(open_hdf5(file, name, ranges, conventions or Conventions()), float8)
         case Format.NPY | None:
             pass
-        case Format.NETCDF3:
-            raise InvalidInput("is a NetCDF-3 file, which is not read: `nccopy -k nc4` makes a NetCDF-4 file of it")
         case table:
             raise InvalidInput(f"is a table ({table.value}): a source of type table reduces a column of it")
     if name is not None:

@@ -13,10 +13,11 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
 from warpfold.kernels.formats.parquet_footer import Footer
-from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column, random_access
 from warpfold.kernels.formats.text import first_block
 from warpfold.kernels.npy import read_head, stored_name
@@ -74,12 +75,12 @@ class Content:
         return cls(field.name, str(field.type), reduced_as, None if rows is None else (rows,), nulls, chunks, nbytes)
 
 
-def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
-    """The arrays in a file, or the columns of its table; `delimiter` stands between columns of text.
+def contents_of(file: BinaryIO, dialect: Dialect) -> list[Content]:
+    """The arrays in a file, or the columns of its table; `dialect` says how text is to be read.
 
     Raises InvalidInput and Unavailable.
     """
-    kind = format_of(file)
+    kind = readable_format(file)
     with damaged("cannot be looked into", Exception):
         match kind:
             case Format.NPY:
@@ -97,9 +98,7 @@ def contents_of(file: BinaryIO, delimiter: str) -> list[Content]:
                 return list(_parquet(file))
             case Format.ARROW_FILE | Format.ARROW_STREAM:
                 return list(_arrow(file, kind))
-            case Format.NETCDF3 | Format.FEATHER1:
-                raise InvalidInput(f"is a {kind.value} file, which is not read")
-        schema = first_block(file, kind, delimiter)
+        schema = first_block(file, kind, dialect)
         return [Content.column(field, None) for field in schema]
 
 

@@ -13,9 +13,10 @@ from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
-from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, sound
 from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.meant import refuse_meaning
@@ -28,7 +29,9 @@ from warpfold.kernels.source import part_of
 class Frame:
     """Columns of a table with a schema of pyarrow. `make` begins to read the named columns, in record batches and in
     order; `likely` is an upper bound of the number of rows. For a table in row groups, `groups` says how many rows each
-    group has before the filter, and `make_groups` begins to read the groups start … stop − 1."""
+    group has before the filter, and `make_groups` begins to read the groups start … stop − 1. Of text, `make_keyed`
+    gives the same table with the types by which the named columns are keys, and `why_refused` says why a word
+    keeps a column from being reduced."""
 
     schema: Any
     make: Callable[[Sequence[str]], Iterator[Any]]
@@ -36,6 +39,8 @@ class Frame:
     tally: Tally = field(default_factory=Tally)
     groups: tuple[int, ...] = ()
     make_groups: Callable[[Sequence[str], int, int], Iterator[Any]] | None = None
+    make_keyed: "Callable[[Sequence[str]], Frame] | None" = None
+    why_refused: Callable[[str], str | None] = lambda _: None
 
     def between(self, start: int, stop: int) -> Self:
         """The rows of row groups start … stop − 1."""
@@ -46,20 +51,33 @@ class Frame:
 
         return replace(self, make=make, likely=sum(self.groups[start:stop]), groups=(), make_groups=None)
 
+    def keyed(self, names: Sequence[str]) -> "Frame":
+        """The same table, whose named columns are keys: words of text have other types then."""
+        if self.make_keyed is None:
+            return self
+        table = self.make_keyed(names)
+        return replace(table, make=partial(self._read_from, table))  # it holds this frame, so its file stays open
+
+    def _read_from(self, table: "Frame", columns: Sequence[str]) -> Iterator[Any]:
+        return table.make(columns)
+
     def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
         """The same columns, read within the context that `within` makes. The context may give errors other words."""
-        begin, begin_groups = self.make, self.make_groups
 
-        def make(columns: Sequence[str]) -> Iterator[Any]:
+        def around(begin: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+            def make(*asked: Any) -> Iterator[Any]:
+                with context():
+                    yield from begin(*asked)
+
+            return make
+
+        def keyed(begin: Callable[[Sequence[str]], Frame], names: Sequence[str]) -> Frame:
             with context():
-                yield from begin(columns)
+                return begin(names).within(context)
 
-        def make_groups(columns: Sequence[str], start: int, stop: int) -> Iterator[Any]:
-            assert begin_groups is not None
-            with context():
-                yield from begin_groups(columns, start, stop)
-
-        return replace(self, make=make, make_groups=None if begin_groups is None else make_groups)
+        make_groups = None if self.make_groups is None else around(self.make_groups)
+        make_keyed = None if self.make_keyed is None else partial(keyed, self.make_keyed)
+        return replace(self, make=around(self.make), make_groups=make_groups, make_keyed=make_keyed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +89,17 @@ class Wanted:
     field: str
 
 
-def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
+def open_frame(file: BinaryIO, rows: Condition | None, dialect: Dialect) -> Frame:
     """The columns of the table in `file`, which must stay open while they are read, of the rows that fulfil a
     condition. Raises InvalidInput, which names the field "filter" where the filter is at fault, and Unavailable."""
     pyarrow = required("pyarrow", "tables")
-    kind = format_of(file)
-    errors = (pyarrow.ArrowException, OSError, ValueError)
+    kind = readable_format(file)
     if kind in (None, Format.GZIP, Format.ZSTD):
-        return _text(file, kind, rows, delimiter)
-    with damaged("cannot be read as a table", *errors):
+        from warpfold.kernels.formats.text import open_text_frame
+
+        return open_text_frame(file, kind, rows, dialect)
+    dialect.check_unused()
+    with damaged("cannot be read as a table", pyarrow.ArrowException, OSError, ValueError):
         if begin := {Format.PARQUET: _parquet, Format.ARROW_FILE: _arrow_file, Format.ARROW_STREAM: _stream}.get(kind):
             frame = begin(file, rows)
             list(frame.schema.names)  # an error here where a name is not UTF-8
@@ -88,7 +108,7 @@ def open_frame(file: BinaryIO, rows: Condition | None, delimiter: str) -> Frame:
     raise InvalidInput(f"is no table but {kind.value}: groups are made of the columns of a table")
 
 
-def _filtered(rows: Condition | None, schema: Any) -> Any:
+def filtered(rows: Condition | None, schema: Any) -> Any:
     return None if rows is None else expression(rows, schema)
 
 
@@ -96,7 +116,7 @@ def _parquet(file: BinaryIO, rows: Condition | None) -> Frame:
     from warpfold.kernels.formats.parquet_footer import Footer
 
     footer = Footer.of(file).keeping_times()
-    condition = _filtered(rows, footer.schema)
+    condition = filtered(rows, footer.schema)
     needed = set() if rows is None else columns_of(rows)
     held = footer.groups(rows)
     metadata = footer.metadata
@@ -110,10 +130,10 @@ def _parquet(file: BinaryIO, rows: Condition | None) -> Frame:
 
     return Frame(
         footer.schema,
-        _with_faults(batches),
+        with_faults(batches),
         metadata.num_rows,
         groups=tuple(int(metadata.row_group(number).num_rows) for number in range(metadata.num_row_groups)),
-        make_groups=_with_faults(batches),
+        make_groups=with_faults(batches),
     )
 
 
@@ -121,7 +141,7 @@ def _arrow_file(file: BinaryIO, rows: Condition | None) -> Frame:
     file_format = required("pyarrow.dataset", "tables").IpcFileFormat()
     fragment = file_format.make_fragment(random_access(file))
     schema = fragment.physical_schema
-    condition = _filtered(rows, schema)
+    condition = filtered(rows, schema)
     needed = set() if rows is None else columns_of(rows)
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
@@ -130,20 +150,20 @@ def _arrow_file(file: BinaryIO, rows: Condition | None) -> Frame:
         scan = own.scanner(schema=schema, columns=read, batch_size=PART_ROWS, batch_readahead=4)
         return (_kept(sound(batch), condition, columns) for batch in scan.to_batches())
 
-    return Frame(schema, _with_faults(batches), fragment.count_rows())
+    return Frame(schema, with_faults(batches), fragment.count_rows())
 
 
 def _stream(file: BinaryIO, rows: Condition | None) -> Frame:
     ipc = required("pyarrow.ipc", "tables")
     schema = ipc.open_stream(random_access(file)).schema
-    condition = _filtered(rows, schema)
+    condition = filtered(rows, schema)
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         file.seek(0)
         for batch in ipc.open_stream(random_access(file)):
             yield _kept(sound(batch), condition, columns)
 
-    return Frame(schema, _with_faults(batches), 0)
+    return Frame(schema, with_faults(batches), 0)
 
 
 def _kept(batch: Any, condition: Any, columns: Sequence[str]) -> Any:
@@ -151,27 +171,7 @@ def _kept(batch: Any, condition: Any, columns: Sequence[str]) -> Any:
     return (batch if condition is None else batch.filter(condition)).select(list(columns))
 
 
-def _text(file: BinaryIO, packed: Format | None, rows: Condition | None, delimiter: str) -> Frame:
-    from warpfold.kernels.formats.text import TextFile
-
-    pyarrow = required("pyarrow", "tables")
-    with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
-        text = TextFile(file, packed, delimiter)
-        inferred = text.schema()
-        kinds = [pyarrow.string() if pyarrow.types.is_null(kind) else kind for kind in inferred.types]
-        schema = pyarrow.schema(list(zip(inferred.names, kinds, strict=True)))
-        condition = _filtered(rows, schema)
-    needed = set() if rows is None else columns_of(rows)
-
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
-        types = {name: schema.field(name).type for name in schema.names if name in {*columns, *needed}}
-        for batch in text.batches(types):
-            yield _kept(batch, condition, columns)
-
-    return Frame(schema, _with_faults(batches), file.seek(0, 2) // 16)
-
-
-def _with_faults(batches: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+def with_faults(batches: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
     """The same batches. An error that pyarrow raises while it reads them becomes InvalidInput."""
 
     def batches_or_faults(columns: Sequence[str], *groups: int) -> Iterator[Any]:
@@ -197,11 +197,14 @@ def keyed_frame(
     """Rows of a table by some of its columns. With `meant` the columns may be decimals, instants and durations, of
     which the integers are read: the caller that reduces the rows has to heed their meanings. Raises InvalidInput with
     the field that names a column which does not exist, or which holds neither keys nor numbers."""
-    schema = frame.schema
     for wanted in (*keys, *columns):
-        chosen_name(wanted.column, schema.names, "a column", wanted.field)
-        if len(schema.get_all_field_indices(wanted.column)) > 1:
+        chosen_name(wanted.column, frame.schema.names, "a column", wanted.field)
+        if len(frame.schema.get_all_field_indices(wanted.column)) > 1:
             raise InvalidInput(f"holds more than one column {wanted.column!r}", wanted.field)
+        if wanted in columns and (why := frame.why_refused(wanted.column)) is not None:
+            raise InvalidInput(why, wanted.field)
+    frame = frame.keyed([wanted.column for wanted in keys])
+    schema = frame.schema
     for wanted in keys:
         check_key(wanted.column, schema.field(wanted.column).type, wanted.field)
     meanings = tuple(meaning_of_column(schema.field(wanted.column).type) if meant else None for wanted in columns)
@@ -233,6 +236,7 @@ def keyed_frame(
         likely=frame.likely,
         decodes=True,
         remotes=lambda: frame.tally.objects,
+        null_words=frame.tally.null_words,
     )
 
 

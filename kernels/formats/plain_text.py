@@ -13,6 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.extras import required
+from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.text_blocks import Lines
+from warpfold.kernels.formats.text_quotes import QuotedText
+from warpfold.kernels.formats.text_types import TextColumns
 
 _PLAIN = ("double", "int64", "string")
 """The types of pyarrow that are read here, in the order of FLOAT, INTEGER and WORD of `text_lines`."""
@@ -23,21 +27,22 @@ _ROWS_A_DOUBT = 16
 _INEXACT = int(np.float64(2.0**53).view(np.int64))
 """The bits of 2**53: all integers below it are exact in float64."""
 
-Words = Callable[[bytes, Any], Any]
-"""Reads words, one a line, as an array of a type of pyarrow; None where a word is not of the type."""
+Words = Callable[[bytes, str], Any]
+"""Reads words of the named column, one a line, as an array of its type; None where a word is not of the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """The names of the columns, and the byte between two words of a row."""
+    """The names of the columns, and how the text is to be read."""
 
     names: Sequence[str]
-    delimiter: str
+    dialect: Dialect
 
     def places(self, types: Mapping[str, Any]) -> dict[int, str] | None:
         """The columns that `types` names by their place, in ascending order; None where one is not of a plain type or
-        its name stands twice, or where numbers may hold the delimiter."""
-        if len(self.delimiter.encode()) != 1 or self.delimiter in '0123456789+-.eE"\r\n':
+        its name stands twice, where numbers may hold the delimiter, or where a null may be written as a number."""
+        delimiter = self.dialect.delimiter
+        if len(delimiter.encode()) != 1 or delimiter in '0123456789+-.eE"\r\n' or self.dialect.has_numbers_as_nulls:
             return None
         if any(str(kind) not in _PLAIN or self.names.count(name) != 1 for name, kind in types.items()):
             return None
@@ -78,7 +83,7 @@ class PlainColumns:
             kind, doubts, read = self.types[name], self.doubts[self.doubts[:, 0] == place], None
             if len(doubts):
                 doubtful = [self.text[begin:end].tobytes() for begin, end in doubts[:, 2:].tolist()]
-                read = words(b"\n".join(doubtful) + b"\n", kind)
+                read = words(b"\n".join(doubtful) + b"\n", name)
                 if read is None:
                     return None
             bits, rows = self.bits[place], doubts[:, 1]
@@ -93,33 +98,47 @@ class PlainColumns:
         return pyarrow.table({name: arrays[name] for name in self.types})
 
 
-def plain_columns(
-    lines: memoryview, layout: TextLayout, types: Mapping[str, Any], *, headed: bool
-) -> PlainColumns | None:
-    """The columns of `types` in a block of whole lines; None where pyarrow must read the block. A block that is
+def plain_columns(lines: Lines, layout: TextLayout, columns: TextColumns, *, headed: bool) -> PlainColumns | None:
+    """The columns in a block of whole lines; None where pyarrow must read the block. A block that is
     `headed` begins with the names of the columns."""
     required("numba", "loops")
     from warpfold.kernels.formats import text_lines as compiled
 
-    columns = layout.places(types)
-    start = _behind_first_line(lines) if headed else 0
-    if not columns or start is None:
+    types = columns.types
+    places = layout.places(types)
+    start = _behind_first_line(lines.text, layout.dialect.delimiter) if headed else 0
+    if not places or start is None:
         return None
-    text = np.frombuffer(lines if lines[-1] == 10 else bytes(lines) + b"\n", np.uint8)
+    text = np.frombuffer(lines.text if lines.text[-1] == 10 else bytes(lines.text) + b"\n", np.uint8)
     address = text.ctypes.data
-    most = compiled.most_lines(address, text.size)
-    bits = np.empty((len(columns), most), np.int64)
-    doubts = np.empty((most // _ROWS_A_DOUBT + 16, compiled.DOUBT), np.int64)
-    kinds = [(compiled.FLOAT, compiled.INTEGER, compiled.WORD)[_PLAIN.index(str(types[n]))] for n in columns.values()]
-    delimiter, ends = ord(layout.delimiter), np.zeros(256, np.bool_)
+    bits = np.empty((len(places), lines.most), np.int64)
+    doubts = np.empty((lines.most // _ROWS_A_DOUBT + 16, compiled.DOUBT), np.int64)
+    of_type = dict(zip(_PLAIN, (compiled.FLOAT, compiled.INTEGER, compiled.WORD), strict=True))
+    kinds = [of_type[str(types[name])] for name in places.values()]
+    kinds = [
+        compiled.KEY if kind == compiled.INTEGER and name in columns.keys else kind
+        for kind, name in zip(kinds, places.values(), strict=True)
+    ]
+    delimiter, ends, nulls = ord(layout.dialect.delimiter), np.zeros(256, np.bool_), np.zeros(256, np.int64)
     ends[[delimiter, *b'\r\n"']] = True
-    places, wanted = np.array(list(columns), np.int64), np.array(kinds)
+    for word in filter(None, map(str.encode, layout.dialect.nulls_of_words)):
+        nulls[word[0]] = max(nulls[word[0]], len(word))
     rows, doubtful, largest = compiled.scan(
-        address, text.size, start, delimiter, ends, len(layout.names), places, wanted, bits, doubts
+        address,
+        text.size,
+        start,
+        delimiter,
+        ends,
+        nulls,
+        len(layout.names),
+        np.array(list(places), np.int64),
+        np.array(kinds),
+        bits,
+        doubts,
     )
     if rows == compiled.NOT_PLAIN:
         return None
-    return PlainColumns(text, types, list(columns.values()), bits[:, :rows], doubts[:doubtful], largest >= _INEXACT)
+    return PlainColumns(text, types, list(places.values()), bits[:, :rows], doubts[:doubtful], largest >= _INEXACT)
 
 
 def _numbers(numbers: NDArray[Any], rows: NDArray[np.int64], read: Any) -> Any:
@@ -153,20 +172,20 @@ def _words(text: NDArray[np.uint8], places: NDArray[np.int64], rows: NDArray[np.
     return required("pyarrow.compute", "tables").replace_with_mask(array, doubtful, read)
 
 
-def _behind_first_line(lines: memoryview) -> int | None:
+def _behind_first_line(lines: memoryview, delimiter: str) -> int | None:
     """Where the second line begins; None where pyarrow may see another first line."""
     head = bytes(lines[: 1 << 16])
-    end = head.find(b"\n") + 1
+    end = QuotedText(head, delimiter).first_end(b"\n") + 1
     line = head[:end].removesuffix(b"\n").removesuffix(b"\r")  # of two \r the second ends an empty line
-    return end if line and b"\r" not in line and line.count(b'"') % 2 == 0 else None
+    return end if line and b"\r" not in line else None
 
 
 def compile_now() -> None:
     """Compile what reads plain text, or load it where it was compiled before."""
     pyarrow = required("pyarrow", "tables")
-    lines, layout = memoryview(b"1\n"), TextLayout(("x",), ",")
+    lines, layout = Lines.of(memoryview(b"1\n")), TextLayout(("x",), Dialect())
     for kind in (pyarrow.float64(), pyarrow.string()):
-        columns = plain_columns(lines, layout, {"x": kind}, headed=False)
+        columns = plain_columns(lines, layout, TextColumns({"x": kind}), headed=False)
         assert columns is not None, "a number is plain"
         if columns.numbers() is None:
             columns.table(lambda *_: None)

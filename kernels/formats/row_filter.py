@@ -87,6 +87,23 @@ def columns_of(condition: Condition) -> set[str]:
     return {condition.column}
 
 
+def compared_with_words(condition: Condition | None) -> set[str]:
+    """The columns that a condition compares with strings alone, and only for equality."""
+    compared: dict[str, bool] = {}
+    parts = [] if condition is None else [condition]
+    while parts:
+        match parts.pop():
+            case Joined(of=several):
+                parts += several
+            case Negated(of=part):
+                parts.append(part)
+            case Compared(column=name, op=op, value=value):
+                compared[name] = compared.get(name, True) and op in ("==", "!=") and isinstance(value, str)
+            case IsIn(column=name, values=values):
+                compared[name] = compared.get(name, True) and all(isinstance(value, str) for value in values)
+    return {name for name, alone in compared.items() if alone}
+
+
 def may_hold(condition: Condition, schema: Any, bounds: Callable[[str], Bounds | None]) -> bool:
     """Whether some row of a group may fulfil the condition. `bounds` gives two values between which all those of a
     column lie that are no nulls and not NaN: numbers, decimals, integers of a time's unit, or bytes of words in ASCII;

@@ -1,7 +1,12 @@
-"""The format of a file, by its first bytes."""
+"""The format of a file, by its first bytes, and which of these formats are read."""
 
+import re
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import BinaryIO
+
+from warpfold.kernels.errors import InvalidInput
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _MOST_USER_BLOCK = 1 << 20
@@ -14,6 +19,8 @@ class Format(Enum):
     NPZ = ".npz"
     HDF5 = "HDF5"
     NETCDF3 = "NetCDF-3"
+    JSON = "JSON"
+    UTF16 = "text in UTF-16"
     PARQUET = "Parquet"
     ARROW_FILE = "Arrow"
     ARROW_STREAM = "Arrow stream"
@@ -32,7 +39,9 @@ _SIGNATURES = (
     (b"PK\x03\x04", Format.NPZ),
     (b"PK\x05\x06", Format.NPZ),
     (_HDF5, Format.HDF5),
-    (b"CDF", Format.NETCDF3),
+    (b"CDF\x01", Format.NETCDF3),
+    (b"CDF\x02", Format.NETCDF3),
+    (b"CDF\x05", Format.NETCDF3),
     (b"PAR1", Format.PARQUET),
     (b"PARE", Format.PARQUET),
     (b"ARROW1", Format.ARROW_FILE),
@@ -40,8 +49,29 @@ _SIGNATURES = (
     (b"FEA1", Format.FEATHER1),
     (b"\x1f\x8b", Format.GZIP),
     (b"\x28\xb5\x2f\xfd", Format.ZSTD),
+    (b"\xff\xfe", Format.UTF16),
+    (b"\xfe\xff", Format.UTF16),
 )
 
+_NOT_READ: Mapping[Format, str] = MappingProxyType(
+    {
+        Format.NETCDF3: "is a NetCDF-3 file, which is not read: `nccopy -k nc4` makes a NetCDF-4 file of it",
+        Format.FEATHER1: "is a Feather file of version 1, which is not read: write it as version 2",
+        Format.JSON: "is JSON, which is not read: write the values as Parquet, as CSV or as .npy, for example by "
+        "`pandas.read_json`, whose `lines=True` reads JSON lines",
+        Format.UTF16: "is text in UTF-16, which is not read: `iconv -f UTF-16 -t UTF-8` makes UTF-8 of it",
+    }
+)
+"""Why files of some formats are refused, and how to go on."""
+
+_JSON = re.compile(
+    rb"""(?:\xef\xbb\xbf)?\s*  # a mark of UTF-8 and empty lines may stand before the value
+    (?:\{\s*(?:"(?:[^"\\]|\\.)*(?:"\s*:|\Z)|\}|\Z)  # an object: its first name and a colon
+    |\[\s*(?:[\[{\]"]|-?[0-9][0-9.eE+-]*\s*[,\]]|(?:true|false|null)\s*[,\]]|\Z))  # an array: its first element""",
+    re.VERBOSE,
+)
+_MOST_JSON = 1 << 12
+"""How many bytes may stand before the first value of JSON, and how long its first name may be."""
 
 _PACKED = (".gz", ".zst", ".zstd")
 
@@ -63,11 +93,16 @@ def _unpacked(name: str) -> str:
     return stem
 
 
+def is_json(first: bytes) -> bool:
+    """Whether a file that begins with these bytes is JSON, or JSON lines. The name of a column in brackets is not."""
+    return _JSON.match(first[:_MOST_JSON]) is not None
+
+
 def format_of(file: BinaryIO) -> Format | None:
     """The format that the first bytes of `file` name, None if they name no known format. The file is left at its
     beginning."""
     file.seek(0)
-    first = file.read(16)
+    first = file.read(_MOST_JSON)
     known = next((kind for signature, kind in _SIGNATURES if first.startswith(signature)), None)
     at = 512
     while known is None and at <= _MOST_USER_BLOCK:  # HDF5 may begin behind a block that belongs to the application
@@ -75,4 +110,29 @@ def format_of(file: BinaryIO) -> Format | None:
         known = Format.HDF5 if file.read(len(_HDF5)) == _HDF5 else None
         at *= 2
     file.seek(0)
-    return known
+    return Format.JSON if known is None and is_json(first) else known
+
+
+def is_read(kind: Format) -> bool:
+    """Whether files of a format are read."""
+    return kind not in _NOT_READ
+
+
+def readable_format(file: BinaryIO) -> Format | None:
+    """The same format. Raises InvalidInput, whose sentence says how to go on, where files of the format are not
+    read."""
+    kind = format_of(file)
+    if kind is not None and not is_read(kind):
+        raise InvalidInput(_NOT_READ[kind])
+    return kind
+
+
+def check_text(first: bytes) -> None:
+    """Raise InvalidInput where text that was compressed, and that begins with these bytes, is of a format that is not
+    read."""
+    kind = next((kind for signature, kind in _SIGNATURES if first.startswith(signature)), None)
+    kind = Format.JSON if kind is None and is_json(first) else kind
+    if kind is not None and not is_read(kind):
+        raise InvalidInput(_NOT_READ[kind])
+    if kind is not None:
+        raise InvalidInput(f"is {kind.value} that was compressed, which is not read: decompress it first")

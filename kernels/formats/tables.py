@@ -18,9 +18,10 @@ from warpfold.kernels.decimals import MOST_SCALE, Decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
-from warpfold.kernels.formats.signature import Format, format_of
+from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.meaning import Meaning
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import again, is_remote
@@ -35,14 +36,14 @@ _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnWanted:
-    """What to read of a table. `dtype` and `delimiter` are for text. `dtype` is the dtype that the column is read as,
-    None to infer it; `delimiter` stands between columns, and is None for a file that is not text."""
+    """What to read of a table. `dtype` and `dialect` are for text. `dtype` is the dtype that the column is read as,
+    None to infer it; `dialect` is None for a file that is not text."""
 
     column: str | None = None
     rows: Condition | None = None
     nulls: NullPolicy = NullPolicy.OMIT
     dtype: str | None = None
-    delimiter: str | None = None
+    dialect: Dialect | None = None
 
 
 def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
@@ -52,7 +53,7 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     Unavailable where pyarrow is not installed.
     """
     pyarrow = required("pyarrow", "tables")
-    kind = format_of(file)
+    kind = readable_format(file)
     errors = (pyarrow.ArrowException, OSError, ValueError)
     if kind in (None, Format.GZIP, Format.ZSTD):
         from warpfold.kernels.formats.text import open_text
@@ -60,6 +61,8 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
         return open_text(file, kind, wanted)
     if wanted.dtype is not None:
         raise InvalidInput("is not text: its columns have dtypes already, so leave `dtype` out", "dtype")
+    if wanted.dialect is not None:
+        wanted.dialect.check_unused()
     with damaged("cannot be read as a table", *errors):
         if kind is Format.PARQUET:
             from warpfold.kernels.formats.parquet import open_parquet
@@ -69,8 +72,6 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
             return _arrow_file(file, wanted)
         if kind is Format.ARROW_STREAM:
             return _arrow_stream(file, wanted)
-    if kind is Format.FEATHER1:
-        raise InvalidInput("is a Feather file of version 1, which is not read: write it as version 2")
     assert kind is not None
     raise InvalidInput(f"is not a table but {kind.value}: a source of type array reads an array of it")
 

@@ -1,10 +1,12 @@
-"""Files of text, which may be compressed by gzip or zstd, as lines: the beginning, and blocks of whole lines.
+"""Files of text, which may be compressed by gzip or zstd, as lines: the beginning, and blocks of whole rows.
 
-Blocks end where lines end, even between quotes: pyarrow cuts text in the same way unless an option says that values
-hold line ends. A thread that parses a block also reads it, where the file is on this machine and is not compressed.
+A row ends with a line end that is not within quotes (`text_quotes.py`). A thread that parses a block also reads it,
+where the file is on this machine and is not compressed: it reads a part of the file, whose borders are line ends of any
+kind, and moves a border that lies within quotes to the end of its row.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from threading import local
 from typing import Any, BinaryIO
@@ -14,8 +16,9 @@ import numpy as np
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
-from warpfold.kernels.formats.signature import Format
+from warpfold.kernels.formats.signature import Format, check_text
 from warpfold.kernels.formats.tables import random_access
+from warpfold.kernels.formats.text_quotes import QuotedStarts, QuotedText, ends_within
 from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.source import FileBytes
 
@@ -38,22 +41,55 @@ _LEAST_BLOCK_BYTES = 1 << 20
 _NEAR_BYTES = 1 << 12
 """Where the end of a line is looked for at first."""
 
-Block = Callable[[], memoryview]
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What may stand before text in UTF-8, and is no part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Rows of text: at most `most` rows, which have a quote or none."""
+
+    text: memoryview
+    most: int
+    quoted: bool
+
+    @classmethod
+    def of(cls, text: memoryview) -> "Lines":
+        from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+
+        address = np.frombuffer(text, np.uint8).ctypes.data if text else 0
+        most, quoted = compiled.most_lines(address, len(text))
+        return cls(text, most + (bool(text) and text[-1] != ord("\n")), bool(quoted))
+
+
+Block = Callable[[], Lines]
 """Reads the lines of one block, which stay as they are until the same thread reads another block."""
 
 
-class TextLines:
-    """A file of text, to be read from its beginning as often as needed, in blocks of `block_bytes` at most."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The lines that begin in a part of the file, in memory, and where in the file they begin."""
 
-    def __init__(self, file: BinaryIO, packed: Format | None) -> None:
-        self._file, self._packed = file, packed
+    number: int
+    begin: int
+    lines: Lines
+
+
+class TextLines:
+    """A file of text, to be read from its beginning as often as needed, in blocks of `block_bytes` at most. `delimiter`
+    is the byte between two cells."""
+
+    def __init__(self, file: BinaryIO, packed: Format | None, delimiter: str) -> None:
+        self._file, self._packed, self._delimiter = file, packed, delimiter
         self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
-        self._size = file.seek(0, 2)
-        self.block_bytes = _even_blocks(self._size, usable_cores())
+        self.size = file.seek(0, 2)
+        self.block_bytes = _even_blocks(self.size, usable_cores())
         self._own = local()
+        if self._bytes is not None:
+            self._starts = QuotedStarts(partial(self._look, self._bytes))
 
     def head(self) -> memoryview:
-        """The first line, and more lines where it is short."""
+        """The first line, and more lines where it is short. Raises InvalidInput where compressed text is none."""
         return self._beginning(_HEAD_BYTES)
 
     def sample(self) -> memoryview:
@@ -65,79 +101,134 @@ class TextLines:
         return self._beginning(_FIRST_BYTES, lines=2)
 
     def blocks(self) -> Iterator[Block]:
-        """The text in blocks of whole lines; the first begins with the names of the columns, and a block may be empty.
-        A block raises InvalidInput where a line is too long."""
+        """The text in blocks of whole rows; the first begins with the names of the columns, and a block may be empty.
+        A block raises InvalidInput where a line is too long, and where the text ends within quotes."""
         if self._bytes is None:
             return self._streamed()
-        return (partial(self._block, self._bytes, at) for at in range(0, self._size, self.block_bytes))
+        return (partial(self._block, self._bytes, number) for number in range(-(-self.size // self.block_bytes)))
 
     def _beginning(self, most: int, lines: int = 1) -> memoryview:
         """The first lines of the text: `most` bytes at most, or more where the first lines alone are longer."""
         for length in (min(most, _FIRST_BYTES), min(max(most, _SAMPLE_BYTES), _FIRST_BYTES), _FIRST_BYTES):
-            text: bytes = self._stream().read(length)
-            if len(text) < length:
-                return memoryview(text)
-            ends = _end_of_lines(text)
-            if ends if lines == 1 else _end_of_lines(text, ends - 1):
+            read: bytes = self._stream().read(length)
+            if self._packed is not None:
+                check_text(read)
+            text = read.removeprefix(_BYTE_ORDER_MARK)
+            if len(read) < length:
+                return memoryview(self._ended(text))
+            ends = self._end_of_lines(text)
+            if ends if lines == 1 else self._end_of_lines(text, ends - 1):
                 return memoryview(text)[:ends]
         raise _line_too_long()
 
     def _streamed(self) -> Iterator[Block]:
-        stream, rest = self._stream(), b""
-        while read := stream.read(_BLOCK_BYTES):
-            text = rest + read
-            end = _end_of_lines(text)
+        stream, rest, mark = self._stream(), b"", _BYTE_ORDER_MARK
+        while read := stream.read(max(_BLOCK_BYTES, len(_BYTE_ORDER_MARK))):
+            text, mark = (rest + read).removeprefix(mark), b""
+            end = self._end_of_lines(text)
             if end:
-                yield _in_memory(text[:end])
+                yield partial(Lines.of, memoryview(text)[:end])
             elif len(text) > _FIRST_BYTES:
                 raise _line_too_long()
             rest = text[end:]
         if rest:
-            yield _in_memory(rest)
+            yield partial(Lines.of, memoryview(self._ended(rest)))
 
-    def _block(self, file: FileBytes, at: int) -> memoryview:
-        """The lines that begin at the byte `at` or behind it, within the length of a block."""
+    def _block(self, file: FileBytes, number: int) -> Lines:
+        begins_within, ends_within = self._starts.around(number)
+        part, self._own.part = self._part(file, number), None
+        if not begins_within and not ends_within:
+            return part.lines
+        end = part.begin + len(part.lines.text)
+        if ends_within and end == self.size:
+            raise _no_end_of_quotes()
+        start = self._line_from(file, part.begin, within=True) if begins_within else part.begin
+        stop = self._line_from(file, end, within=True) if ends_within else end
+        return Lines.of(memoryview(self._read(file, start, stop))[: stop - start])
+
+    def _look(self, file: FileBytes, number: int) -> tuple[bool, bool]:
+        """Whether a part of the file ends within quotes if it begins outside of them, and if it begins within."""
+        lines = self._part(file, number).lines
+        if not lines.quoted:
+            return False, True
+        from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+
+        address = np.frombuffer(lines.text, np.uint8).ctypes.data
+        outside, inside = compiled.end_within_quotes(address, len(lines.text), ord(self._delimiter))
+        return bool(outside), bool(inside)
+
+    def _part(self, file: FileBytes, number: int) -> _Part:
+        """The part of the file with this number, which this thread may have read just now."""
+        part: _Part | None = getattr(self._own, "part", None)
+        if part is None or part.number != number:
+            part = self._own.part = self._part_from(file, number)
+        return part
+
+    def _part_from(self, file: FileBytes, number: int) -> _Part:
+        at = number * self.block_bytes
         begin, last = max(0, at - 1), at + self.block_bytes
-        stop = min(last + _NEAR_BYTES, self._size)
-        # One call reads the block and what surrounds its ends: each call gives the interpreter's lock away.
+        stop = min(last + _NEAR_BYTES, self.size)
+        # One call reads the part and what surrounds its ends: each call gives the interpreter's lock away.
         memory = self._read(file, begin, stop)  # behind these bytes there may be some of another block
         start = memory.find(b"\n", 0, min(_NEAR_BYTES, stop - begin)) + 1 if at else 0
-        end = self._size - begin
-        if last < self._size:
+        end = self.size - begin
+        if last < self.size:
             end = memory.find(b"\n", last - 1 - begin, stop - begin) + 1
         if (at and not start) or not end:
             begin = self._line_from(file, at)
             start, end = 0, self._line_from(file, last) - begin
             memory = self._read(file, begin, begin + end)
-        return memoryview(memory)[start:end]
+        if not at and memory.startswith(_BYTE_ORDER_MARK):
+            start = len(_BYTE_ORDER_MARK)
+        return _Part(number, begin + start, Lines.of(memoryview(memory)[start:end]))
 
     def _read(self, file: FileBytes, start: int, stop: int) -> bytearray:
         """Memory of this thread that begins with the bytes start … stop − 1 of the file."""
         memory: bytearray | None = getattr(self._own, "memory", None)
         if memory is None or len(memory) < stop - start:  # the system clears new memory first, which takes time
             memory = self._own.memory = bytearray(max(stop - start, self.block_bytes + _NEAR_BYTES + 1))
+        self._own.part = None  # it lay in this memory
         file.read_into(start, np.frombuffer(memory, np.uint8, stop - start))
         return memory
 
-    def _line_from(self, file: FileBytes, at: int) -> int:
-        """Where the first line begins at the byte `at` or behind it. A line ends with a line feed, or, if no line
-        feed is near, with a carriage return."""
-        if at == 0 or at >= self._size:
-            return min(at, self._size)
+    def _line_from(self, file: FileBytes, at: int, *, within: bool = False) -> int:
+        """Where the first line begins at the byte `at` or behind it; if `at` is `within` quotes, behind the row. A line
+        ends with a line feed, or, if no line feed is near, with a carriage return."""
+        if at == 0 or at >= self.size:
+            return min(at, self.size)
+        begin = at if within else at - 1
         for near in (_NEAR_BYTES, _FIRST_BYTES + 1):
-            text = bytearray(min(near, self._size - at + 1))
-            file.read_into(at - 1, np.frombuffer(text, np.uint8))
-            end = text.find(b"\n") + 1
+            text = bytearray(min(near, self.size - begin))
+            file.read_into(begin, np.frombuffer(text, np.uint8))
+            find = QuotedText(text, self._delimiter, within=True).first_end if within else text.find
+            end = find(b"\n") + 1
             if end:
-                return at - 1 + end
-            is_last = at - 1 + len(text) == self._size
+                return begin + end
+            is_last = begin + len(text) == self.size
             if is_last or near > _FIRST_BYTES:
-                end = text.find(b"\r") + 1
+                end = find(b"\r") + 1
                 if end and (end < len(text) or is_last):  # behind a last \r a \n may follow, unread
-                    return at - 1 + end
+                    return begin + end
                 if is_last:
-                    return self._size
+                    return self.size
         raise _line_too_long()
+
+    def _end_of_lines(self, text: bytes, stop: int | None = None) -> int:
+        """Where the last whole row of the first `stop` bytes of `text`, or of all, ends; 0 without a whole row."""
+        stop = len(text) if stop is None else stop
+        if stop <= 0:
+            return 0
+        # Behind a last \r a \n may follow, unread.
+        if b'"' not in text:
+            return text.rfind(b"\n", 0, stop) + 1 or text.rfind(b"\r", 0, stop - 1) + 1
+        end = QuotedText(text, self._delimiter, stop=stop).last_end(b"\n") + 1
+        return end or QuotedText(text, self._delimiter, stop=stop - 1).last_end(b"\r") + 1
+
+    def _ended(self, text: bytes) -> bytes:
+        """The last rows of the text. Raises InvalidInput where they end within quotes."""
+        if b'"' in text and ends_within(memoryview(text), self._delimiter, within=False):
+            raise _no_end_of_quotes()
+        return text
 
     def _stream(self) -> Any:
         stream = random_access(self._file)
@@ -153,18 +244,12 @@ def _even_blocks(size: int, threads: int) -> int:
     return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
 
 
-def _in_memory(lines: bytes) -> Block:
-    return lambda: memoryview(lines)
-
-
-def _end_of_lines(text: bytes, stop: int | None = None) -> int:
-    """Where the last whole line of the first `stop` bytes of `text`, or of all, ends; 0 without a whole line."""
-    stop = len(text) if stop is None else stop
-    if stop <= 0:
-        return 0
-    # Behind a last \r a \n may follow, unread.
-    return text.rfind(b"\n", 0, stop) + 1 or text.rfind(b"\r", 0, stop - 1) + 1
-
-
 def _line_too_long() -> InvalidInput:
-    return InvalidInput(f"cannot be read as a table of text: a line has more than {_FIRST_BYTES:,} bytes")
+    return InvalidInput(
+        f"cannot be read as a table of text: a line has more than {_FIRST_BYTES:,} bytes, or a quote that "
+        "begins a cell has no end"
+    )
+
+
+def _no_end_of_quotes() -> InvalidInput:
+    return InvalidInput("cannot be read as a table of text: it ends within a cell that begins with a quote")

@@ -20,13 +20,10 @@ NOT_PLAIN = -1
 DOUBT = 4
 """The words of a doubt: the place among the wanted columns, the row, and where its word begins and ends."""
 
-FLOAT, INTEGER, WORD = 0, 1, 2
-"""What the words of a column become: bits of float64, integers, or where the word begins and ends."""
+FLOAT, INTEGER, WORD, KEY = 0, 1, 2, 3
+"""What the words of a column become: bits of float64, integers, where the word begins and ends, or integers without
+leading zeros."""
 
-NULL_STARTS, LONGEST_NULL = b"Nn#", 4
-"""A word that may be a null is doubtful: it is empty, or has one of these first bytes and no more than so many."""
-
-_N, _SMALL_N, _SHARP = NULL_STARTS
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
@@ -79,31 +76,30 @@ def _end_of_word(text: Any, size: Any, at: Any, ends: Any, delimiters: Any) -> A
 
 
 @jit
-def _end_of_quoted(text: Any, at: Any) -> Any:
-    """Where a word ends that begins at `at` with a quote; NOT_PLAIN where a line ends between its quotes."""
+def _end_of_quoted(text: Any, size: Any, at: Any) -> Any:
+    """Where a word ends that begins at `at` with a quote; NOT_PLAIN where its quotes have no end."""
     while byte(text + at) == 34:  # two quotes stand for one
         at += 1
-        while byte(text + at) != 34:
-            if byte(text + at) == 10 or byte(text + at) == 13:
-                return NOT_PLAIN
+        while at < size and byte(text + at) != 34:
             at += 1
         at += 1
+        if at >= size:
+            return NOT_PLAIN
     return at
 
 
 @jit
-def _word(text: Any, size: Any, at: Any, ends: Any, delimiters: Any) -> Any:
+def _word(text: Any, size: Any, at: Any, ends: Any, nulls: Any, delimiters: Any) -> Any:
     """Where a word ends that begins at `at`, or NOT_PLAIN; whether it stands as it is, without quotes in it, and is
     surely no null; and its place: where it begins, times 2**32, and where it ends."""
     if byte(text + at) == 34:
-        end = _end_of_quoted(text, at)
+        end = _end_of_quoted(text, size, at)
         first = at + 1
         while first < end and byte(text + first) != 34:
             first += 1
         return end, first == end - 1, ((at + 1) << 32) | (end - 1)
     end, first = _end_of_word(text, size, at, ends, delimiters), byte(text + at)
-    may_be_null = end - at <= LONGEST_NULL and first in (_N, _SMALL_N, _SHARP)
-    return end, end > at and not may_be_null, (at << 32) | end
+    return end, end > at and end - at > nulls[first], (at << 32) | end
 
 
 @intrinsic
@@ -118,15 +114,47 @@ def _set_bits(context: Any, word: Any) -> Any:
 
 @jit
 def most_lines(text: Any, size: Any) -> Any:
-    """At least as many as there are line feeds among the bytes at the address `text`: of eight bytes at a time, one
-    behind a line feed may be taken for another one."""
-    lines, whole = np.uint64(0), size & ~7
+    """At least as many as there are line feeds among the bytes at the address `text`, and whether one of the bytes is a
+    quote: of eight bytes at a time, one behind a line feed may be taken for another one."""
+    lines, whole, quotes = np.uint64(0), size & ~7, np.uint64(0)
     for at in range(0, whole, 8):
-        other = _eight(text + at) ^ (_ONES * np.uint64(10))
+        word = _eight(text + at)
+        other = word ^ (_ONES * np.uint64(10))
         lines += _set_bits((other - _ONES) & ~other & _TOPS)
+        other = word ^ (_ONES * np.uint64(34))
+        quotes |= (other - _ONES) & ~other & _TOPS
     for at in range(whole, size):
         lines += np.uint64(byte(text + at) == 10)
-    return np.int64(lines)
+        quotes |= np.uint64(byte(text + at) == 34)
+    return np.int64(lines), quotes != 0
+
+
+@jit
+def end_within_quotes(text: Any, size: Any, delimiter: Any) -> Any:
+    """Whether the text of `size` bytes at the address `text` ends within quotes if it begins with a cell, and if it
+    begins within the quotes of one (`text_quotes.py` says which quotes count)."""
+    outside, inside, ended_outside, ended_inside = False, True, False, False
+    quotes, at = _ONES * np.uint64(34), 0
+    while at < size:
+        if at + 8 <= size:
+            other = _eight(text + at) ^ quotes
+            found = (other - _ONES) & ~other & _TOPS
+            if found == 0:
+                at += 8
+                continue
+            at += _trailing_zeros(found) >> 3
+        if byte(text + at) == 34:
+            before = byte(text + at - 1) if at > 0 else np.uint8(10)
+            begins = before in (delimiter, 10, 13)
+            doubled = before == 34
+            counts = outside or begins or (doubled and ended_outside)
+            ended_outside = outside
+            outside = outside != counts
+            counts = inside or begins or (doubled and ended_inside)
+            ended_inside = inside
+            inside = inside != counts
+        at += 1
+    return outside, inside
 
 
 @jit
@@ -141,16 +169,18 @@ def copy_words(text: Any, places: Any, offsets: Any, words: Any) -> None:
 
 @jit
 def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, takes a third of the time
-    text: Any, size: Any, start: Any, delimiter: Any, ends: Any, width: Any, wanted: Any, kinds: Any, bits: Any,
-    doubts: Any,
+    text: Any, size: Any, start: Any, delimiter: Any, ends: Any, nulls: Any, width: Any, wanted: Any, kinds: Any,
+    bits: Any, doubts: Any,
 ) -> Any:  # fmt: skip
     """Read the rows of a text from its byte `start` on; returns how many rows there are, how many of their words are
     doubtful, and the bits of the largest magnitude of a FLOAT; or NOT_PLAIN, 0 and 0. The text lies at the address
     `text`, has `size` bytes, and ends with a line feed.
 
     A row has `width` words. Those of the columns `wanted` (ascending) go to `bits` (int64, shape (wanted, rows)), as
-    `kinds` (FLOAT, INTEGER or WORD) says; the place of a word is where it begins times 2**32, and where it ends. `ends`
-    (shape (256,)) is true for the bytes that end a word: the delimiter, both ends of a line, and the quote. `doubts`
+    `kinds` (FLOAT, INTEGER, WORD or KEY) says; the place of a word is where it begins times 2**32, and where it ends.
+    `ends` (shape (256,)) is true for the bytes that end a word: the delimiter, both ends of a line, and the quote.
+    `nulls`
+    (int64, shape (256,)) has the length of the longest null that begins with a byte, 0 if none does. `doubts`
     (shape (any, DOUBT)) takes the words that are not plain; a text with more of them than it has room for is not plain.
     """
     at, row, doubtful, largest = start, 0, 0, 0
@@ -166,10 +196,12 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
             if place < wanted.size and wanted[place] == column:
                 begin = at
                 if kinds[place] == WORD:
-                    at, plain, bits[place, row] = _word(text, size, at, ends, delimiters)
+                    at, plain, bits[place, row] = _word(text, size, at, ends, nulls, delimiters)
                 else:
-                    if kinds[place] == INTEGER:
+                    if kinds[place] != FLOAT:
                         at, plain, bits[place, row] = integer(text, at)
+                        first = begin + np.int64(byte(text + begin) == 45)
+                        plain = plain and not (kinds[place] == KEY and byte(text + first) == 48 and at > first + 1)
                     else:
                         at, plain, bits[place, row] = decimal(text, at)
                         largest = max(largest, bits[place, row] & _MAGNITUDE)
@@ -183,7 +215,7 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
                     doubtful += 1
                 place += 1
             elif byte(text + at) == 34:
-                at = _end_of_quoted(text, at)
+                at = _end_of_quoted(text, size, at)
             else:
                 at = _end_of_word(text, size, at, ends, delimiters)
             if at == NOT_PLAIN:

@@ -36,6 +36,11 @@ class Ran:
         return sum(each.read for each in self.ordered)
 
     @property
+    def null_words(self) -> tuple[str, ...] | None:
+        """The texts of a cell that were nulls, where text was read."""
+        return next((each.null_words for each in self.ordered if each.null_words is not None), None)
+
+    @property
     def nbytes(self) -> int:
         """The bytes of the elements."""
         return sum(each.nbytes for each in self.ordered)

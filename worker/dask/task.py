@@ -33,7 +33,7 @@ from warpfold.kernels.ops import op_named
 from warpfold.kernels.partitions import Reduced, reduce_partition
 from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.sections import sections_between
-from warpfold.kernels.sequential import Elements, SequentialSource, absences_of, counted, shaped
+from warpfold.kernels.sequential import Elements, SequentialSource, absences_of, counted, null_words_of, shaped
 from warpfold.kernels.source import part_of, unchanged
 from warpfold.worker.dask.device import device_of_worker, own_version
 
@@ -95,6 +95,7 @@ class PartitionDone:
     nulls: int
     absences: tuple[AbsentChunks, ...]
     objects: tuple[ObjectMetadata, ...]
+    null_words: tuple[str, ...] | None
     share: Share
     dtypes: tuple[str, ...]
     strategy: str
@@ -264,6 +265,7 @@ def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share
         nulls=0,
         absences=(),
         objects=tuple(remote.metadata() for remote in rows.remotes()),
+        null_words=rows.null_words,
         share=share,
         dtypes=tuple(dtype.name for dtype in rows.dtypes),
         strategy="exact",
@@ -289,6 +291,7 @@ def _done(
         nulls=sum(source.tally.nulls for source in decoded),
         absences=tuple(absences_of(opened)),
         objects=tuple(remote.metadata() for source in decoded for remote in source.tally.objects),
+        null_words=null_words_of(decoded),
         share=share,
         dtypes=tuple(source.dtype.name for source in opened),
         strategy=reduced.strategy,

@@ -17,7 +17,7 @@ from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.meant import itemsize_of
 from warpfold.kernels.nulls import with_nulls
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, counted, noticed
+from warpfold.kernels.sequential import Elements, SequentialSource, counted, noticed, null_words_of
 from warpfold.kernels.source import ArraySource
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
@@ -89,7 +89,10 @@ def _success(
         nulls=sum(part.tally.nulls for part in decoded),
         notice=noticed(sources),
         input=InputView.of(
-            [remote for part in decoded for remote in part.tally.objects], inputs, fingerprint=spec.fingerprint
+            [remote for part in decoded for remote in part.tally.objects],
+            inputs,
+            fingerprint=spec.fingerprint,
+            null_words=null_words_of(decoded),
         ),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )

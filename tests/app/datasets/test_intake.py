@@ -85,11 +85,28 @@ def test_text_is_kept_where_its_sender_calls_it_a_table_and_it_is_no_other_bytes
             intake.write(body)
             kept = intake.finish()
         assert (kept.dtype, kept.shape, kept.bytes) == ("text", (), len(body))
-    for other in (b"x\0,y\n", b"\xff\xfe1,2\n"):
+    for other in (b"x\0,y\n", b"\xff\xef1,2\n"):
         with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match="is not a table of text"):
             Intake(file, None, len(other), text=True).begin(other)
 
 
-@pytest.mark.parametrize("body", [b"CDF\x01" + bytes(99), b"FEA1" + bytes(99), b"x,y\n1,2\n"])
-def test_what_no_job_would_read_is_not_kept(tmp_path: Path, body: bytes) -> None:
-    assert "not a whole .npy file" in refused(tmp_path / "a", body).detail
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"CDF\x01" + bytes(99), "the body is a NetCDF-3 file, which is not read: `nccopy"),
+        (b"FEA1" + bytes(99), "the body is a Feather file of version 1, which is not read"),
+        (b'{"x": 1}\n', "the body is JSON, which is not read"),
+        (b"x,y\n1,2\n", "not a whole .npy file"),
+    ],
+)
+def test_what_no_job_would_read_is_not_kept(tmp_path: Path, body: bytes, why: str) -> None:
+    assert why in refused(tmp_path / "a", body).detail
+
+
+def test_bare_elements_may_look_like_json(tmp_path: Path) -> None:
+    body = b'{"x": 1}'
+    with (tmp_path / "a").open("w+b") as file:
+        intake = Intake(file, dtype_named("float64"), len(body))
+        intake.begin(body)
+        intake.write(body)
+        assert intake.finish().shape == (1,)

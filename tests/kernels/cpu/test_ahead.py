@@ -11,7 +11,10 @@ from numba.core.dispatcher import Dispatcher
 from warpfold.kernels.cpu.ahead import compile_all
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.plain_text import TextLayout, plain_columns
+from warpfold.kernels.formats.text_blocks import Lines
+from warpfold.kernels.formats.text_types import TextColumns
 from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource
@@ -50,8 +53,8 @@ def test_afterwards_there_is_nothing_left_to_compile() -> None:
     assert by_key() == known > 20
 
     [scanned] = text_lines.scan.signatures
-    lines = memoryview(bytearray(b"x\n1.5\n2.5\n"))  # which is writable, and other texts are not
-    columns = plain_columns(lines, TextLayout(("x",), ","), {"x": pyarrow.float64()}, headed=True)
+    lines = Lines.of(memoryview(bytearray(b"x\n1.5\n2.5\n")))  # which is writable, and other texts are not
+    columns = plain_columns(lines, TextLayout(("x",), Dialect()), TextColumns({"x": pyarrow.float64()}), headed=True)
     assert columns is not None
     assert columns.numbers() is not None
     assert [scanned] == text_lines.scan.signatures

@@ -8,14 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpfold.kernels.formats import text
+from warpfold.kernels.formats.dialect import NULL_WORDS, Dialect
 from warpfold.kernels.formats.plain_text import TextLayout, plain_columns
+from warpfold.kernels.formats.text_blocks import Lines
+from warpfold.kernels.formats.text_types import TextColumns
+
+DIALECT = Dialect(null_words=NULL_WORDS)
+"""Nulls are the same in columns of numbers and of words, as pyarrow has it."""
 
 TYPES = {"f": pa.float64(), "i": pa.int64()}
 ALL = TYPES | {"t": pa.string()}
 
 
-def words_of(words: bytes, kind: Any) -> Any:
+def words_of(words: bytes, name: str) -> Any:
+    kind = ALL.get(name, pa.int64())
     parsing = arrow_csv.ParseOptions(ignore_empty_lines=False)
     try:
         table = arrow_csv.read_csv(
@@ -28,8 +34,8 @@ def words_of(words: bytes, kind: Any) -> Any:
 
 def converting(types: dict[str, Any]) -> Any:
     return arrow_csv.ConvertOptions(
-        column_types=types, include_columns=list(types), null_values=list(text.NULLS), strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
+        column_types=types, include_columns=list(types), null_values=list(DIALECT.nulls_of_words),
+        strings_can_be_null=True, quoted_strings_can_be_null=False,
     )  # fmt: skip
 
 
@@ -38,7 +44,7 @@ def by_arrow(lines: bytes, types: dict[str, Any]) -> Any:
 
 
 def plain(lines: bytes, types: dict[str, Any], names: tuple[str, ...] = ("t", "f", "i")) -> Any:
-    columns = plain_columns(memoryview(lines), TextLayout(names, ","), types, headed=True)
+    columns = plain_columns(Lines.of(memoryview(lines)), TextLayout(names, DIALECT), TextColumns(types), headed=True)
     return None if columns is None else columns.table(words_of)
 
 
@@ -85,9 +91,7 @@ def test_few_nulls_among_many_numbers_are_read_without_pyarrow() -> None:
         b"t,f,i\na,1.5\n",
         b"t,f,i\na,1.5,2,3\n",
         b't,f,i\n"a"b,1.5,2\n',
-        b't,f,i\n"a\nb",1.5,2\n',
         b't,f,i\na,"1.5",2\n',
-        b't,f,"i\na",1.5,2\n',
         b"t,f,i\na,1.5,2\ra,1.5,2\n",
         b"t,f,i\na,north,2\n",
         b"t,f,i\na,1.5,2.5\n",
@@ -99,9 +103,23 @@ def test_other_blocks_are_left_to_pyarrow(lines: bytes) -> None:
     assert plain(lines, TYPES) is None
 
 
-def test_quotes_around_words_of_other_columns_are_read_over() -> None:
-    lines = b'"t","f",i\r\n"a, or ""b""",1.5,2\r\n"",2.5,3\r\n'
-    assert plain(lines, TYPES).equals(by_arrow(lines, TYPES))
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b'"t","f",i\r\n"a, or ""b""",1.5,2\r\n"",2.5,3\r\n',
+        b't,f,i\n"a\nb",1.5,2\n"c\r\n""\n",2.5,3\n',
+    ],
+)
+def test_words_in_quotes_are_read_with_their_quotes_and_line_ends(lines: bytes) -> None:
+    for types in (TYPES, ALL):
+        assert plain(lines, types).equals(by_arrow(lines, types))
+
+
+def test_names_in_quotes_may_have_line_ends() -> None:
+    names, types = ("t", "f", "i\na"), {"f": pa.float64(), "i\na": pa.int64()}
+    for lines in (b't,f,"i\na"\na,1.5,2\n', b'"t",f,"i\na"\r\na,1.5,2\r\n'):
+        made = plain(lines, types, names)
+        assert made.to_pydict() == {"f": [1.5], "i\na": [2]}
 
 
 def test_words_that_are_no_utf8_are_left_to_pyarrow() -> None:
@@ -110,7 +128,7 @@ def test_words_that_are_no_utf8_are_left_to_pyarrow() -> None:
 
 
 def test_every_text_that_is_a_null_is_doubtful_as_a_word() -> None:
-    for null in text.NULLS:
+    for null in DIALECT.nulls_of_words:
         made = plain(f"t,f,i\n{null},1.5,2\n".encode(), ALL)
         assert made.column("t").to_pylist() == [None]
 
@@ -122,14 +140,22 @@ def test_other_types_and_columns_are_left_to_pyarrow() -> None:
         assert plain(lines, types) is None
     assert plain(lines, TYPES, ("f", "f", "i")) is None
     for delimiter in (".", "5", "-", "é"):
-        assert plain_columns(memoryview(lines), TextLayout(("t", "f", "i"), delimiter), TYPES, headed=True) is None
+        assert (
+            plain_columns(
+                Lines.of(memoryview(lines)),
+                TextLayout(("t", "f", "i"), Dialect(delimiter)),
+                TextColumns(TYPES),
+                headed=True,
+            )
+            is None
+        )
 
 
 @pytest.mark.parametrize(("headed", "values"), [(True, [5]), (False, [2, 5])])
 def test_the_value_of_a_header_is_no_value(headed: bool, values: list[int]) -> None:
-    layout, types = TextLayout(("1", "2", "3"), ","), {"2": pa.int64()}
+    layout, types = TextLayout(("1", "2", "3"), DIALECT), {"2": pa.int64()}
     for lines in (b"1,2,3\n4,5,6\n", b"1,2,3\n4,5,6"):
-        columns = plain_columns(memoryview(lines), layout, types, headed=headed)
+        columns = plain_columns(Lines.of(memoryview(lines)), layout, TextColumns(types), headed=headed)
         assert columns is not None
         assert columns.table(words_of).column("2").to_pylist() == values
         numbers = columns.numbers()
@@ -144,7 +170,9 @@ def test_numbers_are_those_of_the_table_or_left_to_it(words: list[str], as_integ
     if as_integers:
         words = [word for word in words if word.lstrip("-").isdigit() and abs(int(word)) < 1 << 63]
     lines = "".join(f"{word},a\n" for word in words).encode() + b"1,a\n"
-    columns = plain_columns(memoryview(lines), TextLayout(("x", "t"), ","), {"x": kind}, headed=False)
+    columns = plain_columns(
+        Lines.of(memoryview(lines)), TextLayout(("x", "t"), DIALECT), TextColumns({"x": kind}), headed=False
+    )
     assert columns is not None or len(words) > 16
     numbers = None if columns is None else columns.numbers()
     if columns is not None and numbers is not None:
@@ -155,10 +183,15 @@ def test_numbers_are_those_of_the_table_or_left_to_it(words: list[str], as_integ
 @pytest.mark.parametrize("word", ["9007199254740992", "-9007199254740993", "1e300", "nan", "inf", "", "NA"])
 def test_what_the_table_must_check_is_no_number(word: str) -> None:
     lines, types = memoryview(f"x,t\n1.5,a\n{word},a\n".encode()), {"x": pa.float64()}
-    columns = plain_columns(lines, TextLayout(("x", "t"), ","), types, headed=True)
+    columns = plain_columns(Lines.of(lines), TextLayout(("x", "t"), DIALECT), TextColumns(types), headed=True)
     assert columns is not None
     assert columns.numbers() is None
-    columns = plain_columns(memoryview(b"x,t\n9007199254740991,a\n"), TextLayout(("x", "t"), ","), types, headed=True)
+    columns = plain_columns(
+        Lines.of(memoryview(b"x,t\n9007199254740991,a\n")),
+        TextLayout(("x", "t"), DIALECT),
+        TextColumns(types),
+        headed=True,
+    )
     assert columns is not None
     assert columns.numbers() is not None
 

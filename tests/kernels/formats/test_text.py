@@ -11,7 +11,9 @@ import pytest
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import text, text_blocks
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.frames import open_frame
+from warpfold.kernels.formats.row_filter import Compared
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.ops import NanPolicy, NullPolicy
 from warpfold.kernels.sequential import SequentialSource
@@ -30,7 +32,7 @@ def column(path: Path, content: str, *, refuse_nulls: bool = False) -> Iterator[
     path.write_text(content)
     with path.open("rb") as file:
         source = open_column(
-            file, ColumnWanted("x", delimiter=",", nulls=NullPolicy.RAISE if refuse_nulls else NullPolicy.OMIT)
+            file, ColumnWanted("x", dialect=Dialect(), nulls=NullPolicy.RAISE if refuse_nulls else NullPolicy.OMIT)
         )
         assert isinstance(source, SequentialSource)
         yield source
@@ -71,7 +73,7 @@ def test_a_number_beyond_the_range_of_its_float_is_refused_and_never_infinite(tm
 def test_a_named_dtype_has_its_own_range(tmp_path: Path, dtype: str, word: str) -> None:
     (tmp_path / "x.csv").write_text(f"x\n{word}\n")
     with (tmp_path / "x.csv").open("rb") as file:
-        source = open_column(file, ColumnWanted("x", delimiter=",", dtype=dtype))
+        source = open_column(file, ColumnWanted("x", dialect=Dialect(), dtype=dtype))
         with pytest.raises(InvalidInput, match=f"beyond the range of {dtype}") as refused:
             CpuBackend().reduce(source, "sum")
     assert refused.value.field == "dtype"
@@ -141,7 +143,7 @@ def test_parts_of_the_first_block_tell_one_dtype_together(tmp_path: Path, monkey
         assert source.dtype.name == "float64"
         assert sum(array.sum() for array in source.make()) == 20.5
     with (tmp_path / "x.csv").open("rb") as file:
-        assert text.first_block(file, None, ",") == pa.schema([("x", pa.float64()), ("y", pa.string())])
+        assert text.first_block(file, None, Dialect()) == pa.schema([("x", pa.float64()), ("y", pa.string())])
 
 
 def test_several_columns_come_in_order_and_name_the_first_wrong_row(
@@ -152,10 +154,76 @@ def test_several_columns_come_in_order_and_name_the_first_wrong_row(
     lines = [f"{number},{number / 2},a" for number in range(500)]
     (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, ""]))
     with (tmp_path / "x.csv").open("rb") as file:
-        batches = list(open_frame(file, None, ",").make(["y", "x"]))
+        batches = list(open_frame(file, None, Dialect()).make(["y", "x"]))
     assert len(batches) > 10
     assert [row for batch in batches for row in batch.column("x").to_pylist()] == list(range(500))
     (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, "1,2", *lines, "1", ""]))
     wrong = pytest.raises(InvalidInput, match="Row #502: Expected 3 columns, got 2")
     with (tmp_path / "x.csv").open("rb") as file, wrong:
-        list(open_frame(file, None, ",").make(["y", "x"]))
+        list(open_frame(file, None, Dialect()).make(["y", "x"]))
+
+
+CELLS = {
+    "a line feed": ("Main Street 5\n7,Springfield", "\n"),
+    "a line feed among rows that end by both": ("Main Street 5\n7,Springfield", "\r\n"),
+    "both line ends": ("5\r\n7,8\r\n", "\r\n"),
+    "both among rows that end by a line feed": ("5\r\n7,8\r\n", "\n"),
+    "a carriage return": ("5\r7,8", "\n"),
+    "line feeds among rows that end by a carriage return": ("5\n7,8", "\r"),
+    "quotes at both ends": ('"\n7,8\n"', "\n"),
+    "nothing but line feeds": ("\n\n\n", "\n"),
+    "rows of numbers": ("\n".join(f"{number},{number}" for number in range(30)), "\n"),
+    "a quote before a line end": ('5"\n7,8', "\n"),
+}
+
+
+@pytest.mark.parametrize("packed", ["", "gzip", "zstd"])
+@pytest.mark.parametrize(("cell", "end"), CELLS.values(), ids=CELLS)
+def test_a_line_end_within_quotes_ends_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str, end: str, packed: str
+) -> None:
+    quoted = '"' + cell.replace('"', '""') + '"'
+    rows = [["x", "y", "z"], *([str(number), quoted, '5" pipe' if number % 3 else "pipe"] for number in range(60))]
+    for ended, mark in ((True, b""), (False, b"\xef\xbb\xbf")):
+        content = mark + end.join(map(",".join, rows)).encode() + end.encode() * ended
+        path = tmp_path / "x.csv"
+        with pa.CompressedOutputStream(str(path), packed) if packed else path.open("wb") as file:
+            file.write(content)
+        for size, near in ((1, 1), (7, 1 << 12), (BLOCK, 5), (1 << 20, 1 << 12)):
+            monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", size)
+            monkeypatch.setattr(text_blocks, "_LEAST_BLOCK_BYTES", 1)
+            monkeypatch.setattr(text_blocks, "_NEAR_BYTES", near)
+            with path.open("rb") as file:
+                source = open_column(file, ColumnWanted("x", dialect=Dialect()))
+                assert isinstance(source, SequentialSource)
+                assert CpuBackend().reduce(source, "sum").value == sum(range(60))
+                only = ColumnWanted("x", Compared("y", "==", cell), dialect=Dialect())
+                assert CpuBackend().reduce(open_column(file, only), "sum").value == sum(range(60))
+                table = pa.Table.from_batches(open_frame(file, None, Dialect()).make(["x", "y"]))
+        assert table.to_pydict() == {"x": list(range(60)), "y": [cell] * 60}
+
+
+@pytest.mark.parametrize("packed", ["", "gzip"])
+def test_a_quote_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: str) -> None:
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 1 << 10)
+    path = tmp_path / "x.csv"
+    for behind, why in (
+        (20, "it ends within a cell that begins with a quote"),
+        (1 << 11, "a quote that begins a cell"),
+    ):
+        content = "x,y\n" + "1,a\n" * 100 + '2,"b\n' + "3,c\n" * behind
+        with pa.CompressedOutputStream(str(path), packed) if packed else path.open("wb") as file:
+            file.write(content.encode())
+        with path.open("rb") as file, pytest.raises(InvalidInput, match=why):
+            CpuBackend().reduce(open_column(file, ColumnWanted("x", dialect=Dialect())), "sum")
+
+
+def test_rows_behind_line_ends_in_quotes_have_their_number_in_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_blocks, "_FIRST_BYTES", 128)
+    with (
+        column(tmp_path / "x.csv", "x,y\n" + '1,"a\nb"\n' * 50 + "1,2,3\n") as source,
+        pytest.raises(InvalidInput, match="Row #52: Expected 2 columns, got 3"),
+    ):
+        CpuBackend().reduce(source, "sum")

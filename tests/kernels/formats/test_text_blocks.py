@@ -16,9 +16,9 @@ def blocks_of(path: Path, content: bytes, *, seed: int = 0) -> list[bytes]:
     """The blocks of a file, read in any order."""
     path.write_bytes(content)
     with path.open("rb") as file:
-        blocks = list(enumerate(TextLines(file, None).blocks()))
+        blocks = list(enumerate(TextLines(file, None, ",").blocks()))
         Random(seed).shuffle(blocks)
-        read = {number: bytes(block()) for number, block in blocks}
+        read = {number: bytes(block().text) for number, block in blocks}
     return [read[number] for number in sorted(read)]
 
 

@@ -11,6 +11,8 @@ from warpfold.kernels.formats.text_lines import DOUBT, FLOAT, NOT_PLAIN, WORD, c
 
 ENDS = np.zeros(256, np.bool_)
 ENDS[[*b',\r\n"']] = True
+NULLS = np.zeros(256, np.int64)
+NULLS[[*b"Nn#"]] = 4
 
 
 def of_rows(text: bytes, width: int, wanted: list[int], room: int = 8) -> tuple[int, list[list[float]], int]:
@@ -18,7 +20,7 @@ def of_rows(text: bytes, width: int, wanted: list[int], room: int = 8) -> tuple[
     kinds = np.full(len(wanted), FLOAT)
     array = np.frombuffer(text, np.uint8)
     rows, doubtful, _ = scan(
-        array.ctypes.data, array.size, 0, ord(","), ENDS, width, np.array(wanted), kinds, bits, doubts
+        array.ctypes.data, array.size, 0, ord(","), ENDS, NULLS, width, np.array(wanted), kinds, bits, doubts
     )
     return rows, bits.view(np.float64)[:, : max(rows, 0)].tolist(), doubtful
 
@@ -28,7 +30,7 @@ def test_wanted_columns_are_found_between_others() -> None:
     assert of_rows(b'a long word (with a bracket),1,"a "" quote, and a comma",2\n', 4, [1, 3]) == (1, [[1], [2]], 0)
 
 
-@pytest.mark.parametrize("text", [b"1,2\n1\n", b"1,2\n1,2,3\n", b'1,"2"\n', b"1,2\r1,2\n", b'"1"1,2\n', b'"1\n",2\n'])
+@pytest.mark.parametrize("text", [b"1,2\n1\n", b"1,2\n1,2,3\n", b'1,"2"\n', b"1,2\r1,2\n", b'"1"1,2\n', b'"1\n,2\n'])
 def test_rows_of_other_lengths_and_odd_quotes_are_not_plain(text: bytes) -> None:
     assert of_rows(text, 2, [1])[0] == NOT_PLAIN
 
@@ -43,14 +45,16 @@ def test_the_room_for_lines_is_enough_and_not_much_more(text: bytes, fed: int) -
     text += b"\n" * fed
     array = np.frombuffer(text + b"x", np.uint8)
     lines = text.count(b"\n")
-    assert lines <= most_lines(array.ctypes.data, len(text)) <= lines + text.count(b"\x0b")
+    most, quoted = most_lines(array.ctypes.data, len(text))
+    assert lines <= most <= lines + text.count(b"\x0b")
+    assert quoted == (b'"' in text)
 
 
 def test_the_largest_magnitude_of_the_floats_of_a_text_is_told() -> None:
     array, bits = np.frombuffer(b"1.5,9\n-7e3,99999\n2,3\n", np.uint8), np.zeros((1, 8), np.int64)
     doubts = np.zeros((8, DOUBT), np.int64)
     *_, largest = scan(
-        array.ctypes.data, array.size, 0, ord(","), ENDS, 2, np.array([0]), np.array([FLOAT]), bits, doubts
+        array.ctypes.data, array.size, 0, ord(","), ENDS, NULLS, 2, np.array([0]), np.array([FLOAT]), bits, doubts
     )
     assert np.int64(largest).view(np.float64) == 7e3
 
@@ -60,7 +64,9 @@ def words_of(lines: bytes) -> tuple[list[bytes], list[bytes]]:
     text = np.frombuffer(lines, np.uint8)
     bits, doubts = np.zeros((1, 64), np.int64), np.zeros((8, DOUBT), np.int64)
     address = text.ctypes.data
-    rows, doubtful, _ = scan(address, text.size, 0, ord(","), ENDS, 2, np.array([0]), np.array([WORD]), bits, doubts)
+    rows, doubtful, _ = scan(
+        address, text.size, 0, ord(","), ENDS, NULLS, 2, np.array([0]), np.array([WORD]), bits, doubts
+    )
     places = bits[0, :rows]
     offsets = np.concatenate([[0], np.cumsum((places & 0xFFFFFFFF) - (places >> 32))]).astype(np.int32)
     words = np.empty(offsets[-1], np.uint8)

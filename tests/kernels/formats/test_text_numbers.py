@@ -13,6 +13,7 @@ from warpfold.kernels.formats.text_numbers import LEAST_POWER, MOST_POWER, neare
 
 ENDS = np.zeros(256, np.bool_)
 ENDS[[*b',\r\n"']] = True
+NULLS = np.zeros(256, np.int64)
 
 
 def scanned(words: list[str], *, integers: bool = False) -> tuple[list[float | int], list[int]]:
@@ -20,7 +21,7 @@ def scanned(words: list[str], *, integers: bool = False) -> tuple[list[float | i
     text = np.frombuffer("".join(f"{word}\n" for word in words).encode(), np.uint8)
     bits, doubts = np.zeros((1, len(words)), np.int64), np.zeros((len(words), DOUBT), np.int64)
     wanted, kinds = np.array([0]), np.array([INTEGER if integers else FLOAT])
-    rows, doubtful, _ = scan(text.ctypes.data, text.size, 0, ord(","), ENDS, 1, wanted, kinds, bits, doubts)
+    rows, doubtful, _ = scan(text.ctypes.data, text.size, 0, ord(","), ENDS, NULLS, 1, wanted, kinds, bits, doubts)
     assert rows == len(words)
     return (bits if integers else bits.view(np.float64))[0].tolist(), doubts[:doubtful, 1].tolist()
 
