@@ -278,7 +278,7 @@ def test_limbs_that_ran_out_of_room_go_on(gpus: list[Gpu], kind: SumKind) -> Non
         exact_sum = accumulator(gpu, row, kind)
         for start in range(0, 5003, 1000):
             exact_sum.add(*(on_device(array[start : start + 1000], 1) for array in arrays))
-            exact_sum._launches._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
+            exact_sum._adding._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
         assert states_of_limbs(kind, exact_sum.limbs.get()) == in_integers(kind, arrays)
         assert exact_sum.limbs.size == limbs_of(kind)
         assert set(ORIGIN) >= {state.terms for state in in_integers(kind, arrays)}

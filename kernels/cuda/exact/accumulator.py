@@ -44,12 +44,13 @@ class _Adding:
 
     def add(self, *arrays: Any) -> None:
         """Add arrays of one length that lie alike between boundaries of 16 bytes."""
-        import cupy
-
-        count, addresses = int(arrays[0].size), tuple(word_of(array) for array in arrays)
-        if count:
-            self._limbs.make_room(self._addition.added(addresses[0], count))
-            self._addition.start(addresses, count, word_of(self.limbs), cupy.cuda.get_current_stream().ptr)
+        count = int(arrays[0].size)
+        if not count:
+            return
+        self._limbs.make_room(self._addition.added(word_of(arrays[0]), count))
+        for planned in self._addition.planned(arrays, count, self.limbs):
+            launch = planned.launch
+            launch.kernel(planned.grid, launch.threads, planned.args, shared=launch.shared)
 
 
 class ExactAccumulator:

@@ -1,12 +1,14 @@
 """Launches for whole arrays: of one kernel, or of several of which the data choose one. What is on the GPU already and
 what a job brings there are added up by the same ones.
 
-Arrays, totals and streams are given by their addresses, and nothing waits. Calls raise CuPy's CUDADriverError.
+A launch is planned first. Jobs start it as any other kernel, so that it can be recorded, and arrays that stay on the
+GPU by its packed function (`Launch.function`), which takes less of Python's time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +26,10 @@ from warpfold.kernels.cuda.exact.shapes import (
 )
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, LaunchShape
-from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of
+from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of, word_of
 from warpfold.kernels.dtypes import DType
 
-_SURVEY_THREADS = 1024
+_SURVEYING = LaunchShape(threads=1024, blocks_per_multiprocessor=1, flight=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +71,35 @@ class Launch:
         return values * max(1, min(self.resident // values, count // (self.lanes * self.tile)))
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A launch of so many blocks, with its arguments: arrays or their addresses, and numbers."""
+
+    launch: Launch
+    grid: int
+    args: tuple[Any, ...]
+
+
 class Choice:
     """The kernels of which the data choose one, for a float dtype and a kind of CHOICES, compiled and loaded."""
 
     def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
         unit, room = chosen_unit(dtype, kind, gpu.shared_per_block), gpu.shared_per_block
         rows = zip(chosen_names(dtype, kind, room), chosen_shapes(dtype, kind, room), strict=True)
-        self._launches = tuple(Launch.of(gpu, unit, *row, dtype.itemsize) for row in rows)
-        self._functions = tuple(launch.function(5) for launch in self._launches)
-        self._survey = function_of(gpu.kernel(unit, survey_name(dtype, kind)), _SURVEY_THREADS, 0, 4)
+        self._survey = Launch.of(gpu, unit, survey_name(dtype, kind), _SURVEYING, dtype.itemsize)
+        self._chosen = tuple(Launch.of(gpu, unit, *row, dtype.itemsize) for row in rows)
 
     def whole(self, address: int, count: int) -> int:
         """The most blocks of a kernel for a whole array."""
-        return max(launch.whole(address, count) for launch in self._launches)
+        return max(launch.whole(address, count) for launch in self._chosen)
 
-    def start(self, addresses: Sequence[int], count: int, total: int, number: int, stream: int) -> None:
-        """Add `count` elements of an array, or their products with those of a second, to a total. `number` is where
-        there is room for the number of the kernel that is chosen, 4 bytes; the others end at once."""
-        x, y = addresses[0], addresses[-1]
-        self._survey(1, stream, x, y, count, number)
-        for launch, function in zip(self._launches, self._functions, strict=True):
-            function(launch.whole(x, count), stream, x, y, count, total, number)
+    def planned(self, arrays: Sequence[Any], count: int, total: Any, number: Any) -> Iterator[Planned]:
+        """What adds `count` elements of an array, or their products with those of a second, to a total. `number` is
+        room for the number of the kernel that is chosen, 4 bytes; the others end at once."""
+        x, y, elements = arrays[0], arrays[-1], np.uint64(count)
+        yield Planned(self._survey, 1, (x, y, elements, number))
+        for launch in self._chosen:
+            yield Planned(launch, launch.whole(word_of(x), count), (x, y, elements, total, number))
 
 
 class WholeAddition:
@@ -99,24 +109,24 @@ class WholeAddition:
     def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
         unit, shape = exact_unit(dtype, gpu.shared_per_block), SHAPES[dtype.name][kind].fitted(gpu.shared_per_block)
         self._launch = Launch.of(gpu, unit, kernel_name(dtype, kind, shape), shape, dtype.itemsize)
-        self._function = self._launch.function(4 if kind is SumKind.PRODUCTS else 3)
         self._chosen = chosen_from(dtype, kind, gpu.multiprocessors)
         self._choice = cache(lambda: Choice(gpu, dtype, kind))
 
     def added(self, address: int, count: int) -> int:
-        """How many numbers below 2**32 `start` adds to one limb at most."""
+        """How many numbers below 2**32 the launches of `planned` add to one limb at most."""
         return numbers_added((self._choice() if count in self._chosen else self._launch).whole(address, count), count)
 
-    def start(self, addresses: Sequence[int], count: int, total: int, stream: int) -> None:
-        """Add `count` ≥ 1 elements of arrays that lie alike between boundaries of 16 bytes, on CuPy's current stream,
-        whose address is `stream`."""
+    def planned(self, arrays: Sequence[Any], count: int, total: Any) -> Iterator[Planned]:
+        """What adds `count` ≥ 1 elements of arrays that lie alike between boundaries of 16 bytes, on CuPy's current
+        stream. Arrays and totals are CuPy's, or their addresses."""
         import cupy
 
         if count in self._chosen:
-            number = cupy.empty(1, np.uint32)  # only launches of this stream get this memory next
-            self._choice().start(addresses, count, total, number.data.ptr, stream)
+            # Only launches of this stream get the memory of the number next.
+            yield from self._choice().planned(arrays, count, total, cupy.empty(1, np.uint32))
         else:
-            self._function(self._launch.whole(addresses[0], count), stream, *addresses, count, total)
+            grid = self._launch.whole(word_of(arrays[0]), count)
+            yield Planned(self._launch, grid, (*arrays, np.uint64(count), total))
 
 
 def numbers_added(blocks: int, count: int) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.exact.finishing import FinishedOp
-from warpfold.kernels.cuda.exact.launch import WholeAddition
+from warpfold.kernels.cuda.exact.launch import Planned, WholeAddition
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of, word_of
@@ -27,6 +27,7 @@ class ResidentTotals:
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self._adding: dict[tuple[str, SumKind], WholeAddition] = {}
+        self._functions: dict[str, PackedFunction] = {}
         self._rounding: dict[tuple[str, SumKind], PackedFunction] = {}
 
     def add(  # noqa: PLR0917
@@ -37,8 +38,16 @@ class ResidentTotals:
         addition = self._adding.get((dtype.name, kind))
         if addition is None:
             addition = self._adding[dtype.name, kind] = WholeAddition(self.gpu, dtype, kind)
-        addition.start(addresses, count, word_of(limbs), stream.ptr)
+        for planned in addition.planned(addresses, count, limbs):
+            self._start(planned, stream.ptr)
         return addition.added(addresses[0], count)
+
+    def _start(self, planned: Planned, stream: int) -> None:
+        function = self._functions.get(planned.launch.kernel.name)
+        if function is None:
+            function = planned.launch.function(len(planned.args))
+            self._functions[planned.launch.kernel.name] = function
+        function(planned.grid, stream, *map(word_of, planned.args))
 
     @staticmethod
     def rounds(op: FinishedOp) -> bool:

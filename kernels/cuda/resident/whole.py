@@ -113,7 +113,7 @@ class _Chosen:
         self._gpu, self._dtype, self._kind, self._totals = gpu, dtype, kind, totals
         self._counts = chosen_from(dtype, kind, gpu.multiprocessors)
         self.least = self._counts.start
-        self._ready: tuple[Choice, PackedFunction] | None = None
+        self._ready: tuple[Choice, list[PackedFunction], PackedFunction] | None = None
 
     def take(self, count: int, *, captured: bool) -> bool:
         """Whether they add up an array of `count` elements."""
@@ -122,7 +122,9 @@ class _Chosen:
         if self._ready is None and not captured:
             name = end_kernel(self._dtype, self._kind)
             end = function_of(self._gpu.kernel(unit_of(name), name), END_THREADS, 0, 5)
-            self._ready = Choice(self._gpu, self._dtype, self._kind), end
+            choice = Choice(self._gpu, self._dtype, self._kind)
+            functions = [each.launch.function(len(each.args)) for each in choice.planned((0,), 1, 0, 0)]
+            self._ready = choice, functions, end
         return self._ready is not None
 
     def start(  # noqa: PLR0917
@@ -130,10 +132,12 @@ class _Chosen:
     ) -> None:
         """Do what a WholeReduction does, where they `take` the array."""
         assert self._ready is not None, "kernels that take an array are loaded"
-        choice, end = self._ready
+        choice, functions, end = self._ready
         kept = self._totals.of(stream, captured=captured)
         words = kept.data.ptr
-        choice.start(addresses, count, words, words + self._totals.number_at, stream)
+        planned = choice.planned(addresses, count, words, words + self._totals.number_at)
+        for function, each in zip(functions, planned, strict=True):
+            function(each.grid, stream, *map(int, each.args))
         end(1, stream, words, out, finish, count, ddof)
 
 
