@@ -52,6 +52,7 @@ def _written(values: NDArray[Any], folders: Folders) -> None:
         folders=folders,
         tell=lambda news: None,
         started=0.0,
+        prepared_ms=0.0,
     )
     with ArtefactWriter(attempt, values.shape, "float64", each=1, field="axis") as writer:
         for start in range(0, values.size, _PIECE):

@@ -41,11 +41,15 @@ TIMINGS_EXAMPLE: JsonDict = {
 class Timings(Frozen):
     """How long the parts of a job took, in milliseconds, and its stages."""
 
-    queued_ms: float = Field(description="The time from acceptance to the start.")
+    queued_ms: float = Field(
+        description="The time from acceptance until the slot begins the job, also where the slot still warms up, "
+        "measures its rates or runs an earlier job."
+    )
     prepare_ms: float = Field(
         0.0,
-        description="The time of compiling and loading kernels that the slot had not run before, which neither "
-        "load_ms nor kernel_ms includes; 0 if the slot had run all.",
+        description="The time of compiling and loading kernels, and functions that read files or make elements, which "
+        "the slot had not run before. No other part includes it: load_ms, kernel_ms and the stages stand still "
+        "meanwhile. It is 0 if the slot had run all.",
     )
     load_ms: float = Field(description="The time of reading or generating the data and moving it to the device.")
     kernel_ms: float = Field(description="The time of the reduction itself; on a GPU it is device time, by events.")
@@ -68,7 +72,7 @@ class Timings(Frozen):
 class StudyTimings(Frozen):
     """How long the parts of a job with many points took, in milliseconds."""
 
-    queued_ms: float = Field(description="The time from acceptance to the start.")
+    queued_ms: float = Field(description="The time from acceptance until the slot begins the job.")
     total_ms: float = Field(description="The time from the start to the result, in the worker.")
 
 

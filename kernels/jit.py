@@ -25,17 +25,21 @@ from numba import extending
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
 from numba.core.codegen import get_host_cpu_features
+from numba.core.event import Event, Listener, register
 from numba.core.sigutils import normalize_signature
+
+from warpfold.kernels.preparation import of_process
 
 _FOR_ALL = Path(__file__).with_name("machine_code.py")
 
 
 def jit(function: Callable[..., Any]) -> Any:
     """`function`, which is compiled at its first call with arguments of some types, or loaded where it was compiled
-    before.
+    before. The time of either is that of a preparation (`kernels.preparation`).
 
     It releases the interpreter's lock, divides as IEEE 754 says, and never reorders or contracts operations on floats.
     """
+    _count_preparing()
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     compiled._cache = _Cache(function)  # what `cache=True` does, with our files
     return compiled
@@ -44,6 +48,7 @@ def jit(function: Callable[..., Any]) -> Any:
 def callback(function: Callable[..., Any], signature: Any) -> Any:
     """`function` as a C function of Numba's `signature`, compiled now or loaded; its address is `.address`, for as long
     as the object lives. The functions of C that it calls must be known to the linker."""
+    _count_preparing()
     compiled: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})  # type: ignore[no-untyped-call]
     compiled._cache = _Cache(function)
     compiled.compile()
@@ -54,6 +59,22 @@ def intrinsic(function: Callable[..., Any]) -> Any:
     """What compiled functions call by the name of `function`, which says how it is compiled."""
     declared: Any = extending
     return declared.intrinsic(function)
+
+
+class _Preparing(Listener):
+    """Hears when a thread begins and ends to compile or load a function, or to wait for another one that does."""
+
+    def on_start(self, event: Event) -> None:
+        of_process().__enter__()
+
+    def on_end(self, event: Event) -> None:
+        of_process().__exit__()
+
+
+@cache
+def _count_preparing() -> None:
+    """Have Numba tell of all functions that this process compiles or loads from now on."""
+    register("numba:compiler_lock", _Preparing())  # type: ignore[no-untyped-call]
 
 
 class _Files(IndexDataCacheFile):

@@ -1,6 +1,5 @@
 """Sources in sections: several threads decode them at once, and readers that need the order get it."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.sequential import Section, SequentialSource, Tally
 
 AHEAD_BYTES = 3 << 26
@@ -38,11 +38,11 @@ def in_turn(sections: Iterator[Section], tally: Tally) -> Iterator[NDArray[Any]]
     threads = usable_cores()
 
     def decoded(section: Section) -> list[NDArray[Any]]:
-        began = time.perf_counter()
+        began = working_s()
         try:
             return list(section.make())
         finally:
-            tally.add(ahead_s=(time.perf_counter() - began) / threads)
+            tally.add(ahead_s=(working_s() - began) / threads)
 
     with ThreadPoolExecutor(threads, "decode") as pool:
         waiting: deque[tuple[Section, Future[list[NDArray[Any]]]]] = deque()

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import logs
-from warpfold.app.jobs.attempt import Answer, Lease
+from warpfold.app.jobs.attempt import Answer, Lease, Success
 from warpfold.contract.folders import Folders
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.messages import (
@@ -225,14 +226,14 @@ def child_main(
                 connection.send(Rated(rates))
                 measured_rates = rates
             lease: Lease = connection.receive()
-            served = True
+            served, began_s = True, time.monotonic()
         except PipeClosed:
             return
         with bound_contextvars(**lease.log_fields):
             news = _ProgressSender(connection)
             with pulse.beating(news):
                 answer = _answer(work, lease, news)
-            connection.send(answer)
+            connection.send(replace(answer, began_s=began_s) if isinstance(answer, Success) else answer)
 
 
 def _warm(work: Work) -> None:

@@ -24,6 +24,7 @@ from warpfold.kernels.backend import GANG, Backend, Spendable
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.extras import install
 from warpfold.kernels.open import open_backend
+from warpfold.kernels.preparation import of_process
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
@@ -85,7 +86,7 @@ class Kernels:
 
     def run(self, lease: Lease, tell: Tell) -> Success:
         """Run one attempt. Raises a KernelError where the job cannot be done."""
-        started = time.perf_counter()
+        started, prepared_ms = time.perf_counter(), of_process().total_ms
         try:
             spec = stored_task(lease.spec)
         except ValidationError as error:
@@ -102,6 +103,7 @@ class Kernels:
             folders=self._folders,
             tell=tell,
             started=started,
+            prepared_ms=prepared_ms,
         )
         with self._datasets_at_hand(attempt, spec):
             success = self._runs[spec.kind](attempt, spec)

@@ -2,6 +2,7 @@
 answer."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,22 +57,22 @@ class LeaseExchange:
         self._quiet = quiet
         self._silent_s = silent_s
         self._ahead = ahead
-        self._waited_ms: float | None = None  # the wait of the lease that runs ahead
-        self._unanswered = 0 if ahead is None else 1
+        self._unanswered: deque[Lease] = deque()  # as they were claimed
         self._broken = False
 
     @property
     def over(self) -> bool:
         """Whether every lease has its answer, so that the child can be given others."""
-        return self._unanswered == 0 and not self._broken
+        return self._ahead is None and not self._unanswered and not self._broken
 
     def send(self, lease: Lease) -> None:
         """Send the child one more lease. If the child is gone, `receive` says so."""
         if self._ahead is not None:
             assert lease.confirms(self._ahead), "what else was begun is forgotten before an exchange"
-            self._ahead, self._waited_ms = None, lease.queued_ms
+            self._ahead = None
+            self._unanswered.append(lease)
             return
-        self._unanswered += 1
+        self._unanswered.append(lease)
         with suppress(OSError):
             self._child.pipe.send(lease)
 
@@ -84,10 +85,9 @@ class LeaseExchange:
         if received is None and self._quiet.too_long:
             received = Hung(self._silent_s)
         if isinstance(received, Success | Failure):
-            self._unanswered -= 1
-            if self._waited_ms is not None and isinstance(received, Success):
-                received = received.after(self._waited_ms)
-            self._waited_ms = None
+            lease = self._unanswered.popleft()
+            if isinstance(received, Success):
+                received = received.after(lease)
         if isinstance(received, EndCause | Died | Hung) or (isinstance(received, Failure) and received.replace):
             self._broken = True
         return received

@@ -223,6 +223,8 @@ class Slot:
                 keep(received)
             elif isinstance(received, Timed):
                 self._spare_the_processor()
+            elif isinstance(received, Success):
+                return received.after(lease)
             elif received is not None and not isinstance(received, Pulse):
                 return received
             elif quiet.too_long:

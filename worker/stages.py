@@ -26,7 +26,7 @@ def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction | Group
         bound = None
     return Timings(
         queued_ms=attempt.lease.queued_ms,
-        prepare_ms=reduction.prepare_ms,
+        prepare_ms=attempt.prepare_ms(reduction.prepare_ms),
         load_ms=reduction.load_ms,
         kernel_ms=reduction.kernel_ms,
         total_ms=attempt.elapsed_ms(),
@@ -37,6 +37,7 @@ def timings_of(attempt: Attempt, reduction: Reduction | GroupedReduction | Group
 
 def point_of(attempt: Attempt, reduction: Reduction | GroupedReduction, nbytes: int, **figures: Any) -> Measurement:
     """The measurement of a reduction that read `nbytes`. `figures` are the fields that its backend does not tell."""
+    prepare_ms = attempt.prepare_ms(reduction.prepare_ms)
     return attempt.point(
         op=reduction.op,
         strategy=reduction.strategy,
@@ -45,7 +46,7 @@ def point_of(attempt: Attempt, reduction: Reduction | GroupedReduction, nbytes: 
         load_ms=reduction.load_ms,
         kernel_ms=reduction.kernel_ms,
         correctly_rounded=reduction.correctly_rounded,
-        prepare_ms=reduction.prepare_ms,
-        flags=[Flag.FIRST_RUN.value] if reduction.prepare_ms else [],
+        prepare_ms=prepare_ms,
+        flags=[Flag.FIRST_RUN.value] if prepare_ms else [],
         **figures,
     )

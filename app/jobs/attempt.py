@@ -1,8 +1,9 @@
 """An attempt at a job: the right to run it, which goes from its claim through the worker into the child, and the answer
 that comes back. This module does not import the database, because the child of a slot does not need it."""
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from warpfold.contract.measurement import Measurement
@@ -17,10 +18,11 @@ class Lease:
     without a request or a trace has none.
 
     `spec` is the stored JSON text: the child reads it, so that a worker's parent need know no kernels and a spec that
-    cannot be read any more fails its job instead of the claim. `queued_ms` is how long the job waited. The attempt may
-    run in a group (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone. `placement` is
-    why the job was sent to this slot, as JSON text; None where its request named the backend, and where the service
-    made no prediction. `done` are the points that an earlier child of this attempt measured before it died.
+    cannot be read any more fails its job instead of the claim. `queued_ms` is how long the job waited for the claim,
+    and `claimed_s` the time of the claim by `time.monotonic`, a clock that a worker and its child share. The attempt
+    may run in a group (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone.
+    `placement` is why the job was sent to this slot, as JSON text; None where its request named the backend, and where
+    the service made no prediction. `done` are the points that an earlier child of this attempt measured before it died.
     """
 
     job_id: UUID
@@ -34,12 +36,13 @@ class Lease:
     small: bool = False
     placement: str | None = None
     done: tuple[Measurement, ...] = ()
+    claimed_s: float = field(default_factory=time.monotonic, compare=False)
 
     @classmethod
     def unclaimed(cls, job_id: UUID, attempt: int, spec: str, request_id: str | None) -> "Lease":
         """The lease of a child that runs a small attempt while its worker claims it. Its spec came with the hand-over,
         and is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. Of the fields
-        that only the claim knows, the child uses `queued_ms` alone (`Success.after`)."""
+        that only the claim knows, the result has the wait alone (`Success.after`)."""
         return cls(job_id, attempt, _NO_TOKEN, spec, 0.0, 0.0, request_id=request_id, small=True)
 
     def confirms(self, ahead: "Lease") -> bool:
@@ -69,18 +72,23 @@ class StoredResult:
 class Success:
     """The attempt succeeded: its result as JSON values, the points that were measured, and the part of the result that
     is stored in files. With `replace` the process that computed it must go, because it holds devices that others want.
+    `began_s` is when its child took up the attempt, by `time.monotonic`.
     """
 
     result: Mapping[str, object]
     points: tuple[Measurement, ...] = ()
     stored: StoredResult | None = None
     replace: bool = False
+    began_s: float | None = None
 
-    def after(self, queued_ms: float) -> "Success":
-        """This success with the wait `queued_ms`, which a child that computed ahead of the claim did not know."""
+    def after(self, lease: Lease) -> "Success":
+        """This success of `lease` with the whole wait of its job: until the claim, and then until the child, which may
+        have been busy, took it up."""
         timings = self.result.get("timings")
         if not isinstance(timings, Mapping):
             return self
+        behind_s = 0.0 if self.began_s is None else max(0.0, self.began_s - lease.claimed_s)
+        queued_ms = lease.queued_ms + behind_s * 1e3
         return replace(self, result={**self.result, "timings": {**timings, "queued_ms": queued_ms}})
 
 

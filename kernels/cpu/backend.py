@@ -29,7 +29,7 @@ from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
-from warpfold.kernels.preparation import Preparation
+from warpfold.kernels.preparation import of_process
 from warpfold.kernels.sequential import Elements, likely_count
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.strategy import AUTO, EXACT
@@ -46,7 +46,8 @@ class CpuBackend:
     def __init__(self, cache_size: int | None = None, *, at_once: bool = False) -> None:
         """`cache_size` is the size of the last cache in bytes; None asks the system."""
         self._device = _this_machine(cache_size or cache_bytes())
-        self._preparation = Preparation()
+        self._preparation = of_process()
+        self._ready: set[Hashable] = set()
         self._at_once = at_once
 
     def warm(self) -> None:
@@ -144,19 +145,21 @@ class CpuBackend:
 
         Raises InvalidInput naming the field of a table or "max_groups", what reading raises, and OutOfMemory.
         """
-        return merge_tables(tables, plan, progress)
+        before_ms = self._preparation.total_ms
+        table = merge_tables(tables, plan, progress)
+        return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
     def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool) -> bool:
         """Have `prepare` compile or load every function that a reduction calls, unless a reduction with that `key` was
         prepared before. Returns False where nothing is compiled so far, and the reduction is too `small` to wait."""
-        ready, mark = self._preparation.ready, f"{key}"
-        if key in ready:
+        mark = f"{key}"
+        if key in self._ready:
             return True
         if small and self._at_once and not is_marked(mark):
             return False
         with self._preparation:
             prepare()
-        ready.add(key)
+        self._ready.add(key)
         mark_compiled(mark)
         return True
 

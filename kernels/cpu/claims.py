@@ -8,7 +8,6 @@ the lock are woken one after another: 16 threads were handed a piece every 0.18 
 import ctypes
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -23,6 +22,7 @@ from warpfold.kernels.cpu.standing import standing_threads
 from warpfold.kernels.cpu.stream import REPORT_S, Folding, Streamed
 from warpfold.kernels.dtypes import Kind
 from warpfold.kernels.mapped import survives_cuts
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import MOST_MAPPED_BYTES, ArraySource, Extent, Location, Source, extents_of, unreadable
 
@@ -213,7 +213,7 @@ F = TypeVar("F", bound=ClaimingFold)
 def stream_claims(claims: Claims, make: Callable[[], F], progress: Progress | None = None) -> Streamed[F]:
     """Fold all elements; `make` gives an empty fold for each thread. The calling thread reports progress, and always at
     the end; an error of `progress` stops the work. Raises InvalidInput where the file cannot be read."""
-    began = time.perf_counter()
+    began = working_s()
     threads = max(1, min(usable_cores(), claims.nbytes // _SHARE_BYTES))
     folds = _run(claims, threads, make, progress)
     claims.check()
@@ -222,7 +222,7 @@ def stream_claims(claims: Claims, make: Callable[[], F], progress: Progress | No
         whole.merge(other)
     if progress is not None:
         progress(claims.count, claims.count)
-    wall_ms = (time.perf_counter() - began) * 1e3
+    wall_ms = (working_s() - began) * 1e3
     read_s, add_s = claims.seconds()
     load_ms = wall_ms * read_s / (read_s + add_s) if read_s + add_s else 0.0
     stages = Stages(read_s=read_s / threads if claims.in_file else None, reduce_s=add_s / threads)

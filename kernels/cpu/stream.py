@@ -1,7 +1,6 @@
 """Streams: a source is read piece by piece on all cores, so that no array need fit in memory."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cpu.pieces import InSections, Piece, Pieces
+from warpfold.kernels.preparation import working_s
 
 REPORT_S = 0.02
 """Seconds between two reports of progress."""
@@ -42,7 +42,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
     at the end; an error of `progress` stops the work. An error in a piece stops the work, too. Of several such errors
     the one of the first piece is raised, whatever the number of threads.
     """
-    began = time.perf_counter()
+    began = working_s()
     threads = pieces.threads()
     shared = _Shared(pieces.begin(), pieces.likely)
     if threads <= 1:
@@ -59,7 +59,7 @@ def stream(pieces: Pieces[P], make: Callable[[], F], progress: Progress | None =
         whole.merge(other)
     if progress is not None:
         progress(shared.done, shared.done)
-    wall_ms = (time.perf_counter() - began) * 1e3
+    wall_ms = (working_s() - began) * 1e3
     busy = shared.load_s + shared.kernel_s
     load_share = shared.load_s / busy if busy else 0.0  # at most 1, so that no rounding makes a time negative
     kernel_ms = wall_ms * (1.0 - load_share)
@@ -100,14 +100,14 @@ class _Shared:
         with self.turn:
             if self.stop.is_set():
                 return None
-            began = time.perf_counter()
+            began = working_s()
             try:
                 piece = next(self.coming, None)
             except Exception as error:
                 self.fail(self.asked, error)
                 return None
             self.asked = self.asked if piece is None else piece.stop
-            took_s = time.perf_counter() - began
+            took_s = working_s() - began
         with self.lock:
             self.load_s += took_s
             self.asked_s += took_s
@@ -145,12 +145,12 @@ def _run(shared: _Shared, folds: list[F], progress: Progress | None) -> None:
 def _work(shared: _Shared, fold: Folding, progress: Progress | None) -> None:
     """Fold pieces until none is left. The lowest pieces are taken first."""
     while (piece := shared.next()) is not None:
-        parts, began = piece.parts(), time.perf_counter()
+        parts, began = piece.parts(), working_s()
         try:
             for start, stop, part in parts:
-                loaded = time.perf_counter()
+                loaded = working_s()
                 fold.add(start, part)
-                ended = time.perf_counter()
+                ended = working_s()
                 shared.folded(stop - start, loaded - began, ended - loaded)
                 if shared.given_up.is_set():
                     return

@@ -38,6 +38,7 @@ from warpfold.kernels.meant_arrays import takes_meanings
 from warpfold.kernels.nulls import group_with_nulls
 from warpfold.kernels.operands import Operands, check_states, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
+from warpfold.kernels.preparation import prepared_ms
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.spread import Member, reduce_spread
@@ -115,7 +116,7 @@ class CudaBackend:
         if source.count == 0:
             return self._empty(row, taken, chosen)
         began, preparation = time.perf_counter(), self._gpu.preparation
-        before_ms = preparation.total_ms
+        before_ms = prepared_ms(preparation)
         with self._gpu.active(), cuda_errors(f"{op} by {chosen.name}"):
             stopwatch = Stopwatch(self._gpu.stream)
             sources = (source,) if other is None else (source, other)
@@ -134,7 +135,7 @@ class CudaBackend:
                 return self._empty(row, taken, chosen)
             kernel_ms = stopwatch.total_ms()
             stages = self._stager.stages(kernel_ms / 1e3)
-            nans, reducer, prepare_ms = run.nans, run.reducer, preparation.total_ms - before_ms
+            nans, reducer, prepare_ms = run.nans, run.reducer, prepared_ms(preparation) - before_ms
             total_ms = (time.perf_counter() - began) * 1e3
             if nan_policy is NanPolicy.RAISE:
                 for counter, what in zip(nans, ("element", "other element"), strict=False):

@@ -4,12 +4,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
+from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates import integer_loops
 from warpfold.kernels.backend import Stages
@@ -18,8 +21,13 @@ from warpfold.kernels.cuda import backend as cuda_backend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.strategies.strategy import Finished
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.formats import text
+from warpfold.kernels.formats.tables import ColumnWanted
+from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy
 from warpfold.kernels.preparation import Preparation
+from warpfold.kernels.sequential import Section, SequentialSource
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 HOUR = 3600.0
@@ -40,6 +48,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: round(clock() * 1e9))
     return clock
 
 
@@ -109,6 +118,112 @@ def test_what_is_prepared_does_not_depend_on_the_elements(backend: CpuBackend, p
 
 def test_nothing_is_prepared_for_nothing(backend: CpuBackend) -> None:
     assert backend.reduce(ArraySource(np.array([], dtype=np.int16)), "sum").prepare_ms == 0.0
+
+
+@dataclass
+class CompilesLate:
+    """Numbers in two sections. The first that is read compiles for an hour, where nothing could be prepared."""
+
+    clock: Clock
+    late: bool = True
+
+    def compile(self) -> None:
+        if self.late:
+            with global_compiler_lock:
+                self.late = False
+                self.clock.now += HOUR
+
+    def numbers(self) -> Iterator[NDArray[Any]]:
+        self.compile()
+        self.clock.now += 1.0
+        yield np.ones(2)
+
+    def source(self, *, sections: bool) -> SequentialSource:
+        parts = [Section(self.numbers, 16, start, 2) for start in (0, 2)]
+        made = (lambda: iter(parts)) if sections else None
+        return SequentialSource(
+            DTYPES["float64"], lambda: (array for part in parts for array in part.make()), 4, 4, sections=made
+        )
+
+    def rows(self) -> KeyedSource:
+        import pyarrow
+
+        def part(start: int) -> KeyedRows:
+            return KeyedRows(start, (pyarrow.array([1, 2]),), (Cells(next(self.numbers())),))
+
+        parts = [KeyedPart(start, start + 2, lambda start=start: part(start)) for start in (0, 2)]  # type: ignore[misc]
+        return KeyedSource(("k",), (pyarrow.int64(),), ("x",), (DTYPES["float64"],), lambda: iter(parts), 4)
+
+
+def _whole(backend: CpuBackend, late: CompilesLate) -> Any:
+    return backend.reduce(late.source(sections=False), "sum")
+
+
+def _sections(backend: CpuBackend, late: CompilesLate) -> Any:
+    return backend.reduce(late.source(sections=True), "sum")
+
+
+def _axes(backend: CpuBackend, late: CompilesLate) -> Any:
+    return backend.reduce_groups(late.source(sections=False), (2, 2), AlongAxes((0,)), "sum")
+
+
+def _numpy(backend: CpuBackend, late: CompilesLate) -> Any:
+    return backend.reduce(late.source(sections=False), "sum", strategy="numpy")
+
+
+def _by_key(backend: CpuBackend, late: CompilesLate) -> Any:
+    return backend.group_by(late.rows(), GroupPlan((Aggregation(OPS["sum"], 0, "sum"),)))
+
+
+@pytest.mark.parametrize("reduce", [_whole, _sections, _axes, _numpy, _by_key])
+def test_what_compiles_wherever_it_is_called_first_is_no_time_of_loading_and_none_of_the_kernel(
+    backend: CpuBackend, clock: Clock, reduce: Callable[[CpuBackend, CompilesLate], Any]
+) -> None:
+    late = CompilesLate(clock)
+    began = clock.now
+    first = reduce(backend, late)
+    waited_ms = (clock.now - began) * 1e3
+    assert not late.late
+    assert first.prepare_ms > HOUR * 1e3
+    assert 0 < first.load_ms + first.kernel_ms < HOUR * 1e3
+    assert first.prepare_ms + first.load_ms + first.kernel_ms == pytest.approx(waited_ms, rel=1e-3)
+    stages = first.stages
+    assert max(each or 0.0 for each in (stages.read_s, stages.decode_s, stages.copy_s, stages.reduce_s)) < HOUR
+    second = reduce(backend, late)
+    assert second.prepare_ms == 0.0
+    assert second.load_ms + second.kernel_ms < HOUR * 1e3
+
+
+def test_compiling_what_reads_text_is_no_time_of_loading(
+    backend: CpuBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    late, read = CompilesLate(clock), text.plain_columns
+
+    def plain(*asked: Any, **how: Any) -> Any:
+        late.compile()
+        return read(*asked, **how)
+
+    monkeypatch.setattr(text, "plain_columns", plain)
+    path = tmp_path / "x.csv"
+    path.write_text("x\n0.5\n0.25\n")
+    with path.open("rb") as file:
+        reduction = backend.reduce(text.open_text(file, None, ColumnWanted("x", delimiter=",")), "sum")
+    assert reduction.value == 0.75
+    assert reduction.prepare_ms > HOUR * 1e3
+    assert reduction.load_ms + reduction.kernel_ms < HOUR * 1e3
+    assert reduction.stages is not None
+    assert (reduction.stages.decode_s or 0.0) < HOUR
+
+
+def test_the_clock_of_work_stands_still_while_something_is_prepared(clock: Clock) -> None:
+    preparation = Preparation()
+    before = preparation.working_s()
+    with preparation:
+        clock.now += HOUR
+        within = preparation.working_s()
+        clock.now += HOUR
+    assert 0 < within - before < 1
+    assert 0 <= preparation.working_s() - within < 1
 
 
 def test_parts_of_a_preparation_count_once(clock: Clock) -> None:

@@ -30,6 +30,7 @@ def attempt_in(folders: Folders, job_id: UUID | None = None, number: int = 1) ->
         folders=folders,
         tell=lambda news: None,
         started=0.0,
+        prepared_ms=0.0,
     )
 
 

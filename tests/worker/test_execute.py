@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from tests.support.leases import lease_on
 from warpfold.app.jobs.attempt import Lease, Success
@@ -26,6 +28,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS
 from warpfold.worker.execute import Kernels, _digest
 from warpfold.worker.failures import failure_of
+from warpfold.worker.kinds import reduce
 from warpfold.worker.messages import News, Progress, Timed
 
 
@@ -141,13 +144,30 @@ def test_a_measurement_counts_what_was_read(kernels: Kernels) -> None:
 
 
 def test_only_a_first_run_prepares_and_its_measurement_says_so(kernels: Kernels) -> None:
-    first, second = (run(kernels, op="var", source=values(1, 2, dtype="int16")) for _ in range(2))
+    first, second = (run(kernels, op="max", source=values(1, 2, dtype="int16")) for _ in range(2))
     timings = [ReduceResult.model_validate(success.result).timings for success in (first, second)]
     assert timings[0].prepare_ms > 0
     assert timings[0].prepare_ms + timings[0].load_ms + timings[0].kernel_ms <= timings[0].total_ms
     assert timings[1].prepare_ms == 0.0
     assert [success.points[0].prepare_ms for success in (first, second)] == [timing.prepare_ms for timing in timings]
     assert [success.points[0].flags for success in (first, second)] == [["first_run"], []]
+
+
+def test_what_compiles_while_a_source_is_opened_prepares_too(
+    kernels: Kernels, data_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiling() -> None:
+        with global_compiler_lock:
+            time.sleep(0.02)
+
+    np.save(data_root / "a.npy", np.ones(7))
+    run(kernels, op="sum", source=values(1, 2))  # so that nothing else is prepared
+    monkeypatch.setattr(reduce, "survive_cuts", compiling)
+    success = run(kernels, op="sum", source={"type": "path", "path": "a.npy"})
+    timings = ReduceResult.model_validate(success.result).timings
+    assert timings.prepare_ms >= 20.0
+    assert timings.load_ms + timings.kernel_ms < timings.total_ms - 20.0
+    assert success.points[0].prepare_ms == timings.prepare_ms
 
 
 def test_a_file_is_reduced(kernels: Kernels, data_root: Path) -> None:

@@ -64,6 +64,19 @@ def test_one_warm_child_runs_job_after_job(slot: Slot) -> None:
     assert second.result == {"pid": slot.pid, "said": "two"}
 
 
+def test_the_wait_for_a_child_that_was_busy_since_the_claim_is_time_in_the_queue(slot: Slot, tmp_path: Path) -> None:
+    note, hour = json.dumps({"do": f"note {tmp_path / 'notes'}"}), 3600.0
+    waited = lease_on(note, queued_ms=5.0, claimed_s=time.monotonic() - hour)
+    alone = slot.run(waited, timeout_s=60.0, beat_s=0.05, beat=go_on)
+    with slot.exchange() as exchange:
+        exchange.send(waited)
+        exchange.send(lease_on(note, queued_ms=5.0))
+        answers = [exchange.receive(60.0), exchange.receive(60.0)]
+    queued = [answer.result["timings"]["queued_ms"] for answer in (alone, *answers)]  # type: ignore[union-attr, index]
+    assert min(queued[:2]) >= hour * 1e3 + 5.0
+    assert 5.0 <= queued[2] < hour * 1e3
+
+
 def test_a_child_that_spent_itself_on_an_answer_is_replaced_by_the_next(slot: Slot) -> None:
     before = psutil.Process(slot.pid)
     spent = run(slot, "spend all")

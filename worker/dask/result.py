@@ -1,7 +1,6 @@
 """Reductions on a Dask cluster as jobs: a part of the kinds `reduce` and `groupby`."""
 
 import base64
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -29,6 +28,7 @@ from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.partitions import merged_value
 from warpfold.kernels.places.place import ObjectMetadata
+from warpfold.kernels.preparation import working_s
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.cutting import Cut, cut, cut_rows
 from warpfold.worker.dask.ran import Ran
@@ -109,13 +109,13 @@ def run_spread_groups(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Su
     cluster.check_versions()
     merging = MergedTable(plan_of(spec))
     ran = _ran(attempt, cluster, spec, cut_rows(spec, attempt.folders, len(cluster.workers())), merging.add)
-    began = time.perf_counter()
+    began = working_s()
     table, times = merging.table(ran.before()), ran.times()
     kernels = dict.fromkeys(each.kernel for each in ran.ordered if each.kernel is not None)
     table = replace(
         table,
         load_ms=times.load_ms,
-        kernel_ms=times.kernel_ms + (time.perf_counter() - began) * 1e3,
+        kernel_ms=times.kernel_ms + (working_s() - began) * 1e3,
         prepare_ms=times.prepare_ms,
         stages=times.stages,
         kernel=", ".join(kernels) or None,
@@ -135,7 +135,7 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
     ran = _ran(
         attempt, cluster, spec, parts.partitions, lambda partial: merging.add(partial.column, partial.ids, shared)
     )
-    began = time.perf_counter()
+    began = working_s()
     dtypes = [DTYPES[name] for name in ran.ordered[0].dtypes]
     asked = Aggregation(op, 0, op.name, spec.ddof)
     values = [each.values for each in ran.ordered if each.values is not None]
@@ -146,7 +146,7 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
         reduction,
         shape=values[0].shape if parts.shape is None else grouping.result_shape(shape),
         load_ms=times.load_ms,
-        kernel_ms=times.kernel_ms + (time.perf_counter() - began) * 1e3,
+        kernel_ms=times.kernel_ms + (working_s() - began) * 1e3,
         prepare_ms=times.prepare_ms,
         stages=times.stages,
     )

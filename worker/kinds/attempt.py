@@ -13,6 +13,7 @@ from warpfold.contract.placement import Placement
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.backend import Backend
+from warpfold.kernels.preparation import of_process
 from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 
 
@@ -21,7 +22,7 @@ class Attempt:
     """The attempt of `lease` at a job of `kind`, on an open device.
 
     `tell` sends news of the job to the parent. `started` is the time at which the attempt began, by
-    `time.perf_counter`.
+    `time.perf_counter`; `prepared_ms` what this process had spent by then on compiling and loading functions.
     """
 
     lease: Lease
@@ -32,6 +33,7 @@ class Attempt:
     folders: Folders
     tell: Tell
     started: float
+    prepared_ms: float
 
     def placed(self, task: Task) -> Placement | None:
         """The reason for which the job was sent to this slot; None where its request named the backend."""
@@ -48,6 +50,10 @@ class Attempt:
     def elapsed_ms(self) -> float:
         """How long the attempt has run, in milliseconds."""
         return (time.perf_counter() - self.started) * 1000
+
+    def prepare_ms(self, told_ms: float) -> float:
+        """How long compiling and loading took: of a reduction whose backend `told_ms`, and of opening its sources."""
+        return max(told_ms, of_process().total_ms - self.prepared_ms)
 
     def timings(self) -> StudyTimings:
         """The times of a job of many points, up to now."""

@@ -1,6 +1,5 @@
 """Reduces to many values: the elements are read once, part by part on all cores, and folded to what they belong to."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,7 @@ from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
 from warpfold.kernels.operands import Operands, check_counts
 from warpfold.kernels.ops import NanPolicy, Op, Terms, Value
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.sequential import SequentialSource, decoded_ahead_s, gathered, side_by_side
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.strategy import EXACT
@@ -78,7 +78,7 @@ def reduce_groups(
     rounded = np.zeros(outputs)
     make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned, keep=states, compiled=compiled)
     streamed = stream(pieces, make, progress)
-    began = time.perf_counter()
+    began = working_s()
     counts = counts - streamed.fold.omitted_counts()
     kept = streamed.fold.states(counts) if states else ()
     values = defined(op, dtypes[0], streamed.fold.values(counts), counts, asked.operands.ddof)
@@ -87,7 +87,7 @@ def reduce_groups(
         values = values[order] if isinstance(values, np.ndarray) else tuple(values[number] for number in order)
         counts = counts[order]
         kept = tuple(column.taken(order) for column in kept)
-    finished_s = time.perf_counter() - began
+    finished_s = working_s() - began
     return GroupedReduction(
         values=values,
         shape=result_shape,
@@ -285,12 +285,12 @@ def _fold(
 def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> GroupedReduction:
     """Multiply floats as NumPy does, rounding at every step, with the whole array in memory. Raises as
     `reduce_groups`."""
-    began = time.perf_counter()
+    began = working_s()
     source, dtype = gathered(asked.operands.source), asked.operands.source.dtype
     require(2 * source.count * dtype.itemsize, f"strategy {NUMPY} on {source.count:,} elements")
     result_shape = asked.grouping.result_shape(asked.shape)
     array = np.ascontiguousarray(source.read(0, source.count))
-    loaded = time.perf_counter()
+    loaded = working_s()
     missing = is_nan(array, dtype)
     if nan_policy is NanPolicy.RAISE and missing.any():
         raise InvalidInput(f"element {int(missing.argmax())} is NaN, and nan_policy is raise", "nan_policy")
@@ -307,7 +307,7 @@ def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Pro
             parts = [slice(*pair) for pair in pairwise(bounds)]
             products = np.array([np.multiply.reduce(factors[part]) for part in parts], dtype.numpy)
             left_out = np.array([missing[part].sum() for part in parts], np.int64)
-    ended = time.perf_counter()
+    ended = working_s()
     if progress is not None:
         progress(source.count, source.count)
     counts = asked.grouping.counts(asked.shape) - np.asarray(left_out, np.int64).reshape(-1)

@@ -1,7 +1,6 @@
 """Merges tables of exact states: rows with equal keys are added up as integers, table after table, and each sum is
 rounded once at the end."""
 
-import time
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -23,13 +22,14 @@ from warpfold.kernels.grouping import Index
 from warpfold.kernels.keyed import GroupColumn, GroupTable
 from warpfold.kernels.merging import MergePlan, StatesTable, is_text
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.state_tables import StatesOf, TableOfStates, terms_of
 
 
 def merge_tables(tables: Sequence[StatesTable], plan: MergePlan, progress: Progress | None) -> GroupTable:
     """Add up the states of equal keys. Raises InvalidInput with the field of the table that is at fault or
     "max_groups", the errors of reading, and OutOfMemory."""
-    began = time.perf_counter()
+    began = working_s()
     for table in tables[1:]:
         table.check_like(tables[0])
     groups = _Merging(tables[0], plan)
@@ -38,7 +38,7 @@ def merge_tables(tables: Sequence[StatesTable], plan: MergePlan, progress: Progr
         groups.add(table)
         if progress is not None:
             progress(min(groups.rows, total), total)
-    loaded = time.perf_counter()
+    loaded = working_s()
     return groups.table([table.described for table in tables], (loaded - began) * 1e3)
 
 
@@ -129,7 +129,7 @@ class _Merging:
 
     def table(self, described: Sequence[TableOfStates], load_ms: float) -> GroupTable:
         """All groups in their order, or all values of the array. Raises InvalidInput."""
-        began = time.perf_counter()
+        began = working_s()
         pyarrow, first = required("pyarrow", "tables"), described[0]
         if self._shape is not None:
             self._groups = prod(self._shape)
@@ -157,7 +157,7 @@ class _Merging:
             columns=columns,
             dropped=dropped,
             load_ms=load_ms,
-            kernel_ms=(time.perf_counter() - began) * 1e3,
+            kernel_ms=(working_s() - began) * 1e3,
             described=first,
         )
 

@@ -1,7 +1,6 @@
 """Reduces by key. Rows are read once, part by part on all cores. Each thread numbers the keys that it meets, and adds
 elements to its own groups. At the end the groups of all threads are merged as exact integers."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,6 +31,7 @@ from warpfold.kernels.keyed import (
     KeyedSource,
     check_groups,
 )
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.state_tables import StatesOf, TableOfStates
 
 _MANY = 33
@@ -46,10 +46,10 @@ def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) ->
         return group_in_ranges(source.whole, plan, ranges, partial(_groups, source, plan), progress)
     make = partial(_Groups, source, plan, _places(source, plan))
     streamed = stream(_Pieces(source), make, progress)
-    began = time.perf_counter()
+    began = working_s()
     groups = streamed.fold
     table = groups.table(streamed.load_ms)
-    finished_s = time.perf_counter() - began
+    finished_s = working_s() - began
     return replace(
         table,
         kernel_ms=streamed.kernel_ms + finished_s * 1e3,

@@ -5,7 +5,6 @@ A share has rows that follow each other. So the order of first rows, and the row
 rows, and no number of devices shows in a result.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
@@ -19,6 +18,7 @@ from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cpu.keyed.partitions import MergedTable, PartialTable, reduce_rows
 from warpfold.kernels.joint_progress import JointProgress
 from warpfold.kernels.keyed import PART_ROWS, GroupPlan, GroupTable, KeyedBackend, KeyedPart, KeyedSource, WholeColumns
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.source import part_of
 
 MOST_OF_SHARE = 1 << 25
@@ -195,13 +195,13 @@ class _Reduced:
 def _together(shares: Sequence[_Reduced], plan: GroupPlan) -> GroupTable:
     """The table of all shares, which come in their order. Times are those of the device that took longest, and of
     merging."""
-    began = time.perf_counter()
+    began = working_s()
     merging = MergedTable(plan)
     for each in shares:
         merging.add(each.partial)
     before = np.cumsum([0, *(each.rows for each in shares)])[:-1]
     table = merging.table(before.tolist())
-    merged_s = time.perf_counter() - began
+    merged_s = working_s() - began
 
     def longest(seconds: Callable[[GroupTable], float | None]) -> float | None:
         sums: dict[int, float] = {}

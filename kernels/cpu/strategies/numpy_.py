@@ -1,6 +1,5 @@
 """NumPy as a strategy: one call reduces the whole array in memory, with NumPy's order of additions and its overflow."""
 
-import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +14,7 @@ from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.dtypes import DTYPES, Kind
 from warpfold.kernels.operands import Operands, check_counts, check_freedom
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
+from warpfold.kernels.preparation import working_s
 from warpfold.kernels.sequential import SequentialSource, gathered
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.strategy import claims
@@ -37,7 +37,7 @@ class NumpyStrategy(CpuStrategy):
         Raises OutOfMemory, with both numbers, before it reads an array that does not fit; InvalidInput for a NaN where
         the policy is RAISE, and where OMIT leaves nothing of an op that is undefined on nothing.
         """
-        began = time.perf_counter()
+        began = working_s()
         source, dtype = gathered(operands.source), operands.source.dtype
         second = None if operands.other is None else gathered(operands.other)
         needed = sum(_bytes(operand, op, nan_policy) for operand in (source, second) if operand is not None)
@@ -46,7 +46,7 @@ class NumpyStrategy(CpuStrategy):
             check_counts(op, source.count, second.count)
         array = source.read(0, source.count)
         other = None if second is None else second.read(0, source.count)
-        loaded = time.perf_counter()
+        loaded = working_s()
         if other is not None:
             array, other = _pairs(array, other, operands, nan_policy)
         if other is None and dtype.is_float and nan_policy is NanPolicy.RAISE:
@@ -63,7 +63,7 @@ class NumpyStrategy(CpuStrategy):
             value = empty_value(op, dtype)
         if kept is not None and array.size and op.places:
             value = int(kept[int(value)])
-        ended = time.perf_counter()
+        ended = working_s()
         if progress is not None:
             progress(source.count, source.count)
         return Reduction(

@@ -28,6 +28,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.grouping import AlongAxes, Grouping
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
+from warpfold.kernels.preparation import prepared_ms
 from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.state_tables import terms_of
@@ -75,7 +76,7 @@ def reduce_groups(  # noqa: PLR0917
     turned = isinstance(grouping, AlongAxes) and not in_order and _lies_in_reverse(source, shape)
     parts = parts_of(shape, grouping, turned=turned)
     began, preparation = time.perf_counter(), gpu.preparation
-    before_ms = preparation.total_ms
+    before_ms = prepared_ms(preparation)
     if turned and isinstance(source, ArraySource):
         source = ArraySource(source.array.T, source.file)
     array = stager.whole(source, progress)
@@ -111,7 +112,7 @@ def reduce_groups(  # noqa: PLR0917
         order = np.arange(counts.size).reshape(result_shape[::-1]).transpose().reshape(-1)
     kept = run.states(counts) if states and not isinstance(run, _Rounded) else ()
     values, counts = run.values(counts, order)
-    prepare_ms = preparation.total_ms - before_ms
+    prepare_ms = prepared_ms(preparation) - before_ms
     total_ms = (time.perf_counter() - began) * 1e3
     return GroupedReduction(
         values=values,

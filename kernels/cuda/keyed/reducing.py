@@ -39,6 +39,7 @@ from warpfold.kernels.keyed import (
     check_groups,
 )
 from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.preparation import prepared_ms
 
 _NUMBER = DTYPES["int32"]
 
@@ -86,7 +87,7 @@ def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, pro
     """
     check_reducible(source, plan)
     began, preparation = time.perf_counter(), gpu.preparation
-    before_ms = preparation.total_ms
+    before_ms = prepared_ms(preparation)
     if source.whole is not None:
         rows = _bring(gpu, stager, source, source.whole, plan)
     else:
@@ -110,7 +111,7 @@ def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, pro
     kernel_ms += stopwatch.total_ms()
     if progress is not None:
         progress(rows.rows, rows.rows)
-    prepare_ms = preparation.total_ms - before_ms
+    prepare_ms = prepared_ms(preparation) - before_ms
     total_ms = (time.perf_counter() - began) * 1e3
     keys, sizes, order = made.keys, made.sizes, made.order
     take = required("pyarrow", "tables").array(order)
