@@ -2,8 +2,8 @@
 benchmarks.first_answers`.
 
 Each case is a process of its own with an empty folder for machine code: it opens the CPU as a slot does, reduces 10^6
-elements in memory, and does so again. `first` and `again` are seconds of the wall clock, and `cpu` the processor's
-seconds of the first reduction. `--whole` compiles before it answers, as larger sources do.
+elements in memory or in a CSV file, and does so again. `first` and `again` are seconds of the wall clock, and `cpu` the
+processor's seconds of the first reduction. `--whole` compiles before it answers, as larger sources do.
 """
 
 import argparse
@@ -22,12 +22,17 @@ import numpy as np
 from benchmarks.provenance import of_host
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.plain_text import compile_now
+from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import ArraySource
 
 SHAPE = (1000, 1000)
 LAYOUTS = {"whole": None, "columns": AlongAxes((0,)), "rows": AlongAxes((1,))}
+TEXT = "text"
+"""The layout of elements that are a column of a CSV file, of 7 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,24 @@ def measured(op: str, dtype: str, layout: str, *, at_once: bool) -> First:
     return First(op, dtype, layout, times[0][0], times[0][1], times[1][0])
 
 
+def measured_text(op: str, dtype: str, *, at_once: bool) -> First:
+    """One case of a column of text, in this process. Opening the file is a part of it."""
+    drawn = np.random.default_rng(0).integers(-9999, 9999, SHAPE[0] * SHAPE[1])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.csv")
+        words = (str(number / 100 if DTYPES[dtype].is_float else number) for number in drawn.tolist())
+        path.write_text("\n".join(["x", *words]))
+        backend, times = CpuBackend(at_once=at_once), []
+        for _ in range(2):
+            began, used = time.perf_counter(), time.process_time()
+            if not at_once:
+                compile_now()
+            with path.open("rb") as file:
+                backend.reduce(open_column(file, ColumnWanted("x", dialect=Dialect())), op)
+            times.append((time.perf_counter() - began, time.process_time() - used))
+    return First(op, dtype, TEXT, times[0][0], times[0][1], times[1][0])
+
+
 def cases() -> Iterator[tuple[str, str, str]]:
     """All ops that have an exact value, of the commonest dtypes, in each layout."""
     for op in OPS.values():
@@ -67,6 +90,7 @@ def cases() -> Iterator[tuple[str, str, str]]:
             if op.name == "prod":
                 continue  # a product of 10^6 integers has too many digits, and one of floats is rounded at each step
             yield from ((op.name, dtype, layout) for layout in LAYOUTS)
+    yield from (("sum", dtype, TEXT) for dtype in ("float64", "int64"))
 
 
 def afresh(case: tuple[str, str, str], *, at_once: bool) -> First:
@@ -87,7 +111,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the rows to this JSON file")
     options = parser.parse_args()
     if options.case:
-        print(json.dumps(asdict(measured(*options.case, at_once=not options.whole))))
+        op, dtype, layout = options.case
+        at_once = not options.whole
+        row = measured_text(op, dtype, at_once=at_once) if layout == TEXT else measured(*options.case, at_once=at_once)
+        print(json.dumps(asdict(row)))
         return
     load, rows = os.getloadavg()[0], []
     print(f"{'op':14}{'dtype':9}{'layout':9}{'first s':>9}{'cpu s':>8}{'again s':>9}")

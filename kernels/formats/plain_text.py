@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.dialect import Dialect
-from warpfold.kernels.formats.text_blocks import Lines
+from warpfold.kernels.formats.text_blocks import COMPILED, Lines
 from warpfold.kernels.formats.text_quotes import QuotedText
 from warpfold.kernels.formats.text_types import TextColumns
 
@@ -181,11 +181,18 @@ def _behind_first_line(lines: memoryview, delimiter: str) -> int | None:
 
 
 def compile_now() -> None:
-    """Compile what reads plain text, or load it where it was compiled before."""
+    """Compile what reads plain text, or load it where it was compiled before, and mark that short texts need not do
+    without."""
     pyarrow = required("pyarrow", "tables")
+    required("numba", "loops")
+    from warpfold.kernels.formats import text_lines as compiled
+    from warpfold.kernels.jit import mark_compiled
+
     lines, layout = Lines.of(memoryview(b"1\n")), TextLayout(("x",), Dialect())
     for kind in (pyarrow.float64(), pyarrow.string()):
         columns = plain_columns(lines, layout, TextColumns({"x": kind}), headed=False)
         assert columns is not None, "a number is plain"
         if columns.numbers() is None:
             columns.table(lambda *_: None)
+    compiled.end_within_quotes(np.frombuffer(lines.text, np.uint8).ctypes.data, len(lines.text), ord(","))
+    mark_compiled(COMPILED)

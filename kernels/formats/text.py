@@ -281,8 +281,10 @@ class TextFile:
         return list(self.exact(number, lines, columns, self.plain(number, lines, columns)))
 
     def plain(self, number: int, lines: Lines, columns: TextColumns) -> PlainColumns | None:
-        """The columns in the block with this number, where its text is plain."""
-        return plain_columns(lines, self._layout, columns, headed=number == 0) if lines.text else None
+        """The columns in the block with this number, where its text is plain and compiled functions are to read it."""
+        if not lines.text or self.lines.at_once:
+            return None
+        return plain_columns(lines, self._layout, columns, headed=number == 0)
 
     def exact(self, number: int, lines: Lines, columns: TextColumns, plain: PlainColumns | None) -> Iterator[Any]:
         """Record batches of the columns in the block with this number; `plain` has its words where it is plain. Raises

@@ -38,6 +38,12 @@ and in larger ones, or where pyarrow's own threads share a block, threads wait f
 _LEAST_BLOCK_BYTES = 1 << 20
 """A short file is cut for fewer threads, because each block costs hand-overs of the lock, too."""
 
+_AT_ONCE_BYTES = 1 << 23
+"""The longest file that waits for no compiler: pyarrow reads it in a tenth of a second."""
+
+COMPILED = "text"
+"""The mark of a machine that has compiled all functions that read text (`kernels.jit`)."""
+
 _NEAR_BYTES = 1 << 12
 """Where the end of a line is looked for at first."""
 
@@ -54,11 +60,15 @@ class Lines:
     quoted: bool
 
     @classmethod
-    def of(cls, text: memoryview) -> "Lines":
-        from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
+    def of(cls, text: memoryview, *, at_once: bool = False) -> "Lines":
+        """The rows of `text`; if it is to be read `at_once`, no compiled function looks at it."""
+        array = np.frombuffer(text, np.uint8)
+        if at_once:
+            most, quoted = int(np.count_nonzero(array == ord("\n"))), (array == ord('"')).any()
+        else:
+            from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
 
-        address = np.frombuffer(text, np.uint8).ctypes.data if text else 0
-        most, quoted = compiled.most_lines(address, len(text))
+            most, quoted = compiled.most_lines(array.ctypes.data if text else 0, len(text))
         return cls(text, most + (bool(text) and text[-1] != ord("\n")), bool(quoted))
 
 
@@ -77,12 +87,14 @@ class _Part:
 
 class TextLines:
     """A file of text, to be read from its beginning as often as needed, in blocks of `block_bytes` at most. `delimiter`
-    is the byte between two cells."""
+    is the byte between two cells. A short file is to be read `at_once`, without compiled functions, unless some process
+    of this machine has compiled them."""
 
     def __init__(self, file: BinaryIO, packed: Format | None, delimiter: str) -> None:
         self._file, self._packed, self._delimiter = file, packed, delimiter
         self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
         self.size = file.seek(0, 2)
+        self.at_once = self.size <= _AT_ONCE_BYTES and not _has_compiled()
         self.block_bytes = _even_blocks(self.size, usable_cores())
         self._own = local()
         if self._bytes is not None:
@@ -127,12 +139,12 @@ class TextLines:
             text, mark = (rest + read).removeprefix(mark), b""
             end = self._end_of_lines(text)
             if end:
-                yield partial(Lines.of, memoryview(text)[:end])
+                yield partial(Lines.of, memoryview(text)[:end], at_once=self.at_once)
             elif len(text) > _FIRST_BYTES:
                 raise _line_too_long()
             rest = text[end:]
         if rest:
-            yield partial(Lines.of, memoryview(self._ended(rest)))
+            yield partial(Lines.of, memoryview(self._ended(rest)), at_once=self.at_once)
 
     def _block(self, file: FileBytes, number: int) -> Lines:
         begins_within, ends_within = self._starts.around(number)
@@ -144,13 +156,16 @@ class TextLines:
             raise _no_end_of_quotes()
         start = self._line_from(file, part.begin, within=True) if begins_within else part.begin
         stop = self._line_from(file, end, within=True) if ends_within else end
-        return Lines.of(memoryview(self._read(file, start, stop))[: stop - start])
+        return Lines.of(memoryview(self._read(file, start, stop))[: stop - start], at_once=self.at_once)
 
     def _look(self, file: FileBytes, number: int) -> tuple[bool, bool]:
         """Whether a part of the file ends within quotes if it begins outside of them, and if it begins within."""
         lines = self._part(file, number).lines
         if not lines.quoted:
             return False, True
+        if self.at_once:
+            outside, inside = (ends_within(lines.text, self._delimiter, within=within) for within in (False, True))
+            return outside, inside
         from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
 
         address = np.frombuffer(lines.text, np.uint8).ctypes.data
@@ -180,7 +195,7 @@ class TextLines:
             memory = self._read(file, begin, begin + end)
         if not at and memory.startswith(_BYTE_ORDER_MARK):
             start = len(_BYTE_ORDER_MARK)
-        return _Part(number, begin + start, Lines.of(memoryview(memory)[start:end]))
+        return _Part(number, begin + start, Lines.of(memoryview(memory)[start:end], at_once=self.at_once))
 
     def _read(self, file: FileBytes, start: int, stop: int) -> bytearray:
         """Memory of this thread that begins with the bytes start … stop − 1 of the file."""
@@ -235,6 +250,14 @@ class TextLines:
         if self._packed is None:
             return stream
         return required("pyarrow", "tables").CompressedInputStream(stream, self._packed.value)
+
+
+def _has_compiled() -> bool:
+    """Whether what reads text need only be loaded."""
+    required("numba", "loops")
+    from warpfold.kernels.jit import is_marked  # it imports Numba
+
+    return is_marked(COMPILED)
 
 
 def _even_blocks(size: int, threads: int) -> int:

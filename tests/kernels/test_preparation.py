@@ -21,7 +21,9 @@ from warpfold.kernels.cuda import backend as cuda_backend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.strategies.strategy import Finished
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.formats import text
+from warpfold.kernels.formats import text, text_blocks
+from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.plain_text import plain_columns
 from warpfold.kernels.formats.tables import ColumnWanted
 from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
@@ -197,17 +199,18 @@ def test_what_compiles_wherever_it_is_called_first_is_no_time_of_loading_and_non
 def test_compiling_what_reads_text_is_no_time_of_loading(
     backend: CpuBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    late, read = CompilesLate(clock), text.plain_columns
+    late = CompilesLate(clock)
 
     def plain(*asked: Any, **how: Any) -> Any:
         late.compile()
-        return read(*asked, **how)
+        return plain_columns(*asked, **how)
 
     monkeypatch.setattr(text, "plain_columns", plain)
+    monkeypatch.setattr(text_blocks, "_has_compiled", lambda: True)
     path = tmp_path / "x.csv"
     path.write_text("x\n0.5\n0.25\n")
     with path.open("rb") as file:
-        reduction = backend.reduce(text.open_text(file, None, ColumnWanted("x", delimiter=",")), "sum")
+        reduction = backend.reduce(text.open_text(file, None, ColumnWanted("x", dialect=Dialect())), "sum")
     assert reduction.value == 0.75
     assert reduction.prepare_ms > HOUR * 1e3
     assert reduction.load_ms + reduction.kernel_ms < HOUR * 1e3

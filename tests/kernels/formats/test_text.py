@@ -1,13 +1,16 @@
 """Text in blocks that threads read and parse apart."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numba.core.event import install_recorder
 
+from warpfold.kernels.cpu import backend as of_cpu
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import text, text_blocks
@@ -25,6 +28,12 @@ BLOCK = 64
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_blocks, "_BLOCK_BYTES", BLOCK)
+
+
+@pytest.fixture(autouse=True)
+def is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short texts are read as on a machine that has compiled what reads text."""
+    monkeypatch.setattr(text_blocks, "_has_compiled", lambda: True)
 
 
 @contextmanager
@@ -227,3 +236,74 @@ def test_rows_behind_line_ends_in_quotes_have_their_number_in_errors(
         pytest.raises(InvalidInput, match="Row #52: Expected 2 columns, got 3"),
     ):
         CpuBackend().reduce(source, "sum")
+
+
+SHORT = [
+    "x,t\n0.5,a\n0.25,b\n",
+    "x,t\r\n1,a\r\n-2,b\r\n",
+    "x,t\r1,a\r-2,b",
+    'x,t\n1e3,"a\nb"\n"0.1",""""\n',
+    'x,t\n1,"a\n' + "b\n" * 60 + 'c"\n2,d\n',
+    "x,t\n1,a\nNA,b\n,c\nnan,d\n",
+    'x,t\n1,a\n"",b\n3,c\n',
+    "x\n1\n\n3\n",
+    "x,t\n" + "1,a\n" * 40 + "9007199254740993,b\n",
+    "x,t\n" + "1.5,a\n" * 40 + "9007199254740993,b\n",
+    "x,t\n" + "1.5,a\n" * 40 + "1e400,b\n",
+    "x,t\n" + "1,a\n" * 40 + "9223372036854775808,b\n",
+    "x,t\n" + "1,a\n" * 40 + "0x10,b\n",
+    "x,t\n" + "1,a\n" * 40 + "north,b\n",
+    "x,t\n" + "1,a\n" * 40 + "1,b,c\n",
+    'x,t\n1,a\n2,"b\n',
+    "x,t\n",
+    "\ufeffx,t\n5,a\n",
+]
+
+
+@pytest.mark.parametrize("content", SHORT)
+def test_a_short_text_is_the_same_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    def value() -> tuple[Any, ...]:
+        with column(tmp_path / "x.csv", content) as source:
+            reduction = CpuBackend().reduce(source, "sum", nan_policy=NanPolicy.OMIT)
+            return reduction.value, reduction.dtype, reduction.count, reduction.state, source.tally.nulls
+
+    def rows() -> Any:
+        with (tmp_path / "x.csv").open("rb") as file:
+            frame = open_frame(file, None, Dialect())
+            table = pa.Table.from_batches(frame.make(frame.schema.names), frame.schema)
+            return str(table.schema), str(table.to_pydict())  # a NaN is not equal to itself
+
+    def told(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except InvalidInput as error:
+            return str(error), error.field
+
+    compiled = told(value), told(rows)
+    monkeypatch.setattr(text_blocks, "_has_compiled", lambda: False)
+    assert (told(value), told(rows)) == compiled
+
+
+def test_a_short_text_waits_for_no_compiler_and_a_longer_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_blocks, "_has_compiled", lambda: False)
+    monkeypatch.setattr(of_cpu, "is_marked", lambda what: False)
+    content = 'x,t\n0.5,"a\nb"\n0.25,c\n'
+
+    def asked() -> tuple[Any, int]:
+        with install_recorder("numba:compiler_lock") as recorded, column(tmp_path / "x.csv", content) as source:
+            value = CpuBackend(at_once=True).reduce(source, "sum").value
+        return value, len(recorded.buffer)
+
+    monkeypatch.setattr(text, "plain_columns", lambda *_, **__: pytest.fail("that would be compiled"))
+    assert asked() == (0.75, 0)
+    monkeypatch.undo()
+    read = list[bool]()
+    monkeypatch.setattr(text_blocks, "_has_compiled", lambda: False)
+    monkeypatch.setattr(text_blocks, "_AT_ONCE_BYTES", len(content) - 1)
+    monkeypatch.setattr(text, "plain_columns", lambda *_, **__: read.append(True))
+    assert asked()[0] == 0.75
+    assert read

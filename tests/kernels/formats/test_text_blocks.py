@@ -12,6 +12,12 @@ from warpfold.kernels.formats import text_blocks
 from warpfold.kernels.formats.text_blocks import TextLines
 
 
+@pytest.fixture(autouse=True, params=["compiled", "at once"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short texts are read by compiled functions, and on a machine that has none."""
+    monkeypatch.setattr(text_blocks, "_has_compiled", lambda: request.param == "compiled")
+
+
 def blocks_of(path: Path, content: bytes, *, seed: int = 0) -> list[bytes]:
     """The blocks of a file, read in any order."""
     path.write_bytes(content)
