@@ -64,11 +64,14 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 class _Preparing(Listener):
     """Hears when a thread begins and ends to compile or load a function, or to wait for another one that does."""
 
+    def __init__(self) -> None:
+        self._preparation = of_process()
+
     def on_start(self, event: Event) -> None:
-        of_process().__enter__()
+        self._preparation.__enter__()
 
     def on_end(self, event: Event) -> None:
-        of_process().__exit__()
+        self._preparation.__exit__()
 
 
 @cache
