@@ -20,6 +20,7 @@ VALUES, MAGNITUDES, SQUARES = 0, 1, 2
 """What is added up."""
 
 MAX_ELEMENTS = 1 << 28
+_MOST = MAX_ELEMENTS - 1
 
 _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
 _LOW = np.int64(0xFFFFFFFF)
@@ -122,24 +123,31 @@ def add_products_of_rows(x: Any, y: Any, edges: Any, outputs: Any, x_unsigned: A
 @jit
 def add_ids(words: Any, ids: Any, what: Any, unsigned: Any, sums: Any) -> None:
     """Add words[i] to the group ids[i] of `sums`, for every i."""
-    logical = unsigned or what == MAGNITUDES
+    if what == SQUARES:
+        for i in range(words.size):
+            g = _U(ids[i])
+            a, b, c, d = _square(np.int64(words[i]), unsigned)
+            sums[g, _U(0)] += a
+            sums[g, _U(1)] += b
+            sums[g, _U(2)] += c
+            sums[g, _U(3)] += d
+            count = sums[g, _U(5)] + 1
+            sums[g, _U(5)] = count
+            if count & _MOST == 0:
+                _carry(sums[g])
+        return
+    magnitudes = what == MAGNITUDES
+    logical = unsigned or magnitudes
     for i in range(words.size):
-        digits, v = sums[_U(ids[i])], np.int64(words[i])
-        if what == SQUARES:
-            a, b, c, d = _square(v, unsigned)
-            digits[_U(0)] += a
-            digits[_U(1)] += b
-            digits[_U(2)] += c
-            digits[_U(3)] += d
-        else:
-            if what == MAGNITUDES and v < 0:
-                v = -v  # |−2**63| has the pattern of 2**63
-            digits[_U(0)] += v & _LOW
-            digits[_U(1)] += np.int64(_U(v) >> _32U) if logical else v >> 32
-        count = digits[_U(digits.size - 1)] + 1
-        digits[_U(digits.size - 1)] = count
-        if count & (MAX_ELEMENTS - 1) == 0:
-            _carry(digits)
+        g, v = _U(ids[i]), np.int64(words[i])
+        if magnitudes and v < 0:
+            v = -v  # |−2**63| has the pattern of 2**63
+        sums[g, _U(0)] += v & _LOW
+        sums[g, _U(1)] += np.int64(_U(v) >> _32U) if logical else v >> 32
+        count = sums[g, _U(3)] + 1
+        sums[g, _U(3)] = count
+        if count & _MOST == 0:
+            _carry(sums[g])
 
 
 @jit
