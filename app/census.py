@@ -12,9 +12,10 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     BigInteger,
-    Boolean,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Double,
     Select,
@@ -26,7 +27,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
-    literal_column,
+    null,
     select,
     text,
     union_all,
@@ -79,8 +80,8 @@ _COUNT: TextClause = text("""
 _ALIKE = tuple(column.name for column in queue_lanes.primary_key)
 
 
-def _in_lanes(waiting: Select[Any]) -> Select[Any]:
-    """Rows of `queue_lanes`, of jobs that wait."""
+def _in_lanes(waiting: Select[Any], *, seqs: bool = False) -> Select[Any]:
+    """Rows of `queue_lanes`, of jobs that wait; with `seqs` those of the jobs besides, in any order."""
     those = waiting.subquery("those")
     size = cast(those.c.work.op("->>")("bytes"), Double)
     return select(
@@ -90,6 +91,7 @@ def _in_lanes(waiting: Select[Any]) -> Select[Any]:
         func.count().filter(size.is_(None)).label("unsized"),
         func.min(those.c.seq).label("oldest"),
         func.max(those.c.seq).label("newest"),
+        *((func.json_agg(those.c.seq).label("seqs"),) if seqs else ()),
     ).group_by(*(those.c[name] for name in _ALIKE))
 
 
@@ -147,7 +149,8 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Waiting jobs that are alike: a row of `queue_lanes`."""
+    """Waiting jobs that are alike: a row of `queue_lanes`. `seqs` are those of the jobs in their order, if each was
+    read."""
 
     owner_id: int
     rank: int
@@ -160,6 +163,7 @@ class Lane:
     unsized: int
     oldest: int
     newest: int
+    seqs: Sequence[int] = ()
 
 
 def take(connection: Connection, recorded: RecordSpan | None) -> RecordSpan | None:
@@ -247,18 +251,16 @@ def waiting_by_owner(owner: ColumnElement[int] | None = None) -> Subquery:
 
 _near = _waiting.limit(NEAR + 1).cte("near_lanes")
 _cut = select(func.count()).select_from(_near).scalar_subquery() > NEAR
-WAITING_LANES = union_all(
-    _in_lanes(select(_near)).add_columns(literal_column("false", Boolean).label("counted_before")),
-    select(*queue_lanes.c, literal_column("true", Boolean)).where(_cut),
+WAITING_LANES: CompoundSelect[Any] = union_all(
+    _in_lanes(select(_near), seqs=True),
+    select(*queue_lanes.c, cast(null(), JSON)).where(_cut),
 )
-
-
 """The jobs that wait for a slot and were not handed over, in lanes: of up to `NEAR` jobs those of now, of more those of
 the latest census beside them. `lanes_of` reads the rows."""
 
 
 def lanes_of(rows: Iterable[Sequence[Any]]) -> Sequence[Lane]:
     """The lanes of rows of `WAITING_LANES`; before the first census they hold `NEAR` jobs and one at most."""
-    every = [(Lane(*row), before) for *row, before in rows]
-    counted = any(before for _, before in every)
-    return [lane for lane, before in every if before == counted]
+    every = [Lane(*(*row[:-1], tuple(sorted(row[-1] or ())))) for row in rows]
+    counted = [lane for lane in every if not lane.seqs]
+    return counted or every

@@ -26,7 +26,7 @@ from warpfold.app.db import Database
 from warpfold.app.fairness.rates import Failures
 from warpfold.app.http import error_handlers, openapi
 from warpfold.app.http.bearer import User
-from warpfold.app.http.context import Context
+from warpfold.app.http.context import QUEUE_KEPT_S, Context
 from warpfold.app.http.guard import Guard
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.http.middleware import Methods, RequestIds, ResponseHeaders
@@ -40,6 +40,7 @@ from warpfold.app.inspection.inspections import Inspections
 from warpfold.app.jobs import endpoints as jobs
 from warpfold.app.metrics.metrics import Metrics, RequestTimes
 from warpfold.app.notifications import Notifications
+from warpfold.app.polls import PollCache
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.results import endpoints as results
 from warpfold.app.tracing.tracing import start_tracing
@@ -89,6 +90,7 @@ def _context_of(settings: Settings) -> Context:
         Metrics(),
         ChartRenderer(),
         start_tracing(settings, "api"),
+        PollCache(QUEUE_KEPT_S),
     )
 
 

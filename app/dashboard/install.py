@@ -21,16 +21,17 @@ from warpfold.app.dashboard.pages import (
     results,
 )
 from warpfold.app.dashboard.routes import error_page
-from warpfold.app.dashboard.shared import PollCache, Shared, Sharing
+from warpfold.app.dashboard.shared import KEPT_S, Shared, Sharing
 from warpfold.app.dashboard.visitors import to_sign_in
 from warpfold.app.http.errors import ApiError, NotFound, Unauthorized, Unavailable
 from warpfold.app.http.headers import preferred
+from warpfold.app.polls import PollCache
 
 
 def install(app: FastAPI, settings: Settings) -> None:
     """Serve the dashboard at `/`. This reads and makes nothing yet. Call it after the handlers of errors were added,
     because the dashboard replaces two of them for browsers that ask for a page."""
-    app.state.dashboard = Shared(PollCache(), VegaBundle(settings.data_dir / "cache"))
+    app.state.dashboard = Shared(PollCache(KEPT_S), VegaBundle(settings.data_dir / "cache"))
     app.include_router(_assets)
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
     for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin):

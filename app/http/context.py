@@ -14,12 +14,18 @@ from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.inspection.inspections import Inspections
 from warpfold.app.metrics.metrics import Metrics
 from warpfold.app.notifications import Notifications
+from warpfold.app.polls import PollCache
 from warpfold.app.tracing.tracing import Tracing
+
+QUEUE_KEPT_S = 0.25
+"""For how long a look at the queue serves all requests. A poll that read the queue would cost many times what it costs
+without, and a place of a quarter of a second ago is still true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The parts of an api process that endpoints use."""
+    """The parts of an api process that endpoints use. `queue` keeps the latest look at the queue for
+    `app.jobs.placing`."""
 
     settings: Settings
     database: Database
@@ -31,6 +37,7 @@ class Context:
     metrics: Metrics
     chart_renderer: ChartRenderer
     tracing: Tracing
+    queue: PollCache
 
 
 async def context_of(request: Request) -> Context:

@@ -29,7 +29,7 @@ from warpfold.app.http.errors import (
 from warpfold.app.http.headers import applied, matches, seconds_to_wait
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRequest, JsonRoute
-from warpfold.app.jobs import listing, service
+from warpfold.app.jobs import listing, placing, service
 from warpfold.app.jobs.accept import Key, check_lengths
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.query import JobQuery
@@ -156,7 +156,8 @@ async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()
     page = await context.database.search(listing.page, chosen, query.limit, key_of(_LISTING, query.cursor))
     following = None if page.following is None else cursor_of(_LISTING, page.following)
     count = await context.database.search(listing.count, chosen) if query.count else None
-    return Response(page_json(page.jobs, following, count), media_type=_JSON)
+    jobs = await placing.placed(context, page.jobs)
+    return Response(page_json(jobs, following, count), media_type=_JSON)
 
 
 @router.get(

@@ -33,11 +33,10 @@ from sqlalchemy.sql.selectable import TextualSelect
 from sqlalchemy.types import TypeEngine
 
 from warpfold.app.jobs import tags
-from warpfold.app.jobs.estimates import estimates
 from warpfold.app.jobs.lookups import LARGEST, PageLookups, range_of
 from warpfold.app.jobs.store import COLUMNS, OWNED, Job, brief_spec, job_of, light_result
 from warpfold.app.jobs.workers import places
-from warpfold.app.tables.jobs import NONE, jobs
+from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import users
 from warpfold.contract.id_beginning import range_of_ids
 from warpfold.contract.jobs import KINDS
@@ -381,10 +380,9 @@ def _rarest(connection: Connection, search: Search, before: int) -> int:
 
 
 def listed(connection: Connection, seqs: Sequence[int]) -> Sequence[Job]:
-    """The jobs of these numbers; waiting jobs have the reason why they wait."""
+    """The jobs of these numbers; waiting jobs have the reason why they wait, and not yet
+    their places in the queue."""
     rows = connection.execute(_ROWS, {"found": seqs}).mappings().all() if seqs else ()
-    waiting = [row["id"] for row in rows if row["status"] == Status.QUEUED and row["needs"] != NONE]
-    turns = estimates(connection, waiting) if waiting else {}
-    slots = places(connection) if waiting else ()
-    listed = [job_of({**row, "queue_position": turns[row["id"]].place if row["id"] in turns else None}) for row in rows]
+    listed = [job_of(row) for row in rows]
+    slots = places(connection) if any(job.waiter for job in listed) else ()
     return [job.seeing(slots) if job.status is Status.QUEUED else job for job in listed]

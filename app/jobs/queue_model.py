@@ -9,10 +9,12 @@ Waiting jobs of one owner that are alike make one line. The first 64 jobs are ha
 over the more jobs of a line, the further the line is served, so that the steps grow with the logarithm of the queue.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import inf
 from uuid import UUID
 
 from warpfold.app.jobs.forecast import UNKNOWN_S
@@ -53,7 +55,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A waiting job: the index of its line, how many jobs of that line and how many of its owner are ahead of it."""
+    """A waiting job: the index of its line, how many jobs of that line and how many of its owner are ahead of it. All
+    jobs of the line are ahead of one that is newer."""
 
     line: int
     ahead: int
@@ -81,11 +84,6 @@ class Queue:
     limits: Mapping[int, int]
     last_turns: Mapping[int, int]
 
-    def turns(self, asked: Sequence[Asked]) -> Sequence[Prospect]:
-        """The turn of each job that is asked for."""
-        course = _Course(self)
-        return course.serve(asked)
-
     def turn_in_hand(self, job_id: UUID) -> Prospect | None:
         """The turn of a job that was handed to a slot and has not begun; None where it is no longer in hand."""
         mine = next((held for held in self.held if held.job_id == job_id and not held.runs), None)
@@ -98,8 +96,23 @@ class Queue:
         return Prospect(place, sum(known) if len(known) == len(before) and self.slots[mine.slot] != CLOSED else None)
 
 
-class _Course:
-    """The queue while it is served."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Jobs of a line that were handed over at once: when the first starts, in how many seconds the next follows,
+    whether that is certain, and how many jobs of other owners were handed to the same slots before."""
+
+    start_s: float
+    seconds: float
+    sure: bool
+    others: int
+
+
+class Course:
+    """How a queue is going to be served. It is worked out as far as somebody has asked, and kept.
+
+    Behind the last job of each line a turn is found for one more, which takes no slot and no time: for jobs that are
+    newer than the line.
+    """
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -115,9 +128,14 @@ class _Course:
         self._seconds = [line.seconds or {NOWHERE: None} for line in queue.lines]
         self._kinds = [frozenset(seconds) for seconds in self._seconds]
         self._served = [0] * len(queue.lines)
+        self._over = [False] * len(queue.lines)
         self._handed: Counter[frozenset[str]] = Counter()
         self._handed_of: Counter[tuple[int, frozenset[str]]] = Counter()
+        self._begun: dict[frozenset[str], int] = {}
         self._number = 0
+        self._firsts: list[list[int]] = [[] for _ in queue.lines]
+        self._steps: list[list[_Step]] = [[] for _ in queue.lines]
+        self._blocked: set[frozenset[str]] = set()
         self._lines_of: defaultdict[int, list[int]] = defaultdict(list)
         for index, line in enumerate(queue.lines):
             self._lines_of[line.owner_id].append(index)
@@ -129,35 +147,40 @@ class _Course:
         for owner in self._lines_of:
             self._line_up(owner)
 
-    def serve(self, asked: Sequence[Asked]) -> Sequence[Prospect]:
-        """Serve the queue until all jobs that are asked for have had their turn."""
-        turns: list[Prospect | None] = [None] * len(asked)
-        wanted: defaultdict[int, list[int]] = defaultdict(list)
-        for each in sorted(range(len(asked)), key=lambda each: -asked[each].ahead):
-            wanted[asked[each].line].append(each)
-        left, blocked = len(asked), set[frozenset[str]]()
-        while left:
-            index = self._next(blocked)
-            slot = None if index is None else self._slot_for(index)
-            if index is None:
-                if not self._ends:
-                    break
-                self._pass_time()
-                blocked.clear()
-                continue
-            if slot is None:
-                blocked.add(self._kinds[index])
-                continue
-            before, (start_s, seconds) = self._served[index], self._begin_at(slot, index)
-            upto = before + self._step(index)
-            sure = self._certain and (self._known[slot] or start_s <= self._now) and slot < len(self._queue.slots)
-            while wanted[index] and asked[wanted[index][-1]].ahead < upto:
-                each = wanted[index].pop()
-                later_s = (asked[each].ahead - before) * seconds
-                turns[each] = Prospect(self._place(asked[each]), start_s + later_s if sure else None)
-                left -= 1
-            self._hand_over(index, slot, upto - before)
-        return [turn or Prospect(self._place(asked[index]), None) for index, turn in enumerate(turns)]
+    def turn(self, asked: Asked) -> Prospect:
+        """The turn of a job."""
+        index = asked.line
+        while not self._over[index] and self._served[index] <= asked.ahead:
+            if not self._go_on():
+                return Prospect(self._place(asked, self._others(index)), None)
+        at = bisect_right(self._firsts[index], asked.ahead) - 1
+        step = self._steps[index][at]
+        later_s = (asked.ahead - self._firsts[index][at]) * step.seconds
+        return Prospect(self._place(asked, step.others), step.start_s + later_s if step.sure else None)
+
+    def _go_on(self) -> bool:
+        """Hand over the next jobs, or let time pass until there is room. False where nothing more is going to
+        happen."""
+        index = self._next(self._blocked)
+        if index is None:
+            if not self._ends:
+                return False
+            self._pass_time()
+            self._blocked.clear()
+            return True
+        slot = self._slot_for(index)
+        if slot is None:
+            self._blocked.add(self._kinds[index])
+            return True
+        start_s, seconds = self._begin_at(slot, index)
+        sure = self._certain and (self._known[slot] or start_s <= self._now) and slot < len(self._queue.slots)
+        self._firsts[index].append(self._served[index])
+        self._steps[index].append(_Step(start_s, seconds, sure, self._others(index)))
+        if self._served[index] == self._queue.lines[index].number:
+            self._over[index] = True
+        else:
+            self._hand_over(index, slot, self._step(index))
+        return True
 
     def _first_turns(self) -> dict[tuple[int, int], int]:
         """The order of the owners of each rank, from the one after the last that had a turn."""
@@ -170,8 +193,9 @@ class _Course:
         self._version[owner] += 1
         for index in self._lines_of[owner]:
             line, served = self._queue.lines[index], self._served[index]
-            if served < line.number:
+            if not self._over[index]:
                 age = line.oldest + served * (line.newest - line.oldest) / max(1, line.number - 1)
+                age = age if served < line.number else inf
                 turn = self._turn[line.rank, owner]
                 entry = (-line.rank, self._in_hand[owner], turn, age, index, self._version[owner])
                 heappush(self._heaps[self._kinds[index]], entry)
@@ -189,6 +213,8 @@ class _Course:
         return None if best is None else best[4]
 
     def _stands(self, entry: tuple[int, int, int, float, int, int]) -> bool:
+        if self._over[entry[4]]:
+            return False
         owner = self._queue.lines[entry[4]].owner_id
         limit = self._queue.limits.get(owner)
         return entry[5] == self._version[owner] and (limit is None or self._in_hand[owner] < limit)
@@ -244,13 +270,19 @@ class _Course:
             self._in_hand[owner] -= 1
             self._line_up(owner)
 
-    def _place(self, asked: Asked) -> int:
-        kinds, owner = self._kinds[asked.line], self._queue.lines[asked.line].owner_id
-        others = sum(
+    def _others(self, index: int) -> int:
+        """How many jobs of other owners were handed to slots of a line's kinds."""
+        kinds, owner = self._kinds[index], self._queue.lines[index].owner_id
+        return sum(
             number - self._handed_of[owner, of] for of, number in self._handed.items() if not kinds.isdisjoint(of)
         )
-        begun = sum(not held.runs and self._queue.slots[held.slot] in kinds for held in self._queue.held)
-        return 1 + begun + others + asked.own_ahead
+
+    def _place(self, asked: Asked, others: int) -> int:
+        kinds = self._kinds[asked.line]
+        if kinds not in self._begun:
+            queue = self._queue
+            self._begun[kinds] = sum(not held.runs and queue.slots[held.slot] in kinds for held in queue.held)
+        return 1 + self._begun[kinds] + others + asked.own_ahead
 
 
 def _known(seconds: float | None) -> float:

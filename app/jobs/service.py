@@ -14,7 +14,7 @@ from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden, no_such_job
 from warpfold.app.http.middleware import current_request_id
-from warpfold.app.jobs import accept, estimates, outcome, presets, store, transitions
+from warpfold.app.jobs import accept, outcome, placing, presets, store, transitions
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.store import Job, JobVersion
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
@@ -86,12 +86,12 @@ async def submit(
 
 async def placed(context: Context, accepted: Job) -> Job:
     """A job that was just accepted, with its place in the queue."""
-    if accepted.needs == NONE or accepted.status is not Status.QUEUED or accepted.queue_position is not None:
+    if accepted.waiter is None:
         return accepted
     if accepted.slot is not None:  # it was idle
         return replace(accepted, queue_position=1)
-    estimate = await context.database.read(estimates.estimate, accepted.id)
-    return replace(accepted, queue_position=estimate.place)
+    [job] = await placing.placed(context, [accepted])
+    return job
 
 
 async def get(context: Context, job_id: UUID) -> Job:
@@ -99,7 +99,10 @@ async def get(context: Context, job_id: UUID) -> Job:
     job = await context.database.read(store.get, job_id)
     if job is None:
         raise no_such_job()
-    return job
+    if job.waiter is None:
+        return job
+    told = await placing.estimates(context, [job.waiter])
+    return job.in_turn(told[job.id])
 
 
 async def stamp(context: Context, job_id: UUID) -> JobVersion:
@@ -107,7 +110,10 @@ async def stamp(context: Context, job_id: UUID) -> JobVersion:
     stamp_of_job = await context.database.read(store.stamp, job_id)
     if stamp_of_job is None:
         raise no_such_job()
-    return stamp_of_job
+    if stamp_of_job.waiter is None:
+        return stamp_of_job
+    told = await placing.estimates(context, [stamp_of_job.waiter])
+    return replace(stamp_of_job, queue_position=told[job_id].place, waiter=None)
 
 
 async def hold(

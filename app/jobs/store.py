@@ -12,14 +12,15 @@ from zlib import crc32
 
 from sqlalchemy import Connection, Text, bindparam, case, cast, func, literal_column, select, true
 
+from warpfold.app.census import LIES
 from warpfold.app.http.errors import no_such_job
-from warpfold.app.jobs import estimates, outcome, presets
-from warpfold.app.jobs.estimates import Estimate
+from warpfold.app.jobs import outcome, presets
+from warpfold.app.jobs.estimates import Estimate, Waiter
 from warpfold.app.jobs.presets import Child, versions
 from warpfold.app.jobs.workers import Place, Waiting, fingerprint, places, waiting_for
 from warpfold.app.quotas.holds import HOLDING, holding
 from warpfold.app.quotas.quota import Hold, QuotaName
-from warpfold.app.tables.jobs import NONE, jobs
+from warpfold.app.tables.jobs import NONE, in_groups, jobs
 from warpfold.app.tables.users import users
 from warpfold.contract.jobs import Kind
 from warpfold.contract.states import Status
@@ -29,7 +30,7 @@ from warpfold.contract.states import Status
 class JobVersion:
     """Enough of a job to say whether an answer about it is still current. `children` is the sum of its children's
     versions, `hold` the quota that it waits for; `slots` tells, while it or a child of it waits, which slots there
-    are."""
+    are, and `waiter` what decides its turn."""
 
     version: int
     status: Status
@@ -37,6 +38,7 @@ class JobVersion:
     children: int = 0
     hold: str | None = None
     slots: str = ""
+    waiter: Waiter | None = None
 
     def etag(self, job_id: UUID) -> str:
         """The strong entity tag (RFC 9110, 8.8) of the job's answer in this state. It changes with everything that the
@@ -87,6 +89,7 @@ class Job:
     children: tuple[Child, ...] | None = None
     needs: str = NONE
     small: bool = False
+    lies: str = ""
     ahead: bool = False
     work: Mapping[str, object] | None = None
     slot: str | None = None
@@ -156,6 +159,7 @@ class Job:
             name=name,
             needs=needs,
             small=small,
+            lies=str(work["lies"]) if work else "",
             ahead=ahead,
             work=work,
             timeout_s=timeout_s,
@@ -175,6 +179,20 @@ class Job:
             None if self.hold is None else self.hold.quota,
             self.slots,
         )
+
+    @property
+    def waiter(self) -> Waiter | None:
+        """What decides its turn; None unless it is queued and to be run."""
+        if self.needs == NONE or self.status is not Status.QUEUED:
+            return None
+        return Waiter(self.id, self.owner_id, self.rank, self.needs, self.kind, self.small, self.lies, self.seq)
+
+    def in_turn(self, estimate: Estimate) -> "Job":
+        """The job with its place and its start, which is not before the end of its hold."""
+        start_at, until = estimate.start_at, None if self.hold is None else self.hold.until
+        if until is not None:
+            start_at = until if start_at is None else max(start_at, until)
+        return replace(self, queue_position=estimate.place, estimated_start_at=start_at)
 
     def seeing(self, slots: Sequence[Place]) -> "Job":
         """The job with what it waits for among `slots`, which are all live ones; unchanged if nothing of it waits."""
@@ -217,12 +235,15 @@ COLUMNS = (
     jobs.c.name,
     jobs.c.batch_id,
     jobs.c.needs,
+    in_groups().label("small"),
+    LIES,
     jobs.c.dispatched_at,
     cast(jobs.c.result, Text).label("result"),
 )
 # The plan goes from the job to its owner: the other way it would use an index of owners, which holds the whole history.
 OWNED = jobs.join(users, users.c.id == jobs.c.owner_id + literal_column("0"))
 
+_WAITER = (jobs.c.owner_id, jobs.c.rank, jobs.c.needs, jobs.c.kind, in_groups().label("small"), LIES, jobs.c.seq)
 _ONE = jobs.c.id == bindparam("job_id")
 
 _GET = (
@@ -233,7 +254,7 @@ _GET = (
 _OUTCOME = [cast(each, Text).label("result") if each is jobs.c.result else each for each in outcome.COLUMNS]
 _ENDED = select(*_OUTCOME).where(_ONE, jobs.c.finished_at.is_not(None))
 _STAMP = (
-    select(jobs.c.version, jobs.c.status, jobs.c.needs, versions, holding.c.quota, presets.waiting)
+    select(jobs.c.version, jobs.c.status, versions, holding.c.quota, presets.waiting, *_WAITER)
     .select_from(jobs.outerjoin(holding, true()))
     .where(_ONE)
 )
@@ -256,24 +277,14 @@ def with_outcome(accepted: Job, values: Mapping[str, Any]) -> Job:
 
 
 def get(connection: Connection, job_id: UUID) -> Job | None:
-    """Read one job, whole; None if no job has this id."""
+    """Read one job, whole, without its place in the queue; None if no job has this id."""
     row = connection.execute(_GET, {"job_id": job_id}).mappings().one_or_none()
     if row is None:
         return None
     job = job_of(row)
     if job.needs == NONE:
         job = replace(job, children=presets.children(connection, job.id))
-    elif job.status is Status.QUEUED:
-        job = _in_turn(job, estimates.estimate(connection, job.id))
     return job if job.status.terminal else job.seeing(places(connection))
-
-
-def _in_turn(job: Job, estimate: Estimate) -> Job:
-    """A waiting job with its place and its start, which is not before the end of its hold."""
-    start_at, until = estimate.start_at, None if job.hold is None else job.hold.until
-    if until is not None:
-        start_at = until if start_at is None else max(start_at, until)
-    return replace(job, queue_position=estimate.place, estimated_start_at=start_at)
 
 
 def existing(connection: Connection, job_id: UUID) -> Job:
@@ -285,15 +296,15 @@ def existing(connection: Connection, job_id: UUID) -> Job:
 
 
 def stamp(connection: Connection, job_id: UUID) -> JobVersion | None:
-    """Read one job's stamp, for polls: one row by primary key, and its place in the queue if it waits."""
+    """Read one job's stamp, for polls, without its place in the queue: one row by primary key."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
     if row is None:
         return None
     waits_for_slots = row.status == Status.QUEUED or row.children_wait
     slots = fingerprint(places(connection)) if waits_for_slots else ""
     in_queue = row.status == Status.QUEUED and row.needs != NONE
-    place = estimates.estimate(connection, job_id).place if in_queue else None
-    return JobVersion(row[0], Status(row[1]), place, int(row[3]), row[4], slots)
+    waiter = Waiter(job_id, row.owner_id, row.rank, row.needs, row.kind, row.small, row.lies, row.seq)
+    return JobVersion(row[0], Status(row[1]), None, int(row[2]), row[3], slots, waiter if in_queue else None)
 
 
 def job_of(row: Mapping[Any, Any]) -> Job:

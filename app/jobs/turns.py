@@ -107,7 +107,9 @@ _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 # Owners are found one after the other, for each rank from the one after the last that had a turn to the end (lap 0),
 # and from the beginning to that one (lap 1). A step is a probe of the index for each word of `needs`: it finds the next
 # owner, not the next job. Owners who get nothing now do not count. Of each owner's jobs the oldest are read: of all
-# owners of a rank together about as many as there are places.
+# owners of a rank together about as many as there are places. Of all indexes `ix_jobs_waiting` alone has the
+# orders of both steps and answers rows of `needs`, owner and `seq`. With an owner given as one value, and in the order
+# of `seq` alone, the plan read all jobs of a user who waited alone.
 _NEXT: TextClause = text("""
     with recursive in_turn(rank, last_id, lap, owner_id, owners) as (
         select ranks.rank, coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
@@ -127,7 +129,7 @@ _NEXT: TextClause = text("""
                 where status = 'queued' and dispatched_at is null and needs <> 'none'
                   and rank = in_turn.rank and needs = lane.needs and owner_id > in_turn.owner_id
                   and owner_id <= case in_turn.lap when 0 then 9223372036854775807 else in_turn.last_id end
-                order by owner_id limit 1
+                order by owner_id, seq limit 1
             ) as head
         ) as following
         where in_turn.owners < :most and (following.owner_id is not null or in_turn.lap = 0)
@@ -143,9 +145,11 @@ _NEXT: TextClause = text("""
         from unnest(:needs) as lane(needs) cross join lateral (
             select id, seq, small and losses = 0 as small, needs = 'any' as anywhere, work from jobs
             where status = 'queued' and dispatched_at is null and needs <> 'none'
-              and rank = in_reach.rank and needs = lane.needs and owner_id = in_reach.owner_id
+              and rank = in_reach.rank
+              and (jobs.needs, owner_id, seq) > (lane.needs, in_reach.owner_id, -1)
+              and (jobs.needs, owner_id, seq) < (lane.needs, in_reach.owner_id, 9223372036854775807)
               and id <> all(:locked)
-            order by seq limit in_reach.share
+            order by jobs.needs, owner_id, seq limit in_reach.share
         ) as own
         order by own.seq limit in_reach.share
     ) as oldest

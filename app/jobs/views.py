@@ -149,7 +149,7 @@ class JobView(BaseModel):
     queue_position: int | None = Field(
         description="The place of the job in the queue, by `waits_as`, the turns of users and age: how many jobs slots "
         "of its kind are predicted to begin before it, plus one. It is null unless the job is queued. Where more than "
-        "1000 jobs wait, it is an estimate, a few seconds old."
+        "1000 jobs wait, it is an estimate, a few seconds old; otherwise it is at most half a second old."
     )
     hold: HoldView | None = Field(
         description="The quota that keeps the job waiting though its turn may have come; null in lists."

@@ -25,7 +25,7 @@ from warpfold.app.jobs import accept, groups, leases, presets, queue, store, tra
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.dispatch_state import Depth
-from warpfold.app.jobs.estimates import estimates, owners_turns
+from warpfold.app.jobs.estimates import Waiter, see
 from warpfold.app.jobs.leases import Running
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -56,6 +56,10 @@ _WAITING = """
     select gen_random_uuid(), 1 + i %% %s, 'reduce', i %% 3, (array['any', 'cpu', 'cuda'])[1 + i / 3 %% 3], 60, '{}',
            i %% 3
     from generate_series(1, %s) i
+"""
+_ALONE = """
+    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec)
+    select gen_random_uuid(), 1, 'reduce', 1, 'any', 60, '{}' from generate_series(1, %s)
 """
 _NEWEST = """
     (select id from jobs where status = 'queued' order by rank desc, seq limit 1)
@@ -101,8 +105,8 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
         "show the first that waits": lambda connection: store.get(connection, first),
         "show the last that waits": lambda connection: store.get(connection, last),
         "poll the last that waits": lambda connection: store.stamp(connection, last),
-        "turns of many": lambda connection: estimates(connection, waiting),
-        "turns of owners": owners_turns,
+        "a look at the queue": see,
+        "turns of many": lambda connection: _turns(connection, waiting),
         "metrics": monitoring.queue_state,
         "who has how much": monitoring.shares,
         "how many wait of each": lambda connection: connection.execute(select(waiting_by_owner())),
@@ -144,6 +148,15 @@ def _submitted(connection: Connection, limits: Limits, key: Key | None = None, *
     job = _job(small=small)
     assert accept.at_once(job)
     assert accept.submit_at_once(connection, job, key, limits) is not None
+
+
+def _turns(connection: Connection, job_ids: Sequence[UUID]) -> None:
+    seen = see(connection)
+    stamps = [store.stamp(connection, job_id) for job_id in job_ids]
+    waiters: list[Waiter] = [stamp.waiter for stamp in stamps if stamp is not None and stamp.waiter is not None]
+    if unread := seen.unread(waiters):
+        seen.read(connection, unread)
+    assert len(seen.estimates(waiters)) == len(job_ids)
 
 
 def _job(*, small: bool = False) -> Job:
@@ -248,6 +261,28 @@ def test_a_plan_that_was_made_while_the_tables_were_empty_reads_few_rows_later(d
         _fill(database_url, 10_000, 20_000)
         _count(database_url)
         assert _too_much(explained, _works(lease, _waiting_jobs(database_url))) == ""
+
+
+@pytest.mark.parametrize("statistics", ["before", "without", "with"])
+def test_of_one_user_who_waits_alone_few_jobs_are_read(database_url: str, statistics: str) -> None:
+    """All jobs of the queue have one owner, one rank and one word of `needs`: each of the other indexes promises as
+    much as the one that has the order. With statistics `before` there were any jobs, the plans are of that time."""
+    _lease(database_url)
+    with closing(Explained(database_url)) as explained, psycopg.connect(database_url, autocommit=True) as connection:
+        works: Works = {
+            "hand over": lambda connection: turns.hand_over_some(connection, Depth(2)),
+            "a look at the queue": see,
+        }
+        if statistics == "before":
+            assert _too_much(explained, works) == ""
+        connection.execute("set session_replication_role = replica")
+        connection.execute(_ALONE, (20_000,))
+        _count(database_url)
+        if statistics == "with":
+            connection.execute("analyze")
+        waiting = _waiting_jobs(database_url)
+        works = {**works, "turns of many": lambda connection: _turns(connection, waiting)}
+        assert _too_much(explained, works) == ""
 
 
 def test_a_statement_that_reads_the_whole_queue_is_found_out(database_url: str) -> None:

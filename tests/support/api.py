@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.main import create_app
 from warpfold.app.notifications import Notifications
+from warpfold.app.polls import PollCache
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.measurement import Measurement
 from warpfold.worker.leadership import Leadership
@@ -137,6 +138,8 @@ def running_api(settings: Settings) -> Iterator[Api]:
         "root": database.run(create_token, "root", Role.ADMIN),
     }
     app = create_app(settings)
+    # A test asks right after what it did, and for another queue than the test before.
+    app.state.context = replace(app.state.context, queue=PollCache(0.0))
     with serving(app) as url:
         api = Api(url, settings, database, tokens, app.state.context.notifications)
         try:

@@ -29,6 +29,7 @@ from warpfold.app.http.errors import Invalid
 from warpfold.app.http.headers import matches
 from warpfold.app.jobs import listing, service
 from warpfold.app.jobs.listing import Filter, Tally
+from warpfold.app.jobs.placing import placed
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.tags import words_of
 from warpfold.contract.id_beginning import is_beginning
@@ -245,7 +246,7 @@ async def _page_of(context: Context, shared: Shared, asked: JobsQuery, *, anew: 
         listed = await context.database.search(look, chosen, before)
         while not listed.rows and listed.following is not None and time.monotonic() < give_up:
             listed = await context.database.search(look, chosen, listed.following)
-        return listed
+        return replace(listed, rows=await placed(context, listed.rows))
 
     # The key is the query and not the filter: "2h ago" is another moment at each look.
     answer = shared.polls.renewed if anew else shared.polls.get

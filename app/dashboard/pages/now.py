@@ -22,9 +22,10 @@ from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.headers import matches
-from warpfold.app.jobs.estimates import OwnersTurn, owners_turns
+from warpfold.app.jobs.estimates import OwnersTurn
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.listing import page as page_of_jobs
+from warpfold.app.jobs.placing import owners_turns, placed
 from warpfold.app.jobs.store import Job
 from warpfold.app.metrics.monitoring import Share, shares
 from warpfold.contract.states import Status
@@ -90,12 +91,13 @@ async def _seen(context: Context, shared: Shared, *, anew: bool = False) -> Snap
 
     async def read() -> Snapshot:
         database = context.database
+        latest = await database.search(folding.page, Filter(parent=False), _LATEST)
         return Snapshot(
             workers=tuple(await database.read(catalogue.all_workers)),
             running=tuple((await database.search(page_of_jobs, _RUNNING, _MOST_RUNNING)).jobs),
-            latest=tuple((await database.search(folding.page, Filter(parent=False), _LATEST)).rows),
+            latest=tuple(await placed(context, latest.rows)),
             owners=tuple(await database.read(shares)),
-            turns=await database.read(owners_turns),
+            turns=await owners_turns(context),
         )
 
     answer = shared.polls.renewed if anew else shared.polls.get

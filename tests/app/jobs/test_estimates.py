@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from warpfold.app import census
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, store
 from warpfold.app.jobs.dispatch_state import Depth
-from warpfold.app.jobs.estimates import estimates, owners_turns
+from warpfold.app.jobs.estimates import Estimate, QueueSeen, Waiter, see
 from warpfold.contract.placement import Work
 from warpfold.worker.dispatcher import choose
 
@@ -25,10 +26,31 @@ def queue(connection: Connection) -> Sequence[Row[*tuple[Any, ...]]]:
     return connection.execute(_QUEUE).all()
 
 
+def waiter(database: BlockingDatabase, job_id: UUID) -> Waiter | None:
+    stamp = database.run(store.stamp, job_id)
+    assert stamp is not None
+    return stamp.waiter
+
+
+def told(seen: QueueSeen, database: BlockingDatabase, job_ids: Sequence[UUID]) -> Mapping[UUID, Estimate]:
+    """What a look at the queue tells of those jobs that wait."""
+    waiters = [each for each in (waiter(database, job_id) for job_id in job_ids) if each is not None]
+    unread = seen.unread(waiters)
+    if unread:
+        database.run(seen.read, unread)
+    return seen.estimates(waiters)
+
+
 def places(database: BlockingDatabase, job_ids: Sequence[UUID]) -> list[int | None]:
-    """The places of jobs, as each of them shows its own."""
-    shown = [database.run(store.stamp, job_id) for job_id in job_ids]
-    return [None if stamp is None else stamp.queue_position for stamp in shown]
+    """The places of jobs, each by a look of its own."""
+    looks = [told(database.run(see), database, [job_id]) for job_id in job_ids]
+    return [look[job_id].place if job_id in look else None for look, job_id in zip(looks, job_ids, strict=True)]
+
+
+def start(database: BlockingDatabase, job_id: UUID) -> datetime:
+    at = told(database.run(see), database, [job_id])[job_id].start_at
+    assert at is not None
+    return at
 
 
 def test_a_near_place_is_exact_and_a_far_one_nearly_so_where_jobs_came_evenly(
@@ -41,7 +63,7 @@ def test_a_near_place_is_exact_and_a_far_one_nearly_so_where_jobs_came_evenly(
     some = [ids[place - 1] for place in looked_at]
     assert places(database, some[:4]) == looked_at[:4]
     assert places(database, some) == pytest.approx(looked_at, abs=2)
-    together = database.run(estimates, some)
+    together = told(database.run(see), database, some)
     assert [together[job_id].place for job_id in some] == pytest.approx(looked_at, rel=0.01)
 
 
@@ -105,9 +127,9 @@ def test_a_long_job_that_runs_delays_the_start_of_what_waits(ledger: Ledger, dat
     assert database.run(leases.claim, running, 1, worker, 60.0) is not None
     a_minute_ago = func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 60)
     ledger.set(running, started_at=a_minute_ago, progress_done=1, progress_total=4)
-    waiting = ledger.job(ledger.submit())
-    assert waiting.estimated_start_at is not None
-    assert 175 < (waiting.estimated_start_at - waiting.created_at).total_seconds() < 190
+    waiting = ledger.submit()
+    wait = start(database, waiting) - ledger.job(waiting).created_at
+    assert 175 < wait.total_seconds() < 190
 
 
 def test_what_the_rates_of_a_slot_predict_is_corrected_by_what_jobs_took(
@@ -120,10 +142,8 @@ def test_what_the_rates_of_a_slot_predict_is_corrected_by_what_jobs_took(
     assert lease is not None
     ledger.set(ended, expected_s=10.0, started_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 20))
     assert database.run(leases.succeed, lease, {}, ())
-    first, second = (ledger.job(ledger.submit(work=WORK)) for _ in range(2))
-    assert first.estimated_start_at is not None
-    assert second.estimated_start_at is not None
-    assert (second.estimated_start_at - first.estimated_start_at).total_seconds() == pytest.approx(20, abs=1)
+    first, second = (start(database, ledger.submit(work=WORK)) for _ in range(2))
+    assert (second - first).total_seconds() == pytest.approx(20, abs=1)
 
 
 def test_of_each_owner_the_next_and_the_last_start_are_told(ledger: Ledger, database: BlockingDatabase) -> None:
@@ -133,7 +153,31 @@ def test_of_each_owner_the_next_and_the_last_start_are_told(ledger: Ledger, data
     ledger.set(running, expected_s=10.0)
     for owner in ("bob", "ada", "bob", "ada", "ada"):
         ledger.submit(owner=owner, work=WORK)
-    seen = database.run(owners_turns)
-    starts = {owner: (turn.next_at, turn.last_at) for owner, turn in seen.items()}
-    told = [at for owner in ("bob", "ada") for at in starts[owner] if at is not None]
-    assert [round((at - told[0]).total_seconds()) for at in told] == [0, 20, 10, 40]
+    turns = database.run(see).owners_turns()
+    starts = {owner: (turn.next_at, turn.last_at) for owner, turn in turns.items()}
+    known = [at for owner in ("bob", "ada") for at in starts[ledger.owner(owner)] if at is not None]
+    assert [round((at - known[0]).total_seconds()) for at in known] == [0, 20, 10, 40]
+
+
+def test_jobs_that_are_newer_than_a_look_stand_behind_those_that_it_saw(
+    ledger: Ledger, database: BlockingDatabase
+) -> None:
+    """In the order in which they came, each behind the earlier ones of its owner; a new user has their turn early."""
+    seen_jobs = [ledger.submit(owner="ada") for _ in range(3)]
+    seen = database.run(see)
+    newer = [ledger.submit(owner="ada") for _ in range(3)]
+    [other] = [ledger.submit(owner="bob")]
+    one_by_one = [told(seen, database, [job_id])[job_id].place for job_id in (*newer, other, *seen_jobs, *newer)]
+    assert one_by_one == [4, 5, 6, 2, 1, 2, 3, 4, 5, 6]
+    together = told(database.run(see), database, [*seen_jobs, *newer, other])
+    assert [together[job_id].place for job_id in (*seen_jobs, other)] == [1, 3, 4, 2]
+
+
+def test_a_job_that_is_newer_than_a_look_at_a_long_queue_stands_behind_it(
+    ledger: Ledger, database: BlockingDatabase
+) -> None:
+    database.run(fill, ledger.owner("ada"), LONG)
+    database.run(census.take, None)
+    seen = database.run(see)
+    newer = [ledger.submit(owner="ada", priority="low") for _ in range(2)]
+    assert [told(seen, database, [job_id])[job_id].place for job_id in newer] == [LONG + 1, LONG + 2]

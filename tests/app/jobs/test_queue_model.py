@@ -12,7 +12,7 @@ import pytest
 
 from warpfold.app.jobs.assignment import assign
 from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
-from warpfold.app.jobs.queue_model import Asked, Held, Line, Prospect, Queue
+from warpfold.app.jobs.queue_model import Asked, Course, Held, Line, Prospect, Queue
 
 ADA, BOB, CLEO = 1, 2, 3
 DEPTH = Depth(2)
@@ -26,13 +26,17 @@ def runs(owner: int, left_s: float | None, slot: int = 0) -> Held:
     return Held(uuid4(), slot, owner, True, left_s)
 
 
+def turns(queue: Queue, asked: Sequence[Asked]) -> list[Prospect]:
+    course = Course(queue)
+    return [course.turn(each) for each in asked]
+
+
 def turn(
     lines: Sequence[Line], ahead: int = 0, *, held: Sequence[Held] = (), slots: Sequence[str] = ("cpu",), of: int = -1
 ) -> Prospect:
     """The turn of a job of a line, of the last one unless another is named, with so many jobs of that line ahead."""
     index = of % len(lines)
-    [answer] = Queue(slots, held, lines, {}, {}).turns([Asked(index, ahead, ahead)])
-    return answer
+    return Course(Queue(slots, held, lines, {}, {})).turn(Asked(index, ahead, ahead))
 
 
 def test_a_job_behind_a_long_one_starts_when_that_ends() -> None:
@@ -46,7 +50,7 @@ def test_a_job_before_a_free_slot_starts_now() -> None:
 
 def test_a_job_behind_many_small_ones_waits_for_all_of_them() -> None:
     small, mine = line(ADA, 100, 0.002), line(ADA, 1, 60.0, seq=100)
-    [answer] = Queue(("cpu",), (), (small, mine), {}, {}).turns([Asked(1, 0, 100)])
+    answer = Course(Queue(("cpu",), (), (small, mine), {}, {})).turn(Asked(1, 0, 100))
     assert answer.place == 101
     assert answer.start_s == pytest.approx(0.2)
 
@@ -64,8 +68,8 @@ def test_users_take_turns_however_many_jobs_one_of_them_has() -> None:
 def test_whoever_had_the_last_turn_comes_after_the_others() -> None:
     lines = (line(ADA, 2, 10.0), line(BOB, 2, 10.0, seq=2))
     asked = [Asked(0, 0, 0), Asked(1, 0, 0)]
-    assert [each.place for each in Queue(("cpu",), (), lines, {}, {}).turns(asked)] == [1, 2]
-    assert [each.place for each in Queue(("cpu",), (), lines, {}, {1: ADA}).turns(asked)] == [2, 1]
+    assert [each.place for each in turns(Queue(("cpu",), (), lines, {}, {}), asked)] == [1, 2]
+    assert [each.place for each in turns(Queue(("cpu",), (), lines, {}, {1: ADA}), asked)] == [2, 1]
 
 
 def test_on_two_slots_a_user_of_long_jobs_keeps_one_and_leaves_the_other() -> None:
@@ -90,9 +94,9 @@ def test_where_a_duration_is_unknown_the_place_is_told_and_the_start_is_not() ->
 def test_a_user_who_may_have_no_more_in_hand_waits_for_an_end() -> None:
     held, lines = [runs(ADA, 30.0)], (line(ADA, 1, 1.0), line(BOB, 1, 1.0, seq=1))
     asked = [Asked(0, 0, 0), Asked(1, 0, 0)]
-    limited = Queue(("cpu", "cpu"), held, lines, {ADA: 1}, {}).turns(asked)
+    limited = turns(Queue(("cpu", "cpu"), held, lines, {ADA: 1}, {}), asked)
     assert [each.start_s for each in limited] == [30.0, 0.0]
-    assert [each.start_s for each in Queue(("cpu", "cpu"), held, lines, {ADA: 0}, {}).turns(asked)] == [None, 0.0]
+    assert [each.start_s for each in turns(Queue(("cpu", "cpu"), held, lines, {ADA: 0}, {}), asked)] == [None, 0.0]
 
 
 def test_a_job_that_was_handed_over_starts_after_those_before_it_at_its_slot() -> None:
@@ -101,6 +105,23 @@ def test_a_job_that_was_handed_over_starts_after_those_before_it_at_its_slot() -
     queue = Queue(("cpu", "cpu"), held, (), {}, {})
     assert queue.turn_in_hand(mine.job_id) == Prospect(2, 17.0)
     assert queue.turn_in_hand(uuid4()) is None
+
+
+def test_a_job_that_is_newer_than_its_line_has_its_turn_behind_it() -> None:
+    """The place is that of one more job of the line, and the lines of others are as long as before."""
+    mine, other = line(ADA, 3, 10.0), line(BOB, 5, 10.0, seq=3)
+    longer = turn([other, line(ADA, 4, 10.0)], 3)
+    assert turn([other, mine], 3) == longer
+    assert turn([other, line(ADA, 0, 10.0)]) == turn([other, line(ADA, 1, 10.0)])
+    course = Course(Queue(("cpu",), (), (other, mine), {}, {}))
+    assert course.turn(Asked(1, 3, 3)) == longer
+    assert course.turn(Asked(0, 4, 4)) == turn([mine, other], 4)
+    assert course.turn(Asked(1, 0, 0)) == turn([other, mine]), "what is asked later is told alike"
+
+
+def test_a_new_job_of_a_kind_waits_for_all_that_its_owner_has_sent_before() -> None:
+    lines = (line(ADA, 2, 1.0), line(ADA, 2, 10.0, seq=2))
+    assert Course(Queue(("cpu",), (), lines, {}, {})).turn(Asked(0, 2, 4)) == Prospect(5, 22.0)
 
 
 @pytest.mark.parametrize(("owners", "slots"), [(1, 1), (3, 2), (100, 2), (100, 8)])
@@ -204,7 +225,7 @@ class Day:
         ]
         asked = [Asked(number, ahead, 0) for number, those in enumerate(alike.values()) for ahead in range(len(those))]
         queue = Queue(["cpu"] * len(self.slots), held, lines, {}, {1: self.last_turn})
-        for job, answer in zip((job for those in alike.values() for job in those), queue.turns(asked), strict=True):
+        for job, answer in zip((job for those in alike.values() for job in those), turns(queue, asked), strict=True):
             if answer.start_s is not None:
                 job.told.append((self.now, self.now + answer.start_s))
 
