@@ -67,7 +67,7 @@ class Settings(BaseSettings):
         Path(".warpfold"), description="The folder that holds embedded servers, caches, locks and logs."
     )
     data_roots: ListOfFolders = Field(
-        (), description=f"The folders whose .npy files a `path` source may name, separated by {os.pathsep!r}."
+        (), description=f"The folders whose files the sources of jobs may name, separated by {os.pathsep!r}."
     )
     places: FileOfPlaces = Field(
         None,

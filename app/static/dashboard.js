@@ -24,11 +24,17 @@
     return `${Math.floor(seconds / 86400)} d`;
   }
 
+  /* A moment that has passed is never "in 2 s", even where the clock of this machine is behind that of the service. */
+  function worded(kind, seconds) {
+    if ("since" in kind) return spoken(seconds);
+    if ("ahead" in kind && seconds < 0) return `in ${spoken(-seconds)}`;
+    return seconds < 5 ? "just now" : `${spoken(seconds)} ago`;
+  }
+
   function tick() {
-    for (const time of document.querySelectorAll("time[data-ago], time[data-since]")) {
+    for (const time of document.querySelectorAll("time[data-ago], time[data-since], time[data-ahead]")) {
       const then = new Date(time.dateTime);
-      const seconds = (Date.now() - then) / 1000;
-      const text = "since" in time.dataset ? spoken(seconds) : seconds < 5 ? "just now" : `${spoken(seconds)} ago`;
+      const text = worded(time.dataset, (Date.now() - then) / 1000);
       if (time.textContent !== text) time.textContent = text;
       if (!time.title) time.title = then.toLocaleString();
     }

@@ -45,7 +45,7 @@ Arrays = tuple[NDArray[Any], ...]
 """The elements of one source, or of two side by side: arrays of shape (n,), contiguous, native byte order."""
 
 
-class Accumulator(Protocol):
+class Mergeable(Protocol):
     """A state of elements under way. An order of updates and merges never shows in it."""
 
     def empty(self, groups: int) -> State:
@@ -61,7 +61,7 @@ class Accumulator(Protocol):
         ...
 
 
-class Aggregate(Accumulator, Protocol):
+class Aggregate(Mergeable, Protocol):
     """What the elements of a group come to, of an op that adds nothing up."""
 
     def finish(self, state: State, counts: Index) -> NDArray[Any]:
@@ -74,7 +74,7 @@ class Aggregate(Accumulator, Protocol):
 class Folded:
     """A state under way. Groups come as they are met, and one object serves one thread."""
 
-    def __init__(self, aggregate: Accumulator, groups: int = 0) -> None:
+    def __init__(self, aggregate: Mergeable, groups: int = 0) -> None:
         self._aggregate = aggregate
         self.state = aggregate.empty(groups)
 

@@ -69,6 +69,22 @@ def test_a_running_job_is_cancelled_after_a_question(visit: Visiting, dashboard:
     expect(page.locator(".state-line .status")).to_have_text("cancelled")
 
 
+def test_the_queue_says_in_how_long_jobs_start_and_fits_the_screen(visit: Visiting, dashboard: Dashboard) -> None:
+    page = visit().page
+    with dashboard.client() as client:
+        jobs = [client.submit(LONG), client.submit(SUM)]
+        page.goto("/")
+        queue = page.get_by_role("group", name="Queue by owner")
+        expect(queue.locator("time[data-ahead]")).to_have_text([re.compile("^in ")] * 2)
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert queue.evaluate("one => one.scrollWidth - one.clientWidth") == 0, width
+        page.goto(f"/jobs/{jobs[1].id}")
+        expect(page.get_by_text(re.compile("^expected to start in "))).to_be_visible()
+        for job in jobs:
+            job.cancel()
+
+
 def test_the_list_keeps_itself_current_and_an_unchanged_poll_is_a_304(visit: Visiting, dashboard: Dashboard) -> None:
     visited = visit()
     visited.page.goto("/jobs?kind=cluster")

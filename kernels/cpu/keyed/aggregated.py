@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Accumulator, Folded, Ids, State
+from warpfold.kernels.aggregates.aggregate import Folded, Ids, Mergeable, State
 from warpfold.kernels.aggregates.integer_sum import IntegerSum
 from warpfold.kernels.cpu.keyed.sums import Numbers
 from warpfold.kernels.cpu.states import ManySums, states_by_parts
@@ -17,7 +17,7 @@ from warpfold.kernels.ops import Terms
 class AggregatedKeys:
     """All groups of a column by an aggregate. Group 0 is for the elements that are left out."""
 
-    def __init__(self, aggregate: Accumulator) -> None:
+    def __init__(self, aggregate: Mergeable) -> None:
         self._folded = Folded(aggregate, 1)
 
     def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
