@@ -98,9 +98,11 @@ class TextTypes:
         `words` reads the column of the first block as words."""
         way_on = "and `null_words` a word that is no value"
         if name in self.odd:
+            word = self.odd[name]
+            holds = "uint64" if word.isdecimal() and (1 << 63) <= int(word) < (1 << 64) else "float64"
             return (
-                f"holds {self.odd[name][:60]!r} in column {name!r} of integers, which int64 does not hold, and by "
-                f"which all would become floats: `dtype` may name uint64 or float64, {way_on}"
+                f"holds {word[:60]!r} in column {name!r} of integers, which int64 does not hold, and by which "
+                f"all would become floats: `dtype` may name {holds}, {way_on}"
             )
         if str(self.schema.field(name).type) != "string":
             return None
