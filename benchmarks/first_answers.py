@@ -97,10 +97,10 @@ def afresh(case: tuple[str, str, str], *, at_once: bool) -> First:
     """One case, in a new process with an empty folder for machine code."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "benchmarks.first_answers", "--case", *case, *([] if at_once else ["--whole"])]
-        said = subprocess.run(
+        run = subprocess.run(
             command, env={**os.environ, "NUMBA_CACHE_DIR": folder}, check=True, capture_output=True, text=True
         )
-    return First(**json.loads(said.stdout))
+    return First(**json.loads(run.stdout))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from warpfold.engines import duckdb_columns
 from warpfold.engines.duckdb_columns import NATIVE
-from warpfold.engines.duckdb_flat_states import FlatStates
+from warpfold.engines.duckdb_extension import FlatStates
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.states import ManySums, encoded
 from warpfold.kernels.dtypes import DTYPES

@@ -30,7 +30,7 @@ class AbsentChunks:
     counted: int = 0
     file: str = ""
 
-    def found(self, names: Iterable[str], count: int = 0) -> None:
+    def note(self, names: Iterable[str], count: int = 0) -> None:
         """Note chunks that are absent by their names, or at least their number. Raises InvalidInput where no value
         stands in their place, and naming "missing_chunks" where they are refused."""
         self.names.update(names)
@@ -59,9 +59,9 @@ def notice_of(absences: Iterable[AbsentChunks]) -> str | None:
     for (_, path, fill), each in arrays.items():
         counted, total = counts.get((path, fill), (0, 0))
         counts[path, fill] = counted + each.counted, total + each.total
-    said = [
+    sentences = [
         f"{counted:,} of {total:,} chunks{f' of {path!r}' if path else ''} absent, read as fill value {fill}"
         for (path, fill), (counted, total) in counts.items()
         if counted
     ]
-    return "; ".join(said) or None
+    return "; ".join(sentences) or None

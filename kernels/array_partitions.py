@@ -48,8 +48,8 @@ def reduce_part(  # noqa: PLR0917
     counts, dtypes = np.asarray(reduction.counts, np.int64), tuple(source.dtype.name for source in sources)
     column = PartialColumn(dtypes, counts, reduction.states)
     if not op.adds:
-        found = reduction if op.name == op_of_values(op) else reduced(op_of_values(op), keep=False)
-        values = values_array(found.values, found.dtype)
+        of_values = reduction if op.name == op_of_values(op) else reduced(op_of_values(op), keep=False)
+        values = values_array(of_values.values, of_values.dtype)
         places = _placed(part, values_array(reduction.values, reduction.dtype)) if op.places else None
         state = selecting(op, sources[0].dtype).of_values(values, counts, places)
         column = PartialColumn(dtypes, counts, state=state)

@@ -125,8 +125,8 @@ def _mark(what: str) -> Path:
     """A file whose name says what was compiled, by which sources, and for which processor."""
     folder = Path(_Cache(_mark)._cache_path)
     features = get_host_cpu_features()  # type: ignore[no-untyped-call]
-    said = (what, _stamp_of_all(), numba.__version__, get_host_cpu_name(), features, sys.version)
-    return folder / f"compiled-{hashlib.sha256(repr(said).encode()).hexdigest()[:24]}.mark"
+    identity = (what, _stamp_of_all(), numba.__version__, get_host_cpu_name(), features, sys.version)
+    return folder / f"compiled-{hashlib.sha256(repr(identity).encode()).hexdigest()[:24]}.mark"
 
 
 @cache

@@ -96,21 +96,21 @@ def reduce_partition(
             return None
         return passes[-1]
 
-    found: list[Reduction | None] = []
+    reductions: list[Reduction | None] = []
     if op.adds:
         names = (op.name,) if op.magnitudes or op.sources > 1 else _ADDED[op.terms]
     else:
         names = (op.name, op_of_values(op)) if op.places else (op_of_values(op),)
     for name in names:
-        found.append(passed(name))
+        reductions.append(passed(name))
     dtypes = tuple(each.dtype for each in opened[0] if each is not None)
-    counts = np.array([0 if found[0] is None else found[0].count])
+    counts = np.array([0 if reductions[0] is None else reductions[0].count])
     column = PartialColumn(tuple(dtype.name for dtype in dtypes), counts)
     if op.adds:
-        states = (_state(backend, name, reduction) for name, reduction in zip(names, found, strict=True))
+        states = (_state(backend, name, reduction) for name, reduction in zip(names, reductions, strict=True))
         column = replace(column, states=tuple(StateColumn.of_bytes([state]) for state in states))
     else:
-        first, last = (0 if each is None else each.value for each in (found[0], found[-1]))
+        first, last = (0 if each is None else each.value for each in (reductions[0], reductions[-1]))
         places = np.array([first_place(number) + int(first)]) if op.places else None
         state = selecting(op, dtypes[0]).of_values(np.array([last]), counts, places)
         column = replace(column, state=state)

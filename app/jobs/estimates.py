@@ -134,14 +134,14 @@ class QueueSeen:
         """Read the oldest jobs of some reaches."""
         share = max(1, NEAR // len(reaches))
         owners, ranks, words = (list(column) for column in zip(*reaches, strict=True))
-        found: defaultdict[Reach, dict[_Alike, Sequence[int]]] = defaultdict(dict)
+        by_reach: defaultdict[Reach, dict[_Alike, Sequence[int]]] = defaultdict(dict)
         asked = {"owners": owners, "ranks": ranks, "words": words, "share": share}
         for *columns, seqs in connection.execute(_FRONTS, asked):
             alike = _Alike(*columns)
-            found[alike.reach][alike] = sorted(seqs)
+            by_reach[alike.reach][alike] = sorted(seqs)
             self._lanes_of[alike.owner_id].add(alike)
         for reach in reaches:
-            lanes = found[reach]
+            lanes = by_reach[reach]
             last = max((seqs[-1] for seqs in lanes.values()), default=0)
             self._fronts[reach] = _Front(lanes, last, sum(map(len, lanes.values())) < share)
             for alike in lanes:

@@ -36,9 +36,9 @@ async def estimates(context: Context, waiters: Sequence[Waiter]) -> Mapping[UUID
 async def placed(context: Context, rows: Sequence[Job | T]) -> list[Job | T]:
     """The rows of a list, in which each job that waits has its place in the queue."""
     waiters = [row.waiter for row in rows if isinstance(row, Job)]
-    told = await estimates(context, [waiter for waiter in waiters if waiter is not None])
+    estimated = await estimates(context, [waiter for waiter in waiters if waiter is not None])
     return [
-        replace(row, queue_position=told[row.id].place) if isinstance(row, Job) and row.id in told else row
+        replace(row, queue_position=estimated[row.id].place) if isinstance(row, Job) and row.id in estimated else row
         for row in rows
     ]
 

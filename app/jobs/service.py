@@ -101,8 +101,8 @@ async def get(context: Context, job_id: UUID) -> Job:
         raise no_such_job()
     if job.waiter is None:
         return job
-    told = await placing.estimates(context, [job.waiter])
-    return job.in_turn(told[job.id])
+    estimated = await placing.estimates(context, [job.waiter])
+    return job.in_turn(estimated[job.id])
 
 
 async def stamp(context: Context, job_id: UUID) -> JobVersion:
@@ -112,8 +112,8 @@ async def stamp(context: Context, job_id: UUID) -> JobVersion:
         raise no_such_job()
     if stamp_of_job.waiter is None:
         return stamp_of_job
-    told = await placing.estimates(context, [stamp_of_job.waiter])
-    return replace(stamp_of_job, queue_position=told[job_id].place, waiter=None)
+    estimated = await placing.estimates(context, [stamp_of_job.waiter])
+    return replace(stamp_of_job, queue_position=estimated[job_id].place, waiter=None)
 
 
 async def hold(

@@ -113,8 +113,8 @@ def _named(fingerprint: str | None) -> str:
 def _left(nulls: int, read: InputView | Input | None, *, null: bool) -> str:
     """A phrase about the nulls, and of text what they are; with `null` they made the value null."""
     texts = [] if read is None else [text or "an empty cell" for text in read.null_words or ()]
-    said = f" ({', '.join(texts)})" if texts else ""
-    return f"; {number_of('null', nulls)} {'met' if null else 'left out'}{said}" if nulls else ""
+    words = f" ({', '.join(texts)})" if texts else ""
+    return f"; {number_of('null', nulls)} {'met' if null else 'left out'}{words}" if nulls else ""
 
 
 def _digits(hexadecimal: str | ComplexHex) -> str:

@@ -40,19 +40,19 @@ class LeastKey:
             return
         from warpfold.kernels.aggregates import loops  # it imports Numba
 
-        found = (*state, _NO_PLACES)[:2]
+        reached = (*state, _NO_PLACES)[:2]
         if isinstance(layout, Columns) and layout.width >= _WIDE:
             keys = self._keys.compiled(elements[layout.start : layout.start + layout.size])
             places = np.ascontiguousarray(layout.places)  # of one type, so that Numba compiles one version
             shape = layout.rows, layout.width, layout.outputs, places, layout.step
-            loops.least_in_columns(keys, *shape, *found)
+            loops.least_in_columns(keys, *shape, *reached)
             return
         if isinstance(layout, Ids):
-            loops.least_of_ids(self._keys.compiled(elements), layout.numbers, layout.start, *found)
+            loops.least_of_ids(self._keys.compiled(elements), layout.numbers, layout.start, *reached)
             return
         rows, (flat,) = by_rows(arrays, layout)
         keys = self._keys.compiled(flat)
-        loops.least_in_rows(keys, rows.bounds, rows.outputs, rows.places, rows.step, *found)
+        loops.least_in_rows(keys, rows.bounds, rows.outputs, rows.places, rows.step, *reached)
 
     def _take(self, state: State, key: int, place: int) -> None:
         """Take in an element of group 0."""
@@ -71,24 +71,24 @@ class LeastKey:
             at = int(values.argmin() if self._op.extreme is Extreme.LEAST else values.argmax())
             place = layout.start + at if layout.places is None else int(layout.places[at])
             return keys.of_one(elements[at]), place
-        found = []
+        extremes = []
         if self._op.magnitudes or self._op.extreme is Extreme.LEAST:
-            found.append(values.min())
+            extremes.append(values.min())
         if self._op.magnitudes or self._op.extreme is Extreme.MOST:
-            found.append(values.max())
-        if self._dtype.is_float and found[0] == 0 and not self._op.magnitudes:  # NumPy gives a zero of either sign
+            extremes.append(values.max())
+        if self._dtype.is_float and extremes[0] == 0 and not self._op.magnitudes:  # NumPy gives a zero of either sign
             signs = np.signbit(values[values == 0])
-            found = [-0.0 if (signs.any() if self._op.extreme is Extreme.LEAST else signs.all()) else 0.0]
-        return min(keys.of_one(each) for each in found), UNKNOWN
+            extremes = [-0.0 if (signs.any() if self._op.extreme is Extreme.LEAST else signs.all()) else 0.0]
+        return min(keys.of_one(each) for each in extremes), UNKNOWN
 
     def of_values(self, values: NDArray[Any], counts: Index, places: Index | None = None) -> State:
         """The state of groups of `counts` elements: `values` are the elements that were found, or their magnitudes, and
         `places` their places. Where there are no elements both are arbitrary."""
         with np.errstate(invalid="ignore", over="ignore"):
             keys = self._keys.of(values.astype(self._dtype.numpy))  # a magnitude that wraps is that of what it becomes
-        found = counts > 0
-        where = np.where(found, UNKNOWN if places is None else places, UNKNOWN)
-        return self._state(np.where(found, keys, self._keys.word.type(self._keys.none)), where)
+        present = counts > 0
+        where = np.where(present, UNKNOWN if places is None else places, UNKNOWN)
+        return self._state(np.where(present, keys, self._keys.word.type(self._keys.none)), where)
 
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
         best, keys = state[0], other[0]

@@ -54,7 +54,7 @@ def give_way() -> None:
     Linux may share a processor among sessions first: then the priority of a process counts within its session alone,
     and that of a session counts beside the others. The process therefore becomes a session of its own.
     """
-    os.nice(_LOWEST)
+    os.setpriority(os.PRIO_PROCESS, 0, _LOWEST)
     with suppress(OSError):  # the process leads a session already, or the system does not share by sessions
         os.setsid()
         Path("/proc/self/autogroup").write_text(str(_LOWEST))

@@ -79,9 +79,9 @@ class GroupSums:
         signs = np.where(split.negative, -1.0, 1.0)
         for place, digit in enumerate(split.digits):
             sums = np.bincount(inverse.reshape(-1), weights=signs * (digit << moved)).astype(np.int64)
-            found = np.flatnonzero(sums)
-            up = ((exponents[found] + least) << _TOGETHER) + DIGIT * place + shift
-            np.add.at(self.units, groups[found], sums[found].astype(object) << up.astype(object))
+            where = np.flatnonzero(sums)
+            up = ((exponents[where] + least) << _TOGETHER) + DIGIT * place + shift
+            np.add.at(self.units, groups[where], sums[where].astype(object) << up.astype(object))
 
     def _add_integers(self, arrays: tuple[NDArray[Any], ...], dtypes: tuple[DType, ...], ids: Ids) -> None:
         x, y = (array.astype(np.int64 if array.dtype == np.bool_ else array.dtype) for array in (arrays[0], arrays[-1]))

@@ -5,7 +5,7 @@ block after block. External links, external storage and virtual datasets are ref
 file that anybody may have written must not name files of the server.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.absent_chunks import AbsentChunks, WhereAbsent
 from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.extras import required
 from warpfold.kernels.formats.conventions import Conventions, Lowering, lowered, lowering_of_hdf5
-from warpfold.kernels.formats.hdf5_chunks import absent_chunks
-from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
+from warpfold.kernels.formats.hyperslab import Range, blocks, chunks_of, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.npy import Head
 from warpfold.kernels.places.arrays import array_at, complex_at
@@ -54,7 +54,7 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
             at = _offset(dataset, head.dtype)
             chunk = dataset.chunks or tuple(1 for _ in head.shape)
             _check_chunk(dataset, path, prod(chunk) * head.dtype.itemsize)
-            absent = absent_chunks(dataset, path, selected, conventions.absent)
+            absent = _absent_chunks(dataset, path, selected, conventions.absent)
     if at is not None:
         stored = _as_stored(file, head, at, selected)
         return stored if lowering.plain else lowered(stored, lowering, lengths(selected))
@@ -194,3 +194,40 @@ def _as_stored(file: BinaryIO, head: Head, offset: int, selected: tuple[slice, .
     stored = Head(head.shape, False, head.dtype, offset)
     parts = part_dtype(head.dtype)
     return array_at(file, stored, selected) if parts is None else complex_at(file, stored, parts, selected)
+
+
+def _absent_chunks(dataset: Any, path: str, selected: Sequence[slice], policy: WhereAbsent) -> AbsentChunks:
+    """The absent chunks of the selected elements. The storage of a dataset without chunks counts as one chunk. Raises
+    as `AbsentChunks.found`."""
+    h5py = required("h5py", "arrays")
+    created = dataset.id.get_create_plist()
+    defined = created.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED
+    filled = defined and created.get_fill_time() != h5py.h5d.FILL_TIME_NEVER
+    fill = str(dataset.fillvalue) if filled else None
+    if dataset.chunks is None:
+        empty = created.get_layout() == h5py.h5d.CONTIGUOUS and not dataset.id.get_storage_size() and dataset.size
+        absent = AbsentChunks(path, 1, fill, policy)
+        absent.note((), int(bool(empty)))
+        return absent
+    wanted = chunks_of(selected, dataset.chunks)
+    total = prod(axis.size for axis in wanted)
+    absent = AbsentChunks(path, total, fill, policy)
+    grid = [-(-length // chunk) for length, chunk in zip(dataset.shape, dataset.chunks, strict=True)]
+    present = dataset.id.get_num_chunks()
+    if present < prod(grid) and total < prod(grid):
+        present = _present_chunks(dataset, wanted)
+    absent.note((), max(0, total - present))
+    return absent
+
+
+def _present_chunks(dataset: Any, wanted: Sequence[Any]) -> int:
+    """How many of the wanted chunks are in the file; `wanted` has their indices on each axis."""
+    present = 0
+
+    def visit(chunk: Any) -> None:
+        nonlocal present
+        index = [offset // length for offset, length in zip(chunk.chunk_offset, dataset.chunks, strict=True)]
+        present += all(bool(np.isin(at, axis)) for at, axis in zip(index, wanted, strict=True))
+
+    dataset.id.chunk_iter(visit)
+    return present

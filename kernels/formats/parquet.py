@@ -82,14 +82,14 @@ class _Table:
         numbers, count = [group.number for group in run], None if start is None else _values(run)
 
         def make() -> Iterator[NDArray[Any]]:
-            columns, given = list(self._reading.columns), 0
+            columns, elements_read = list(self._reading.columns), 0
             batches = self._opened().iter_batches(_BATCH_ROWS, numbers, columns, use_threads=False)
             for elements in self._reading.elements(batches, start or 0, tally):
-                given += elements.size
-                if count is not None and given > count:
+                elements_read += elements.size
+                if count is not None and elements_read > count:
                     raise self._contradiction(run)
                 yield elements
-            if count is not None and given < count:
+            if count is not None and elements_read < count:
                 raise self._contradiction(run)
 
         return Section(make, sum(group.nbytes for group in run), start, count)

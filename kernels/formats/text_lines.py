@@ -138,11 +138,11 @@ def end_within_quotes(text: Any, size: Any, delimiter: Any) -> Any:
     while at < size:
         if at + 8 <= size:
             other = _eight(text + at) ^ quotes
-            found = (other - _ONES) & ~other & _TOPS
-            if found == 0:
+            marks = (other - _ONES) & ~other & _TOPS
+            if marks == 0:
                 at += 8
                 continue
-            at += _trailing_zeros(found) >> 3
+            at += _trailing_zeros(marks) >> 3
         if byte(text + at) == 34:
             before = byte(text + at - 1) if at > 0 else np.uint8(10)
             begins = before in (delimiter, 10, 13)

@@ -44,7 +44,7 @@ class ChunksLookedFor:
         if self._shard is None or self._index is None:
             if missed:
                 with self._lock:
-                    self.absent.found(missed)
+                    self.absent.note(missed)
             return
         for shard in product(*(axis.tolist() for axis in chunks_of(block, self._shard))):
             with self._lock:
@@ -54,7 +54,7 @@ class ChunksLookedFor:
             lacking = list(self._lacking(shard, self._shard, *self._index))
             if lacking:
                 with self._lock:
-                    self.absent.found(lacking)
+                    self.absent.note(lacking)
 
     def _lacking(
         self, shard: tuple[int, ...], lengths: Sequence[int], order: str, tail: int, at_end: bool

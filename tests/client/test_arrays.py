@@ -366,8 +366,8 @@ def test_columns_of_nothing_but_nulls_have_no_elements() -> None:
 def test_a_matrix_is_a_plain_array(array: NDArray[Any]) -> None:
     """The rows of `np.matrix` are matrices, too, so that it would be sent with one level of lists more."""
     matrix = array.view(np.matrix)
-    for given, wanted in ((matrix, array), ([matrix, matrix], np.stack([array, array]))):
-        made = as_numpy(given)
+    for data, wanted in ((matrix, array), ([matrix, matrix], np.stack([array, array]))):
+        made = as_numpy(data)
         assert type(made) is np.ndarray
         assert made.tolist() == wanted.tolist()
         assert np.asarray(made.reshape(-1).tolist()).ndim == 1

@@ -19,11 +19,11 @@ def rows() -> Mapping[str, re.Match[str]]:
 
 def headings() -> Mapping[str, tuple[int, str]]:
     """The number and the title of each decision, by its file."""
-    found = {}
+    titles = {}
     for page in sorted(DECISIONS.glob("0*.md")):
         number, title = page.read_text().splitlines()[0].removeprefix("# ").split(". ", 1)
-        found[page.name] = int(number), title
-    return found
+        titles[page.name] = int(number), title
+    return titles
 
 
 def test_every_decision_has_its_row_with_its_title() -> None:

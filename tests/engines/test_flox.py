@@ -297,7 +297,7 @@ def test_groups_of_times_in_xarray_keep_their_unit() -> None:
     for array in (waits, waits.chunk(t=1)):
         means = flox.xarray.xarray_reduce(array, runs, func=exact.nanmean).compute()
         assert means.values.view(np.int64).tolist() == [[2, 4]]
-    given = flox.groupby_reduce(
+    elements = flox.groupby_reduce(
         waits.values[0], np.array([0, 0, 1, 1]), func=exact.mean, expected_groups=np.array([0, 5])
     )[0]
-    assert given.view(np.int64).tolist() == [2, NAT]
+    assert elements.view(np.int64).tolist() == [2, NAT]

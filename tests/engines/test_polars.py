@@ -108,20 +108,20 @@ def test_sums_that_do_not_fit_columns_of_words_and_damaged_states_are_refused() 
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
+    ("column", "message"),
     [
-        (pl.Series("x", ["a"]), "column 'x' as large_string, which is not reduced here"),
-        (pl.Series("x", [b"a"]), "as large_binary, which is not"),
-        (pl.Series("x", [[1]]), "as large_list<item: int64>, which is not"),
-        (pl.Series("x", [{"a": 1}]), "as struct<a: int64>, which is not"),
-        (pl.Series("x", [time(1)]), "as time64[ns], which is not"),
-        (pl.Series("x", [timedelta(1)]), "as duration[us], and only plain numbers"),
-        (pl.Series("x", [datetime(2020, 1, 1)]), "as timestamp[us], and only plain numbers"),
-        (pl.Series("x", [date(2020, 1, 1)]), "as date32[day], and only plain numbers"),
-        (pl.Series("x", [Decimal("0.1")]), "as decimal128(38, 1), and only plain numbers"),
+        (pl.Series("x", ["a"]), "holds large_string; integers, floats"),
+        (pl.Series("x", [b"a"]), "holds large_binary; integers, floats"),
+        (pl.Series("x", [[1]]), "holds large_list<item: int64>; integers, floats"),
+        (pl.Series("x", [{"a": 1}]), "holds struct<a: int64>; integers, floats"),
+        (pl.Series("x", [time(1)]), "holds time64[ns]; integers, floats"),
+        (pl.Series("x", [timedelta(1)]), "holds duration[us]; integers, floats"),
+        (pl.Series("x", [datetime(2020, 1, 1)]), "holds timestamp[us]; integers, floats"),
+        (pl.Series("x", [date(2020, 1, 1)]), "holds date32[day]; integers, floats"),
+        (pl.Series("x", [Decimal("0.1")]), "holds decimal128(38, 1); integers, floats"),
     ],
 )
-def test_a_column_that_is_not_added_is_named_with_its_type(column: pl.Series, said: str) -> None:
+def test_a_column_that_is_not_added_is_named_with_its_type(column: pl.Series, message: str) -> None:
     frame = column.to_frame()
     for ask in (
         lambda: frame.select(X.exact.sum()),
@@ -131,7 +131,7 @@ def test_a_column_that_is_not_added_is_named_with_its_type(column: pl.Series, sa
         lambda: frame.select(X.exact.dot(X)),
         cast("Any", frame["x"]).exact.sum,
     ):
-        with pytest.raises(InvalidInput, match=re.escape(said)):
+        with pytest.raises(InvalidInput, match=re.escape(message)):
             ask()
 
 

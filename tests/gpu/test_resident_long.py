@@ -98,9 +98,9 @@ def test_long_arrays_of_any_streams_and_graphs_do_not_disturb_each_other(torch: 
         x.copy_(torch.from_numpy(array))
         for _ in range(2):
             graph.replay()
-        found = [float(value) for value in captured]
+        replayed = [float(value) for value in captured]
         exactly = [expected("var", row, array), expected("dot", row, array, made["any finite"])]
-        assert np.array_equal(found, exactly, equal_nan=True)
+        assert np.array_equal(replayed, exactly, equal_nan=True)
     tensors._whole.cache_clear()
     tensors._dot.cache_clear()
 

@@ -148,10 +148,10 @@ def test_more_seconds_end_the_wait(ledger: Ledger, database: BlockingDatabase, l
 def test_what_ended_gives_the_pace_of_what_waits(ledger: Ledger, database: BlockingDatabase) -> None:
     cpu = ledger.worker("cpu")
     first = ledger.submit()
-    assert ledger.job(first).estimated_start_at is not None  # a free slot, and nothing ahead
+    assert ledger.start(first) is not None  # a free slot, and nothing ahead
     ran_on(ledger, cpu, 60.0)
     second, third = ledger.submit(), ledger.submit()
-    starts = [ledger.job(job_id).estimated_start_at for job_id in (first, second, third)]
+    starts = [ledger.start(job_id) for job_id in (first, second, third)]
     assert starts[0] is not None
     assert starts[1] is not None
     assert starts[2] is not None
@@ -161,9 +161,9 @@ def test_what_ended_gives_the_pace_of_what_waits(ledger: Ledger, database: Block
 
 def test_without_a_pace_or_a_slot_the_start_is_unknown(ledger: Ledger, database: BlockingDatabase) -> None:
     alone = ledger.submit()
-    assert ledger.job(alone).estimated_start_at is None
+    assert ledger.start(alone) is None
     ledger.worker("cpu")
-    assert ledger.job(ledger.submit()).estimated_start_at is None  # what is ahead never ran before
+    assert ledger.start(ledger.submit()) is None  # what is ahead never ran before
 
 
 def test_two_dispatchers_may_look_at_once(ledger: Ledger, database: BlockingDatabase) -> None:

@@ -53,7 +53,7 @@ def test_every_extra_that_is_named_exists() -> None:
     assert named <= set(extras)
 
 
-PUBLIC = sorted(path.stem for path in (ROOT / "src" / "warpfold").glob("*.py") if path.stem != "__init__")
+PUBLIC = sorted(path.stem for path in (ROOT / "src" / "warpfold").glob("*.py") if not path.stem.startswith("__"))
 
 
 def test_every_engine_has_a_public_name() -> None:

@@ -256,10 +256,10 @@ WAYS: Mapping[str, tuple[Way, Callable[[Op, DType], bool]]] = {
 """Each way that elements come, and which ops of which dtypes it has."""
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("route", WAYS)
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)
-def test_no_elements_have_the_value_of_the_table(op: Op, way: str) -> None:
-    value_of, has = WAYS[way]
+def test_no_elements_have_the_value_of_the_table(op: Op, route: str) -> None:
+    value_of, has = WAYS[route]
     for dtype in (dtype for dtype in SOME_DTYPES if has(op, dtype)):
         value, wanted = value_of(op, dtype), EMPTY[op.name]
         if wanted is None:

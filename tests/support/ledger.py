@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, Text, cast, func, insert, select, update
 from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, store, transitions, workers
+from warpfold.app.jobs.estimates import see
 from warpfold.app.jobs.events import events_after
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -78,6 +80,16 @@ class Ledger:
         job = self.database.run(store.get, job_id)
         assert job is not None
         return job
+
+    def start(self, job_id: UUID) -> datetime | None:
+        """When a waiting job is to start, by a look at the queue now; None where that is unknown."""
+        stamp = self.database.run(store.stamp, job_id)
+        assert stamp is not None
+        assert stamp.waiter is not None
+        seen = self.database.run(see)
+        if unread := seen.unread([stamp.waiter]):
+            self.database.run(seen.read, unread)
+        return seen.estimates([stamp.waiter])[job_id].start_at
 
     def history(self, job_id: UUID) -> list[str]:
         """The types of a job's events, in order."""
@@ -199,8 +211,8 @@ def _column(connection: Connection, job_id: UUID, name: str) -> Any:
 
 def _columns(connection: Connection, job_ids: Sequence[UUID], name: str) -> list[Any]:
     rows = connection.execute(select(jobs.c.id, jobs.c[name]).where(jobs.c.id.in_(job_ids)))
-    found: dict[UUID, Any] = {row[0]: row[1] for row in rows}
-    return [found[job_id] for job_id in job_ids]
+    by_id: dict[UUID, Any] = {row[0]: row[1] for row in rows}
+    return [by_id[job_id] for job_id in job_ids]
 
 
 def _result_text(connection: Connection, job_id: UUID) -> str:

@@ -82,9 +82,9 @@ def reduce_rows(
         if each.op.adds:
             columns.append(PartialColumn((dtype.name,), column.counts, column.states))
             continue
-        found = table.columns[beside.get(at, at)].values
+        elements = table.columns[beside.get(at, at)].values
         state = selecting(each.op, dtype).of_values(
-            found, column.counts, column.values + first if each.op.places else None
+            elements, column.counts, column.values + first if each.op.places else None
         )
         columns.append(PartialColumn((dtype.name,), column.counts, state=state))
     partial = PartialTable(

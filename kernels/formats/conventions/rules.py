@@ -148,8 +148,8 @@ class _Elements:
             end, of_range = self.attributes.number(name), pair[side] if pair else None
             if end is not None and of_range is not None and end != of_range:
                 raise self.attributes.refused(name, "and its valid_range says otherwise")
-            given = of_range if end is None else end
-            ends.append(None if given is None else self._bound("valid_range" if end is None else name, given, side))
+            stated = of_range if end is None else end
+            ends.append(None if stated is None else self._bound("valid_range" if end is None else name, stated, side))
         least, most = ends
         if least is not None and most is not None and least > most:
             names = [name for name in _BOUNDS if name in self.attributes]

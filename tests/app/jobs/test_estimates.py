@@ -32,7 +32,7 @@ def waiter(database: BlockingDatabase, job_id: UUID) -> Waiter | None:
     return stamp.waiter
 
 
-def told(seen: QueueSeen, database: BlockingDatabase, job_ids: Sequence[UUID]) -> Mapping[UUID, Estimate]:
+def estimated(seen: QueueSeen, database: BlockingDatabase, job_ids: Sequence[UUID]) -> Mapping[UUID, Estimate]:
     """What a look at the queue tells of those jobs that wait."""
     waiters = [each for each in (waiter(database, job_id) for job_id in job_ids) if each is not None]
     unread = seen.unread(waiters)
@@ -43,12 +43,12 @@ def told(seen: QueueSeen, database: BlockingDatabase, job_ids: Sequence[UUID]) -
 
 def places(database: BlockingDatabase, job_ids: Sequence[UUID]) -> list[int | None]:
     """The places of jobs, each by a look of its own."""
-    looks = [told(database.run(see), database, [job_id]) for job_id in job_ids]
+    looks = [estimated(database.run(see), database, [job_id]) for job_id in job_ids]
     return [look[job_id].place if job_id in look else None for look, job_id in zip(looks, job_ids, strict=True)]
 
 
 def start(database: BlockingDatabase, job_id: UUID) -> datetime:
-    at = told(database.run(see), database, [job_id])[job_id].start_at
+    at = estimated(database.run(see), database, [job_id])[job_id].start_at
     assert at is not None
     return at
 
@@ -63,7 +63,7 @@ def test_a_near_place_is_exact_and_a_far_one_nearly_so_where_jobs_came_evenly(
     some = [ids[place - 1] for place in looked_at]
     assert places(database, some[:4]) == looked_at[:4]
     assert places(database, some) == pytest.approx(looked_at, abs=2)
-    together = told(database.run(see), database, some)
+    together = estimated(database.run(see), database, some)
     assert [together[job_id].place for job_id in some] == pytest.approx(looked_at, rel=0.01)
 
 
@@ -167,9 +167,9 @@ def test_jobs_that_are_newer_than_a_look_stand_behind_those_that_it_saw(
     seen = database.run(see)
     newer = [ledger.submit(owner="ada") for _ in range(3)]
     [other] = [ledger.submit(owner="bob")]
-    one_by_one = [told(seen, database, [job_id])[job_id].place for job_id in (*newer, other, *seen_jobs, *newer)]
+    one_by_one = [estimated(seen, database, [job_id])[job_id].place for job_id in (*newer, other, *seen_jobs, *newer)]
     assert one_by_one == [4, 5, 6, 2, 1, 2, 3, 4, 5, 6]
-    together = told(database.run(see), database, [*seen_jobs, *newer, other])
+    together = estimated(database.run(see), database, [*seen_jobs, *newer, other])
     assert [together[job_id].place for job_id in (*seen_jobs, other)] == [1, 3, 4, 2]
 
 
@@ -180,4 +180,4 @@ def test_a_job_that_is_newer_than_a_look_at_a_long_queue_stands_behind_it(
     database.run(census.take, None)
     seen = database.run(see)
     newer = [ledger.submit(owner="ada", priority="low") for _ in range(2)]
-    assert [told(seen, database, [job_id])[job_id].place for job_id in newer] == [LONG + 1, LONG + 2]
+    assert [estimated(seen, database, [job_id])[job_id].place for job_id in newer] == [LONG + 1, LONG + 2]

@@ -30,14 +30,14 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[QueueSeen]:
 def tell(settings: Settings, story: Callable[[Context], Awaitable[None]]) -> None:
     """Tell a story in the context of an api that keeps a look for an hour."""
 
-    async def told() -> None:
+    async def estimated() -> None:
         context = replace(create_app(settings).state.context, queue=PollCache(3600.0))
         try:
             await story(context)
         finally:
             await context.database.close()
 
-    asyncio.run(told())
+    asyncio.run(estimated())
 
 
 def test_one_look_at_the_queue_serves_all_who_ask_for_a_while(

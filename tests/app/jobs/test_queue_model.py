@@ -145,7 +145,7 @@ class Job:
     seq: int
     id: UUID = field(default_factory=uuid4)
     started: float | None = None
-    told: list[tuple[float, float]] = field(default_factory=list)
+    forecast: list[tuple[float, float]] = field(default_factory=list)
     """When the start was asked for, and what was answered."""
 
 
@@ -227,7 +227,7 @@ class Day:
         queue = Queue(["cpu"] * len(self.slots), held, lines, {}, {1: self.last_turn})
         for job, answer in zip((job for those in alike.values() for job in those), turns(queue, asked), strict=True):
             if answer.start_s is not None:
-                job.told.append((self.now, self.now + answer.start_s))
+                job.forecast.append((self.now, self.now + answer.start_s))
 
 
 def three_users(chance: random.Random, slots: int) -> Iterator[Job]:
@@ -256,7 +256,7 @@ def test_over_a_day_of_three_users_half_of_the_starts_are_told_to_a_quarter_of_t
     errors = []
     for job in jobs:
         assert job.started is not None
-        waits = [(job.started - at, told - at) for at, told in job.told if job.started - at > 10]
-        errors += [abs(told - wait) / wait for wait, told in waits]
+        waits = [(job.started - at, forecast - at) for at, forecast in job.forecast if job.started - at > 10]
+        errors += [abs(forecast - wait) / wait for wait, forecast in waits]
     assert len(errors) > 1000
     assert statistics.median(errors) <= 0.25

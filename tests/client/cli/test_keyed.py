@@ -64,10 +64,10 @@ def test_json_has_values_of_any_kind_as_the_service_says_them(
     parquet.write_table(pa.table({"k": ["a"] * len(array), "x": array}), tmp_path / "x.parquet")
     ran = Shell(tmp_path).run("reduce", "x.parquet", "--by", "k", "--column", "x", "--op", op, "--local", "--json")
     assert ran.code == 0, ran.err
-    said = json.loads(ran.out, parse_constant=pytest.fail)
-    (column,) = said["columns"]
+    printed = json.loads(ran.out, parse_constant=pytest.fail)
+    (column,) = printed["columns"]
     assert {name: column[name] for name in shown} == shown
-    assert said["keys"] == [{"name": "k", "dtype": "string", "values": ["a"]}]
+    assert printed["keys"] == [{"name": "k", "dtype": "string", "values": ["a"]}]
 
 
 def test_json_has_more_groups_than_a_result_of_the_service(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
 from warpfold.kernels.aggregates.product import MAX_BITS
-from warpfold.kernels.cpu.folds.by_name import fold_for
-from warpfold.kernels.cpu.folds.of_aggregate import AggregateFold
+from warpfold.kernels.cpu.folds.by_name import AggregateFold, fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op

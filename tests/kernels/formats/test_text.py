@@ -275,15 +275,15 @@ def test_a_short_text_is_the_same_before_anything_is_compiled(
             table = pa.Table.from_batches(frame.make(frame.schema.names), frame.schema)
             return str(table.schema), str(table.to_pydict())  # a NaN is not equal to itself
 
-    def told(read: Callable[[], Any]) -> Any:
+    def inferred(read: Callable[[], Any]) -> Any:
         try:
             return read()
         except InvalidInput as error:
             return str(error), error.field
 
-    compiled = told(value), told(rows)
+    compiled = inferred(value), inferred(rows)
     monkeypatch.setattr(text_blocks, "_has_compiled", lambda: False)
-    assert (told(value), told(rows)) == compiled
+    assert (inferred(value), inferred(rows)) == compiled
 
 
 def test_a_short_text_waits_for_no_compiler_and_a_longer_one_does(

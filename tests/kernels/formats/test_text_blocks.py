@@ -13,7 +13,7 @@ from warpfold.kernels.formats.text_blocks import TextLines
 
 
 @pytest.fixture(autouse=True, params=["compiled", "at once"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short texts are read by compiled functions, and on a machine that has none."""
     monkeypatch.setattr(text_blocks, "_has_compiled", lambda: request.param == "compiled")
 

@@ -67,8 +67,8 @@ def test_threads_tell_each_other_how_parts_begin_and_look_once() -> None:
     for outside, inside in ends:
         wanted.append(inside if wanted[-1] else outside)
     with ThreadPoolExecutor(8) as threads:
-        told = list(threads.map(starts.around, range(len(ends))))
-    assert told == list(pairwise(wanted))
+        around = list(threads.map(starts.around, range(len(ends))))
+    assert around == list(pairwise(wanted))
     assert sorted(looked) == list(range(len(ends)))
     assert starts.around(7) == (wanted[7], wanted[8])
     assert len(looked) == len(ends)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.keyed import reducing
-from warpfold.kernels.cpu.keyed.aggregated import KeyedIntegerSums
+from warpfold.kernels.cpu.keyed.column import KeyedIntegerSums
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.windows import keyed
 from warpfold.kernels.cpu.windows.levels import anchor_at

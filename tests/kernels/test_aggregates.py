@@ -41,7 +41,7 @@ class Case:
     groups: int
 
 
-def one() -> Case:
+def single() -> Case:
     return Case([(0, at) for at in range(COUNT)], lambda start, stop: [One(start)], 1)
 
 
@@ -72,7 +72,7 @@ def segments() -> Case:
 
 
 CASES: dict[str, Case] = {
-    "one": one(),
+    "single": single(),
     "ids": by_ids(),
     "rows": along((8, 16), 1),
     "columns": along((8, 16), 0),
@@ -206,21 +206,21 @@ PAIRS = [
 @pytest.mark.parametrize(("op", "dtype"), PAIRS)
 def test_the_values_are_those_of_the_definition(op: Op, dtype: DType) -> None:
     for made in made_of(op, dtype):
-        for way in (whole, in_pieces):
-            made.check(made.aggregate.finish(way(made), made.counts))
+        for layout_name in (whole, in_pieces):
+            made.check(made.aggregate.finish(layout_name(made), made.counts))
 
 
 @pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if combines(pair.values[0])])  # type: ignore[arg-type]
 def test_values_of_partitions_make_those_of_all(op: Op, dtype: DType) -> None:
     """Another device gives values, which are states again: in columns that are merged while rows come."""
-    for made in made_of(op, dtype, ("one", "ids")):
+    for made in made_of(op, dtype, ("single", "ids")):
         merged, groups = MergedColumn(op), made.case.groups
         for start, stop in made.pieces():
             between = {"start": start, "stop": stop}
-            found = [made.answer(group, OPS[op_of_values(op)], **between) for group in range(groups)]
-            listed = [None if answer is None else answer.value for answer in found]
+            values_made = [made.answer(group, OPS[op_of_values(op)], **between) for group in range(groups)]
+            listed = [None if answer is None else answer.value for answer in values_made]
             values = values_array(listed, OPS[op_of_values(op)].result_dtype(dtype))
-            counts = np.array([0 if answer is None else answer.count for answer in found])
+            counts = np.array([0 if answer is None else answer.count for answer in values_made])
             places = np.array([made.place(group, **between) for group in range(groups)]) if op.places else None
             state = selecting(op, dtype).of_values(values, counts, places)
             column = PartialColumn((dtype.name,), counts, state=state)
