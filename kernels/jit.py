@@ -124,13 +124,13 @@ def mark_compiled(what: str) -> None:
 def _mark(what: str) -> Path:
     """A file whose name says what was compiled, by which sources, and for which processor."""
     folder = Path(_Cache(_mark)._cache_path)
-    features = get_host_cpu_features()  # type: ignore[no-untyped-call]
-    identity = (what, _stamp_of_all(), numba.__version__, get_host_cpu_name(), features, sys.version)
-    return folder / f"compiled-{hashlib.sha256(repr(identity).encode()).hexdigest()[:24]}.mark"
+    return folder / f"compiled-{hashlib.sha256(repr((what, _compiler())).encode()).hexdigest()[:24]}.mark"
 
 
 @cache
-def _stamp_of_all() -> str:
-    """What the sources of all compiled functions say, as a digest."""
+def _compiler() -> tuple[str, ...]:
+    """What the sources of all compiled functions say, as a digest; who compiles them, and for which processor."""
     folders = sorted({path.parent for path in Path(__file__).parent.rglob("*.py")})
-    return hashlib.sha256("".join(map(_stamp, folders)).encode()).hexdigest()
+    digest = hashlib.sha256("".join(map(_stamp, folders)).encode()).hexdigest()
+    features: str = get_host_cpu_features()  # type: ignore[no-untyped-call]
+    return digest, numba.__version__, get_host_cpu_name(), features, sys.version
