@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -83,8 +84,12 @@ class CpuBackend:
         chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
         made, small = cpu_strategies()[chosen], row.adds and cpu_strategies()[chosen].interprets and _is_small(taken)
-        key = (chosen, row.name, *(_reader(each) for each in (taken.source, taken.other) if each is not None))
-        compiled = taken.source.count == 0 or self._prepared(key, partial(made.prepare, taken, row), small=small)
+        sources = [each for each in (taken.source, taken.other) if each is not None]
+        key: tuple[Any, ...] = (chosen, row.name, *map(_reader, sources))
+        # Files are added up by the functions of arrays in memory, which are compiled ahead.
+        mark = f"{(*key[:2], *((dtype, *generator) for dtype, _, *generator in key[2:]))}"
+        prepare = partial(made.prepare, taken, row)
+        compiled = taken.source.count == 0 or self._prepared(key, prepare, small=small, mark=mark)
         reduction = made.reduce(taken, row, nan_policy, progress, compiled=compiled)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
@@ -149,10 +154,10 @@ class CpuBackend:
         table = merge_tables(tables, plan, progress)
         return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
-    def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool) -> bool:
+    def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool, mark: str = "") -> bool:
         """Have `prepare` compile or load every function that a reduction calls, unless a reduction with that `key` was
         prepared before. Returns False where nothing is compiled so far, and the reduction is too `small` to wait."""
-        mark = f"{key}"
+        mark = mark or f"{key}"
         if key in self._ready:
             return True
         if small and self._at_once and not is_marked(mark):
@@ -172,7 +177,7 @@ def _is_small(taken: Operands) -> bool:
     return likely_count(taken.source) <= SMALL
 
 
-def _reader(source: Elements) -> Hashable:
+def _reader(source: Elements) -> tuple[Any, ...]:
     """The properties of `source` that decide which compiled functions read it."""
     made = generator_of(source)
     return (
