@@ -23,8 +23,8 @@ from warpfold.contract.kinds.merge import MaxGroupsField, MergeSpec, MinCountFie
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, StateError, value_of
-from warpfold.kernels.keyed import MOST_GROUPS
 from warpfold.kernels.ops import Terms, empty_value, op_named
+from warpfold.kernels.parts.keyed import MOST_GROUPS
 
 MOST_STATES = 10_000
 _OF_TABLES = frozenset({"sort", "min_count", "max_groups"})

@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import ParamSpec, TypeVar
 
-from warpfold.kernels.lifeline import end_with
+from warpfold.kernels.machine.parent_death import end_with
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import ArtefactFolder, Folders
-from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.worker.artefacts import ArtefactWriter
 from warpfold.worker.execute import Kernels
 from warpfold.worker.kinds.attempt import Attempt

@@ -31,8 +31,8 @@ from warpfold.engines import datafusion as in_datafusion
 from warpfold.engines import duckdb as in_duckdb
 from warpfold.engines import pandas as in_pandas
 from warpfold.engines import polars as in_polars  # noqa: F401 - adds the namespace
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.machine.cores import usable_cores
 
 GROUPS = (0, 100, 10_000, 1_000_000)
 """Groups of a table; 0 stands for the whole column."""

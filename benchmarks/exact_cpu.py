@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import Terms
 from warpfold.kernels.source import ArraySource, GeneratedSource
 

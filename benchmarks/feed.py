@@ -33,14 +33,14 @@ from rich.table import Table
 from benchmarks.feed_formats import Case, cases
 from benchmarks.provenance import of_host
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.mapped import survive_cuts
-from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.formats.npy import open_array, read_head
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource
+from warpfold.kernels.sources.mapped import survive_cuts
 
 SIZES = (200_000_000, 2 << 30, 8 << 30)
 DTYPES = ("float32", "float64")

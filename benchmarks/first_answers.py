@@ -25,8 +25,8 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.source import ArraySource
 
 SHAPE = (1000, 1000)

@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.formats.frames import keyed_arrays
-from warpfold.kernels.keyed import Aggregation, GroupPlan
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 from warpfold.kernels.source import ArraySource
 
 GROUPS = (100, 10_000, 1_000_000, 10_000_000)

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.groups_peers import peers_of
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.compile import Unit, compile_unit
 from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.device import describe
@@ -51,6 +50,7 @@ from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.generate import plan
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import OPS, Terms
 from warpfold.kernels.source import GeneratedSource
 

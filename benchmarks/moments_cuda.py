@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from warpfold.engines import gpu as exact
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
 from warpfold.kernels.cuda.bench.reader import read_unit, reading
 from warpfold.kernels.cuda.compile import Unit, compile_unit
@@ -34,6 +33,7 @@ from warpfold.kernels.cuda.grouped.squares import squares_units
 from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ExactState, deviation
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import Terms
 
 ROUNDS = 7

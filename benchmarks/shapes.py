@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.provenance import of_host
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 ROUNDS = 5

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.shapes_cuda_peers import peers_of
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
 from warpfold.kernels.cuda.bench.reader import reading, reading_and_writing
 from warpfold.kernels.cuda.compile import compile_unit
@@ -48,6 +47,7 @@ from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.generate import plan
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import OPS, Terms
 from warpfold.kernels.source import GeneratedSource
 

@@ -23,8 +23,8 @@ from warpfold.kernels.backend import Backend
 from warpfold.kernels.bench import Axes, BenchmarkTarget, Record, Rule, open_target, record_of, run
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.printer import duration, figure, table
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import KernelError, Unavailable
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.open import open_backend
 
 RESULTS = Path(__file__).parent / "results"

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.client.columns import columns_of, nulls_in, numbers_in, without_nulls
-from warpfold.kernels.conversion import common_dtype, converted
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_named, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
-from warpfold.kernels.float8 import FLOAT8
 from warpfold.kernels.formats.conventions import check_means_itself
+from warpfold.kernels.lowering.conversion import common_dtype, converted
+from warpfold.kernels.lowering.float8 import FLOAT8
 from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.values import array_of, dtype_for
+from warpfold.kernels.sources.values import array_of, dtype_for
 
 Array = NDArray[Any]
 
@@ -55,8 +55,8 @@ def as_numpy(data: object, dtype: str | None = None) -> Array:
     Takes NumPy arrays and scalars, numbers and lists of them, columns and frames of pandas, Polars and Arrow, and
     arrays of CuPy, PyTorch, JAX and others on any device (`__array_interface__`, `__dlpack__`). Without `dtype`
     elements keep theirs; columns of several have the one that holds all of their elements, and a list is read as
-    `kernels.values.dtype_for` says. With `dtype` a float, Decimal or Fraction is rounded to it once. Raises TypeError
-    if `data` is no array of numbers, and if the dtype does not hold an element that is no float.
+    `kernels.sources.values.dtype_for` says. With `dtype` a float, Decimal or Fraction is rounded to it once. Raises
+    TypeError if `data` is no array of numbers, and if the dtype does not hold an element that is no float.
     """
     return _only(parts_of(data, dtype))
 

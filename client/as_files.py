@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from warpfold.client.arrays import offered, unmasked
 from warpfold.client.columns import columns_of
-from warpfold.kernels.complexes import part_dtype
-from warpfold.kernels.extras import install
 from warpfold.kernels.formats.arrays import elements_of
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.iso8601 import UNITS
+from warpfold.kernels.lowering.complexes import part_dtype
+from warpfold.kernels.lowering.iso8601 import UNITS
+from warpfold.kernels.lowering.times import times_of_dtype
+from warpfold.kernels.machine.extras import install
 from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.sequential import Elements
-from warpfold.kernels.times import times_of_dtype
+from warpfold.kernels.sources.sequential import Elements
 
 _TIMES = ("datetime", "timedelta", "timestamp", "duration", "date")
 _COMPLEX = ("complex", "torch.complex")

@@ -10,8 +10,8 @@ from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.wording import number_of
-from warpfold.kernels.extras import install
-from warpfold.kernels.keyed import GroupColumn
+from warpfold.kernels.machine.extras import install
+from warpfold.kernels.parts.keyed import GroupColumn
 
 if TYPE_CHECKING:
     import pandas

@@ -16,7 +16,7 @@ from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
 from warpfold.client.models import Job
 from warpfold.contract.fields import Priority, ReduceBackendName
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.grouping import Segments as _Segments
-from warpfold.kernels.iso8601 import TimeValue
+from warpfold.kernels.lowering.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.grouping import Segments as _Segments
 
 _NAT = -(1 << 63)
 

@@ -15,7 +15,7 @@ from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
-from warpfold.kernels.iso8601 import TimeValue
+from warpfold.kernels.lowering.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
 
 

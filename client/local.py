@@ -17,17 +17,17 @@ from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.extras import install, installed
-from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.intact import intact
-from warpfold.kernels.keyed import GroupTable, KeyedBackend
-from warpfold.kernels.meant import meaning_of
-from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
+from warpfold.kernels.lowering.nulls import nulls_met, nulls_of_values, without_values_of_nulls
+from warpfold.kernels.lowering.reducing import meaning_of
+from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.operands import Operands, operands
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
-from warpfold.kernels.sequential import Elements, gathered, shaped
+from warpfold.kernels.ops.operands import Operands, operands
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.keyed import GroupTable, KeyedBackend
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.file_checks import intact
+from warpfold.kernels.sources.sequential import Elements, gathered, shaped
 from warpfold.kernels.strategy import AUTO, EXACT
 
 

@@ -12,7 +12,7 @@ from warpfold.client import html
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, pages, send
 from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, arrow_schema
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 if TYPE_CHECKING:
     import pandas

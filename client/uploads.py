@@ -23,7 +23,7 @@ from warpfold.client.models import Dataset, Job
 from warpfold.client.sent_files import FileStamp, SentFiles
 from warpfold.client.settings import sent_files_path
 from warpfold.contract.backoff import Backoff
-from warpfold.kernels.npy import head_of, is_npy
+from warpfold.kernels.formats.npy import head_of, is_npy
 
 _PIECE = 256 << 10
 """Bytes of one buffer, which stays in the cache of a core between its reading and its sending."""

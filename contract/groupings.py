@@ -11,9 +11,9 @@ from warpfold.contract.frozen import Frozen
 from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.operands import check_states
 from warpfold.kernels.ops import Op
+from warpfold.kernels.ops.operands import check_states
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 
 MOST_RESULTS = 10_000
 """Values that stand in a result. More are stored in files beside it."""

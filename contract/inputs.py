@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field, StrictBool
 
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.inputs import Inputs, fingerprint_of, hash_of_object
-from warpfold.kernels.sequential import Remote
+from warpfold.kernels.sources.inputs import Inputs, fingerprint_of, hash_of_object
+from warpfold.kernels.sources.sequential import Remote
 
 MOST_OBJECTS = 100
 """A result names no more of the objects that it read than these, and no more of the files."""

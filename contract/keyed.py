@@ -15,8 +15,8 @@ from warpfold.contract.sources.options import FileOptions
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame, Wanted, keyed_arrays, keyed_frame
-from warpfold.kernels.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.ops import NullPolicy, op_named
+from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
 
 
 def open_rows(spec: GroupbySpec, folders: Folders, between: tuple[int, int] | None = None) -> KeyedSource:

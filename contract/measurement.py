@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.kernels.shapes import SHAPE_FIELDS, CaseShape
+from warpfold.kernels.studies.shapes import SHAPE_FIELDS, CaseShape
 
 if TYPE_CHECKING:
     import pyarrow

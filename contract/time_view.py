@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field
 
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.iso8601 import TimeValue
+from warpfold.kernels.lowering.iso8601 import TimeValue
 
 
 class TimeView(Frozen):

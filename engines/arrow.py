@@ -15,8 +15,8 @@ import pyarrow
 from warpfold.kernels.cpu.keyed import reducing
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame, Wanted, keyed_frame
-from warpfold.kernels.keyed import MOST_GROUPS, PART_ROWS, Aggregation, GroupPlan
 from warpfold.kernels.ops import op_named
+from warpfold.kernels.parts.keyed import MOST_GROUPS, PART_ROWS, Aggregation, GroupPlan
 
 Batches = Any
 """Anything with `__arrow_c_stream__`, a LazyFrame of Polars, or a dataset of pyarrow."""

@@ -15,16 +15,16 @@ import numpy as np
 from dask.array.utils import meta_from_array
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import cores_at_most
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.reducing import Grouped, reduce_groups
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.grouping import AlongAxes
-from warpfold.kernels.operands import check, operands, result_dtype
+from warpfold.kernels.machine.cores import cores_at_most
 from warpfold.kernels.ops import INTEGER, NanPolicy, Op, op_named
+from warpfold.kernels.ops.operands import check, operands, result_dtype
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.source import ArraySource
 
 Axes = int | Sequence[int] | None

@@ -28,8 +28,8 @@ from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import deviation, value_of, variance
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.keyed import Cells
 from warpfold.kernels.ops import INTEGER, Finish, Terms, op_named
+from warpfold.kernels.parts.keyed import Cells
 
 _FEW = 32
 """Up to so many values a group, all groups are added up in one pass."""

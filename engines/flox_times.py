@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from warpfold.engines.flox_parts import count_of, state, with_nan
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, Flags
+from warpfold.kernels.lowering.times import times_of_dtype
 from warpfold.kernels.ops import Finish, Op, Terms
-from warpfold.kernels.times import times_of_dtype
 
 _NAT = -(1 << 63)
 """The integer of a NaT."""

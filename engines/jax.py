@@ -18,8 +18,8 @@ import numpy as np
 
 from warpfold.engines.axes import Axes, check_ddof, check_pair, float_dtype, normal_axes, result_shape
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.grouping import AlongAxes
 from warpfold.kernels.ops import op_named
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.source import ArraySource
 
 

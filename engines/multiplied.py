@@ -14,9 +14,9 @@ from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, value_of
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.keyed import Cells, GroupColumn, whole_numbers
-from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import INTEGER, Terms, op_named
+from warpfold.kernels.ops.operands import result_dtype
+from warpfold.kernels.parts.keyed import Cells, GroupColumn, whole_numbers
 
 _DOT = op_named("dot")
 

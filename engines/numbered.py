@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.folds.by_name import fold_for
@@ -28,8 +27,9 @@ from warpfold.kernels.exact import ExactState, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES
 from warpfold.kernels.formats.tables import dtype_of_column
-from warpfold.kernels.keyed import PART_ROWS, Aggregation, Cells, GroupColumn
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import NanPolicy, Op, Terms, empty_value, op_named
+from warpfold.kernels.parts.keyed import PART_ROWS, Aggregation, Cells, GroupColumn
 from warpfold.kernels.source import ArraySource
 
 OPS = ("sum", "mean", "var", "std", "norm1", "norm2", "sum_squares")

@@ -18,9 +18,9 @@ from warpfold.engines.multiplied import multiply_groups
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import Cells, GroupColumn
 from warpfold.kernels.ops import INTEGER, Terms
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import Cells, GroupColumn
 
 Data = Any
 """A Series, a DataFrame, or what `groupby` of these gives."""

@@ -17,9 +17,9 @@ from warpfold.engines.multiplied import multiply_groups
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import GroupColumn
 from warpfold.kernels.ops import INTEGER
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import GroupColumn
 
 
 @pl.api.register_expr_namespace("exact")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from warpfold.engines import numbered
 from warpfold.engines.multiplied import exact_floats, multiply_groups
-from warpfold.kernels.keyed import Cells, GroupColumn
+from warpfold.kernels.parts.keyed import Cells, GroupColumn
 
 
 @dataclass(frozen=True, slots=True)

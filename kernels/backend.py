@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Grouping
-from warpfold.kernels.iso8601 import TimeValue
+from warpfold.kernels.lowering.iso8601 import TimeValue
 from warpfold.kernels.ops import NanPolicy, Value
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.parts.grouping import Grouping
+from warpfold.kernels.sources.sequential import Elements
 
 LISTED = 10_000
 """Values of a reduction that come as Python has them."""

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.checksums import Checksum
 from warpfold.kernels.dtypes import DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import generate
-from warpfold.kernels.mapped import forget, populate
+from warpfold.kernels.sources.checksums import Checksum
+from warpfold.kernels.sources.mapped import forget, populate
 
 MOST_MAPPED_BYTES = 1 << 28
 """The largest file of which a process keeps all pages that it has read through its map."""
@@ -221,7 +221,7 @@ class FileSource:
 
 
 class Chain(ABC):
-    """Sources that are read one after another, each opened when it is read (`kernels.chained`)."""
+    """Sources that are read one after another, each opened when it is read (`kernels.sources.chained`)."""
 
     @abstractmethod
     def extents(self) -> Sequence[Extent] | None:

@@ -23,10 +23,10 @@ from warpfold.contract.artefact import PREVIEWED, Artefact, ArtefactColumn, Part
 from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.extras import required
-from warpfold.kernels.npy import head_of
+from warpfold.kernels.formats.npy import head_of
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import INTEGER, Value
-from warpfold.kernels.state_tables import TableOfStates
+from warpfold.kernels.parts.state_tables import TableOfStates
 from warpfold.worker.artefact_files import Column, check_room, flush_folder, full_disk, prepared
 from warpfold.worker.kinds.attempt import Attempt
 

@@ -189,7 +189,7 @@ def child_main(
     opens its device."""
     # imported here, because the parent imports this module and must stay small
     from warpfold.kernels.errors import KernelError
-    from warpfold.kernels.lifeline import end_with
+    from warpfold.kernels.machine.parent_death import end_with
 
     end_with(parent)  # elsewhere than on Linux the end of the pipe ends it, after the job that it runs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides

@@ -22,9 +22,9 @@ from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.tasks import TaskSpec, stored_task
 from warpfold.kernels.backend import GANG, Backend, Spendable
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
+from warpfold.kernels.machine.preparation import of_process
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.preparation import of_process
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt

@@ -16,18 +16,18 @@ from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.contract.partitions import PartitionsView
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
-from warpfold.kernels.blocks import Block, blocks, most_of_block
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.inputs import Inputs
-from warpfold.kernels.meant import meaning_of, refuse_meaning
-from warpfold.kernels.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
-from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
+from warpfold.kernels.lowering.reducing import meaning_of, refuse_meaning
 from warpfold.kernels.ops import NanPolicy, Result, op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
-from warpfold.kernels.spread import together
-from warpfold.kernels.state_tables import TableOfStates
+from warpfold.kernels.ops.operands import result_dtype
+from warpfold.kernels.parts.blocks import Block, blocks, most_of_block
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.over_devices import together
+from warpfold.kernels.parts.state_tables import TableOfStates
+from warpfold.kernels.sources.inputs import Inputs
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
 from warpfold.worker.artefacts import ArtefactWriter, Stored
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.stages import point_of, timings_of

@@ -20,7 +20,7 @@ from warpfold.contract.placement import RatesView
 from warpfold.contract.provenance import DeviceView
 from warpfold.contract.tasks import TaskSpec
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.rates import Rates, measure
+from warpfold.kernels.machine.rates import Rates, measure
 from warpfold.kernels.strategy import EXACT
 
 log: FilteringBoundLogger = structlog.get_logger()

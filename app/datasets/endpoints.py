@@ -23,8 +23,8 @@ from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import declared_bytes
 from warpfold.contract.fields import DTypeName
 from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.formats.npy import is_stored_name
 from warpfold.kernels.formats.signature import is_text
-from warpfold.kernels.npy import is_stored_name
 
 PREFIX = "/v1/datasets"
 _LISTING = "datasets"

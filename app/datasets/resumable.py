@@ -22,8 +22,8 @@ from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Invalid, NotFound, UploadMoved
 from warpfold.app.http.pipes import Piped
 from warpfold.kernels.dtypes import dtype_named
+from warpfold.kernels.formats.npy import head_of
 from warpfold.kernels.formats.signature import is_text
-from warpfold.kernels.npy import head_of
 
 _MOST_OF_A_USER = 100
 

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.inspection import FileSources, inspected
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.lifeline import end_with
+from warpfold.kernels.machine.parent_death import end_with
 
 MEMORY_BYTES = 1 << 30
 """Memory that an inspection may take beside that of its imports."""

@@ -16,10 +16,9 @@ from warpfold.contract.json_value import hex_of
 from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.sources import Source
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import NanPolicy, Value, op_named
-from warpfold.kernels.sequential import gathered
+from warpfold.kernels.ops import NanPolicy, Value, op_named, reference
+from warpfold.kernels.sources.sequential import gathered
 
 _MOST_ELEMENTS = 10_000
 """More would take the api seconds in exact fractions."""

@@ -12,7 +12,7 @@ from warpfold.app.results.repository import Measured
 from warpfold.kernels.bench import Flag
 from warpfold.kernels.bench.compare import Ratio, Timed, ratio
 from warpfold.kernels.bench.summary import Interval
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 
 WORST = 1.05
 """A regression takes more than this many times the earlier time, unless the request says otherwise."""

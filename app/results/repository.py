@@ -12,8 +12,8 @@ from warpfold.app.tables.measurements import measurements
 from warpfold.contract.jobs import Kind
 from warpfold.contract.measurement import FILTERS, Measurement
 from warpfold.kernels.bench import Cache, Flag
-from warpfold.kernels.outcome import Outcome
-from warpfold.kernels.shapes import SHAPE_FIELDS, KeyOrder
+from warpfold.kernels.studies.outcome import Outcome
+from warpfold.kernels.studies.shapes import SHAPE_FIELDS, KeyOrder
 
 Name = Annotated[str, StringConstraints(max_length=128, pattern=r"^[^\x00]*$")]
 Count = Annotated[int, Field(ge=0, le=(1 << 63) - 1)]

@@ -9,7 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 if TYPE_CHECKING:  # a worker's parent stays small
     from fastapi import FastAPI

@@ -14,12 +14,12 @@ from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.opening import Opened, is_plain
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.signature import readable_format
-from warpfold.kernels.npy import read_head
 from warpfold.kernels.ops import Op
 from warpfold.kernels.places.place import is_url
-from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import Elements
 
 _SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 

@@ -20,7 +20,7 @@ from warpfold.client.cli.session import Session
 from warpfold.client.errors import NotConfigured, Refused, WarpfoldError
 from warpfold.client.settings import Surroundings, find_target
 from warpfold.contract.wording import number_of
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 _STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "dim"}
 

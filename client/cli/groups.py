@@ -26,9 +26,9 @@ from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
 from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.errors import KernelError
-from warpfold.kernels.iso8601 import TimeValue
+from warpfold.kernels.lowering.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
-from warpfold.kernels.sequential import Elements, noticed, null_words_of
+from warpfold.kernels.sources.sequential import Elements, noticed, null_words_of
 
 
 def fields_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.naming import chosen_name
 from warpfold.kernels.formats.signature import delimiter_of
-from warpfold.kernels.keyed import GroupTable
+from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import EXACT
 

@@ -20,18 +20,18 @@ from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_text import read_json
 from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
-from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
-from warpfold.kernels.float8 import bytes_of
 from warpfold.kernels.formats.folder import Folder
+from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.signature import Format, format_of, is_read, is_text
 from warpfold.kernels.formats.zarr_ import is_zarr
-from warpfold.kernels.inputs import Inputs, LocalFile
-from warpfold.kernels.npy import read_head
+from warpfold.kernels.lowering.complexes import part_dtype
+from warpfold.kernels.lowering.float8 import bytes_of
+from warpfold.kernels.lowering.times import times_of_dtype
 from warpfold.kernels.ops import Op
 from warpfold.kernels.places.place import is_url
-from warpfold.kernels.sequential import Elements
-from warpfold.kernels.times import times_of_dtype
+from warpfold.kernels.sources.inputs import Inputs, LocalFile
+from warpfold.kernels.sources.sequential import Elements
 
 _LISTS = ("null_words", "words")
 

@@ -7,7 +7,7 @@ import typer
 
 from warpfold.__main__ import COMMANDS, become, server_installed
 from warpfold.client.cli.exits import Exit
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 

@@ -18,7 +18,7 @@ from warpfold.client.cli import batches
 from warpfold.client.cli.files import matching
 from warpfold.client.errors import FieldError, Refused
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.values import float_or_text
+from warpfold.kernels.sources.values import float_or_text
 
 _MERGE = "tag:yaml.org,2002:merge"
 _TABLES_OF_TEXT = (".csv", ".tsv")

@@ -21,11 +21,11 @@ from warpfold.contract.timings import bound_in_words
 from warpfold.contract.wording import number_of
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.errors import KernelError
-from warpfold.kernels.intact import intact
-from warpfold.kernels.nulls import with_nulls
+from warpfold.kernels.lowering.nulls import with_nulls
 from warpfold.kernels.ops import Value
-from warpfold.kernels.sequential import Elements, SequentialSource, noticed, null_words_of
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.file_checks import intact
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of
 
 _JSON: TypeAdapter[Value | complex | None] = TypeAdapter(JsonValue | JsonComplex | None)
 """Writes a value as JSON can say it."""

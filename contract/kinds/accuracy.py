@@ -20,8 +20,8 @@ from warpfold.kernels.accuracy.point import BoundVerdict
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate import plan
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.outcome import Outcome
 
 MAX_SIZE = 1 << 32
 

@@ -28,8 +28,8 @@ from warpfold.kernels.bench.data import Data
 from warpfold.kernels.catalog import strategies, strategy_names
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, op_named
-from warpfold.kernels.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 from warpfold.kernels.strategy import AUTO
+from warpfold.kernels.studies.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 
 MAX_VALUES = 1000
 """The most values of one axis; `kernels.bench.MAX_CASES` bounds the product of all axes."""

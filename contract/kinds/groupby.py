@@ -20,9 +20,9 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.wording import number_of
 from warpfold.kernels.catalog import NOT_BY_KEY_ON_GPU
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.keyed import MOST_GROUPS
-from warpfold.kernels.operands import check_arity, check_states
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops.operands import check_arity, check_states
+from warpfold.kernels.parts.keyed import MOST_GROUPS
 from warpfold.kernels.strategy import AUTO
 
 MOST_KEYS = 16

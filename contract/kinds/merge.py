@@ -13,7 +13,7 @@ from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.table import TableSource
 from warpfold.contract.wording import number_of
-from warpfold.kernels.keyed import MOST_GROUPS
+from warpfold.kernels.parts.keyed import MOST_GROUPS
 
 MOST_TABLES = 1000
 

@@ -15,8 +15,8 @@ from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.bench import Axes, Cache
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.strategy import AUTO
+from warpfold.kernels.studies.outcome import Outcome
 
 MAX_VALUES = 100
 """The most values of one list."""

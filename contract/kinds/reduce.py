@@ -37,9 +37,9 @@ from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
 from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.ops import NanPolicy, Value, op_named
+from warpfold.kernels.ops.operands import check, check_arity, check_counts, check_freedom
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000

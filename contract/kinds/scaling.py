@@ -22,9 +22,9 @@ from warpfold.contract.summaries import short, span
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from warpfold.kernels.scaling.study import MAX_MESSAGE, MAX_RANKS, WORD, Study
+from warpfold.kernels.studies.outcome import Outcome
 
 MAX_VALUES = 100
 """The most values of one list."""

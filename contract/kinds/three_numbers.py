@@ -16,7 +16,7 @@ from warpfold.contract.summaries import short
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.values import array_of
+from warpfold.kernels.sources.values import array_of
 
 
 class ThreeNumbersSpec(Task):

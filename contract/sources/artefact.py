@@ -13,7 +13,7 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.frames import Frame, open_frame
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sources.sequential import Elements
 
 
 class ArtefactSource(SourceSpec):

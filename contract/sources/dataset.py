@@ -12,10 +12,10 @@ from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
+from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.inputs import LocalFile
-from warpfold.kernels.npy import read_head
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sources.inputs import LocalFile
+from warpfold.kernels.sources.sequential import Elements
 
 _TEXT = ".csv"
 """The endings of the names of tables of text. Other uploads are recognised by their first bytes, which text does not

@@ -15,22 +15,22 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, faults_of, files_named, open_file
 from warpfold.contract.sources.roots import PathName, check_name, matching
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.kernels.chained import ChainedSource, Link
-from warpfold.kernels.checksums import verify
-from warpfold.kernels.complexes import ComplexNumbers
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
-from warpfold.kernels.inputs import LocalFile
-from warpfold.kernels.meaning import Meaning
-from warpfold.kernels.meant import meaning_of
-from warpfold.kernels.nulls import keeps_nulls, truths_of
+from warpfold.kernels.lowering.complexes import ComplexNumbers
+from warpfold.kernels.lowering.meaning import Meaning
+from warpfold.kernels.lowering.nulls import keeps_nulls, truths_of
+from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.places.file import stamp_of
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
 from warpfold.kernels.places.tree import matching as matching_objects
-from warpfold.kernels.sequential import Elements, SequentialSource, Tally, in_order, likely_count
 from warpfold.kernels.source import Source, checksums_of, unchanged
+from warpfold.kernels.sources.chained import ChainedSource, Link
+from warpfold.kernels.sources.checksums import verify
+from warpfold.kernels.sources.inputs import LocalFile
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, Tally, in_order, likely_count
 
 MOST_LISTED = 10_000
 MOST_MATCHED = 100_000

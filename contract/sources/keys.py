@@ -13,7 +13,7 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.values import MOST_SHOWN
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.source import ArraySource
 

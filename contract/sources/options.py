@@ -26,7 +26,6 @@ from warpfold.contract.sources.roots import (
 )
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.kernels.absent_chunks import WhereAbsent
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import as_float8, open_array_file
 from warpfold.kernels.formats.conventions import Conventions
@@ -37,14 +36,15 @@ from warpfold.kernels.formats.hyperslab import Range
 from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
-from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import as_file
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
 from warpfold.kernels.places.remote import RemoteObject, Session
 from warpfold.kernels.places.tree import RemoteTree, open_object, own_faults
-from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, stamp_of
+from warpfold.kernels.sources.absent_chunks import WhereAbsent
+from warpfold.kernels.sources.inputs import LocalFile
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 T = TypeVar("T")
 

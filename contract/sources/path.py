@@ -11,12 +11,12 @@ from warpfold.contract.sources.roots import PathName, check_name, opened, size_a
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrays import open_array_file
+from warpfold.kernels.formats.npy import open_array, read_head
 from warpfold.kernels.formats.signature import Format, readable_format
-from warpfold.kernels.inputs import LocalFile
-from warpfold.kernels.npy import open_array, read_head
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
-from warpfold.kernels.sequential import Elements
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.inputs import LocalFile
+from warpfold.kernels.sources.sequential import Elements
 
 _FIELD = "source.path"
 

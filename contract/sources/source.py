@@ -13,9 +13,9 @@ from warpfold.contract.placement import Lies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
-from warpfold.kernels.inputs import LocalFile
 from warpfold.kernels.places.place import NOWHERE, Places
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sources.inputs import LocalFile
+from warpfold.kernels.sources.sequential import Elements
 
 
 class SourceSpec(Frozen, ABC):

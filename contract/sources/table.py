@@ -6,7 +6,7 @@ from typing import Any, Literal
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import NamedFile, TableOptions, open_file
 from warpfold.kernels.formats.frames import Frame
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sources.sequential import Elements
 
 
 class TableSource(TableOptions, NamedFile):

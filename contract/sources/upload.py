@@ -19,9 +19,9 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.upload_notes import Arriving
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.inputs import LocalFile
-from warpfold.kernels.npy import MOST_HEAD_BYTES, Head, is_npy, read_head
-from warpfold.kernels.sequential import Elements, Section, SequentialSource
+from warpfold.kernels.formats.npy import MOST_HEAD_BYTES, Head, is_npy, read_head
+from warpfold.kernels.sources.inputs import LocalFile
+from warpfold.kernels.sources.sequential import Elements, Section, SequentialSource
 
 PATIENCE_S = 15.0
 """An upload of which no byte comes for this long fails its job: others wait for the slot."""

@@ -27,7 +27,7 @@ from warpfold.kernels.dtypes import DTYPES, DType, dtype_named
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.places.place import NOWHERE, Places
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.values import array_of, dtype_for
+from warpfold.kernels.sources.values import array_of, dtype_for
 
 MOST_SHOWN = 16
 """More elements than these are shown in brief."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 BLOCK = 128
 """Elements that `pairwise` adds first to last before its tree begins, as many as NumPy."""

@@ -16,9 +16,9 @@ from warpfold.kernels.accuracy.executors import Compute, Executor, Executors
 from warpfold.kernels.accuracy.methods import method_named
 from warpfold.kernels.accuracy.point import AccuracyCase, AccuracyFigures, BoundVerdict, StudiedCase
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.conversion import narrowed_number
 from warpfold.kernels.errors import CudaError
-from warpfold.kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.lowering.conversion import narrowed_number
+from warpfold.kernels.studies.outcome import Outcome, outcome_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.growing import grown
-from warpfold.kernels.grouping import Columns, Index, Rows
+from warpfold.kernels.parts.grouping import Columns, Index, Rows
 
 State = tuple[NDArray[Any], ...]
 """Arrays of shape (groups,) or (groups, n), which travel between processes as they are."""

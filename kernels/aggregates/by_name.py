@@ -1,4 +1,4 @@
-"""Every aggregate, by the name that rows of `kernels/ops.py` give."""
+"""Every aggregate, by the name that rows of `kernels/ops/table.py` give."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

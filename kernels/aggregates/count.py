@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, One, State, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan, readable
 from warpfold.kernels.dtypes import DType, Kind
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Op
+from warpfold.kernels.parts.grouping import Index
 
 
 class Counted:

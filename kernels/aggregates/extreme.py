@@ -11,9 +11,9 @@ from warpfold.kernels.aggregates.aggregate import UNKNOWN, Arrays, Ids, Layout, 
 from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import widened
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.grouping import Columns, Index
-from warpfold.kernels.keyed import whole_numbers
 from warpfold.kernels.ops import INTEGER, Extreme, Op
+from warpfold.kernels.parts.grouping import Columns, Index
+from warpfold.kernels.parts.keyed import whole_numbers
 
 _NO_PLACES = np.zeros(0, np.int64)
 _WIDE = 32

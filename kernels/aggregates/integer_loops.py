@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 VALUES, MAGNITUDES, SQUARES = 0, 1, 2
 """What is added up."""

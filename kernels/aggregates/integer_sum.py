@@ -12,8 +12,8 @@ from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.exact import Flags
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 
 class IntegerSum:

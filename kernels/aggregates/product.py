@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.aggregate import Arrays, Layout, State, runs
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import whole_numbers
 from warpfold.kernels.ops import Op
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import whole_numbers
 
 MAX_BITS = 65_536
 _PIECE = 256

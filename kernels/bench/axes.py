@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.shapes import CaseShape
+from warpfold.kernels.studies.shapes import CaseShape
 
 MAX_CASES = 1000
 

@@ -4,8 +4,8 @@ library; `host/shaped.py` and `kernels/cuda/bench/shaped.py` run them."""
 from dataclasses import dataclass
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.shapes import By
 from warpfold.kernels.strategy import EXACT
+from warpfold.kernels.studies.shapes import By
 
 SUMS = ("sum", "mean")
 OF_HOSTS = (*SUMS, "min", "max")

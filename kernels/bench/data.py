@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_named
 from warpfold.kernels.generate import plan
-from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.shapes import CaseShape
 
 KEY = DTYPES["int32"]
 """The dtype of keys."""

@@ -27,9 +27,9 @@ from warpfold.kernels.bench.workload import Runnable
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, KernelError
 from warpfold.kernels.ops import Value, op_named
-from warpfold.kernels.outcome import Outcome, outcome_of
-from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
+from warpfold.kernels.studies.outcome import Outcome, outcome_of
+from warpfold.kernels.studies.shapes import CaseShape
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.bench.record import Record
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 
 _COLUMNS = (
     "strategy", "op", "dtype", "n", "cache", "median", "min", "p95", "rse", "samples",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from warpfold.kernels.bench.axes import Cache, Case
 from warpfold.kernels.bench.engine import Point
 from warpfold.kernels.bench.flags import Flag
-from warpfold.kernels.outcome import Outcome
-from warpfold.kernels.shapes import SHAPE_FIELDS, CaseShape
+from warpfold.kernels.studies.outcome import Outcome
+from warpfold.kernels.studies.shapes import SHAPE_FIELDS, CaseShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Observer
 from warpfold.kernels.bench.measurement import Timer
 from warpfold.kernels.bench.workload import ShapedWorkload, Workload
-from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
+from warpfold.kernels.studies.shapes import CaseShape
 
 
 class Loaded(Protocol):

@@ -18,9 +18,9 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.generate import DISTRIBUTIONS
-from warpfold.kernels.grouping import AlongAxes
-from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedBackend, KeyedSource
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.parts.grouping import AlongAxes
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend, KeyedSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -91,7 +91,7 @@ def _rows_by_key() -> Iterator[tuple[KeyedSource, GroupPlan]]:
 
 def main() -> int:
     from warpfold.kernels.cpu.backend import CpuBackend
-    from warpfold.kernels.lifeline import end_with
+    from warpfold.kernels.machine.parent_death import end_with
 
     end_with(int(sys.argv[1]))
     give_way()  # before any import that compiles

@@ -13,7 +13,6 @@ import psutil
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.catalog import resolve, resolve_grouped
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply_groups, reduce_groups
 from warpfold.kernels.cpu.interpreted import MANY, SMALL
 from warpfold.kernels.cpu.keyed import reducing as keyed
@@ -21,18 +20,19 @@ from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.grouping import Grouping
-from warpfold.kernels.jit import is_marked, mark_compiled
-from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
-from warpfold.kernels.meant_arrays import takes_meanings
-from warpfold.kernels.merging import MergePlan, StatesTable
-from warpfold.kernels.nulls import group_with_nulls
-from warpfold.kernels.operands import Operands, check_states, operands
+from warpfold.kernels.lowering.many_values import takes_meanings
+from warpfold.kernels.lowering.nulls import group_with_nulls
+from warpfold.kernels.lowering.reducing import group_meant, is_meant, reduce_meant
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.jit import is_marked, mark_compiled
+from warpfold.kernels.machine.preparation import of_process
 from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
-from warpfold.kernels.preparation import of_process
-from warpfold.kernels.sequential import Elements, likely_count
+from warpfold.kernels.ops.operands import Operands, check_states, operands
+from warpfold.kernels.parts.grouping import Grouping
+from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.parts.merging import MergePlan, StatesTable
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
+from warpfold.kernels.sources.sequential import Elements, likely_count
 from warpfold.kernels.strategy import AUTO, EXACT
 
 

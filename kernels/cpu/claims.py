@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Progress, Stages
-from warpfold.kernels.chained import ChainedSource
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.standing import standing_threads
 from warpfold.kernels.cpu.stream import REPORT_S, Folding, Streamed
 from warpfold.kernels.dtypes import Kind
-from warpfold.kernels.mapped import survives_cuts
-from warpfold.kernels.preparation import working_s
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.source import MOST_MAPPED_BYTES, ArraySource, Extent, Location, Source, extents_of, unreadable
+from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.mapped import survives_cuts
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 LEAST_BYTES = 1 << 22
 """The shortest array of which pieces are claimed: one thread adds fewer bytes before others have begun."""

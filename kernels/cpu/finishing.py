@@ -12,9 +12,9 @@ from warpfold.kernels.cpu.states import ManySums, by_parts
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import Flags, deviation, integer, mean, root, total, variance
 from warpfold.kernels.exact.encoding import DIGIT_BITS
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import whole_numbers
 from warpfold.kernels.ops import INTEGER, Finish, Op, Value
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import whole_numbers
 
 _SPECIAL = int(Flags.NAN | Flags.POS_INF | Flags.NEG_INF)
 

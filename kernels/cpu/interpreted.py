@@ -16,8 +16,8 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, value_of, variance
 from warpfold.kernels.exact.by_group import GroupSums, Ids
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import Finish, Op, Terms, Value
+from warpfold.kernels.ops.operands import result_dtype
 
 SMALL = 1 << 20
 """The most elements of a source that does not wait for a compiler."""

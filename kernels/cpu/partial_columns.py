@@ -18,11 +18,11 @@ from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import Aggregation, GroupColumn, column_of, whole_numbers
-from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import Op
-from warpfold.kernels.state_tables import StatesOf, terms_of
+from warpfold.kernels.ops.operands import result_dtype
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, column_of, whole_numbers
+from warpfold.kernels.parts.state_tables import StatesOf, terms_of
 
 
 @dataclass(frozen=True, slots=True)

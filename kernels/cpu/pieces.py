@@ -7,10 +7,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.chained import ChainedSource
-from warpfold.kernels.cores import usable_cores
-from warpfold.kernels.sections import checked
-from warpfold.kernels.sequential import (
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.source import ArraySource, FileSource, Source, forget_read, in_memory
+from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.sections import checked
+from warpfold.kernels.sources.sequential import (
     Elements,
     Section,
     SequentialSource,
@@ -20,7 +21,6 @@ from warpfold.kernels.sequential import (
     likely_count,
     side_by_side,
 )
-from warpfold.kernels.source import ArraySource, FileSource, Source, forget_read, in_memory
 
 ARRAY_PIECE = 1 << 20
 """Elements at a time of an array in memory: its pieces are views, so only the calls cost time."""

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.growing import GrowingLimbs, grown
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES, LARGEST
-from warpfold.kernels.grouping import Index
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 _AT_ONCE = 1 << 12
 """Sums that are finished or written at a time, so that their limbs stay in a cache."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpfold.kernels.backend import Progress, Reduction
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import NanPolicy, Op
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 from warpfold.kernels.strategy import Strategy
 
 

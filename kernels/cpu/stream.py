@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cpu.pieces import InSections, Piece, Pieces
-from warpfold.kernels.preparation import working_s
+from warpfold.kernels.machine.preparation import working_s
 
 REPORT_S = 0.02
 """Seconds between two reports of progress."""

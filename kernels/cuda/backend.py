@@ -31,17 +31,17 @@ from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import Grouping
-from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant, is_meant, reduce_meant
-from warpfold.kernels.meant_arrays import takes_meanings
-from warpfold.kernels.nulls import group_with_nulls
-from warpfold.kernels.operands import Operands, check_states, operands
+from warpfold.kernels.lowering.many_values import takes_meanings
+from warpfold.kernels.lowering.nulls import group_with_nulls
+from warpfold.kernels.lowering.reducing import group_meant, is_meant, reduce_meant
+from warpfold.kernels.machine.preparation import prepared_ms
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
-from warpfold.kernels.preparation import prepared_ms
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.ops.operands import Operands, check_states, operands
+from warpfold.kernels.parts.grouping import Grouping
+from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.parts.over_devices import Member, reduce_spread
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.spread import Member, reduce_spread
+from warpfold.kernels.sources.sequential import Elements
 
 
 @dataclass(frozen=True, slots=True)

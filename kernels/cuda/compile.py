@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from warpfold.kernels.errors import KernelError, Unavailable
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """The architectures that every source is compiled for in the checks: Turing to Blackwell."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Binary, compile_unit, nvrtc_version
 from warpfold.kernels.cuda.matrix import Cell, matrix
 from warpfold.kernels.cuda.resources import TABLE, Key, Usage, changes, read_table, updated, write_table
 from warpfold.kernels.errors import KernelError, Unavailable
+from warpfold.kernels.machine.cores import usable_cores
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.exact.encoding import StateError
-from warpfold.kernels.extras import required
+from warpfold.kernels.machine.extras import required
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,20 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.beyond import Beyond
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.formats.tables import dtype_of_column, integers_of, meaning_of_column, random_access, sound
-from warpfold.kernels.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
-from warpfold.kernels.meant import refuse_meaning
-from warpfold.kernels.nulls import keeps_nulls, truths_of
-from warpfold.kernels.sequential import Elements, SequentialSource, Tally, gathered
+from warpfold.kernels.lowering.long_integers import Beyond
+from warpfold.kernels.lowering.nulls import keeps_nulls, truths_of
+from warpfold.kernels.lowering.reducing import refuse_meaning
+from warpfold.kernels.machine.extras import required
+from warpfold.kernels.parts.keyed import PART_ROWS, Cells, KeyedPart, KeyedRows, KeyedSource, WholeColumns
 from warpfold.kernels.source import part_of
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, Tally, gathered
 
 
 @dataclass(frozen=True)

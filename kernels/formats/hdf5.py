@@ -14,19 +14,19 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.absent_chunks import AbsentChunks, WhereAbsent
-from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.conventions import Conventions, Lowering, lowered, lowering_of_hdf5
 from warpfold.kernels.formats.hyperslab import Range, blocks, chunks_of, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.npy import Head
+from warpfold.kernels.formats.npy import Head
+from warpfold.kernels.lowering.complexes import complex_numbers, flattened, part_dtype
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.arrays import array_at, complex_at
 from warpfold.kernels.places.file import again, is_remote
-from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.absent_chunks import AbsentChunks, WhereAbsent
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, Tally
 
 BLOCK_BYTES = 1 << 25
 """The bytes that are decoded at a time."""

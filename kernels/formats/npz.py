@@ -11,15 +11,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.checksums import Checksum
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
-from warpfold.kernels.npy import Head, read_head
+from warpfold.kernels.formats.npy import Head, read_head
 from warpfold.kernels.places.arrays import array_at
-from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.checksums import Checksum
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 MOST_DIRECTORY_BYTES = 1 << 24
 """The longest directory of an archive that is read: that of 100,000 members."""

@@ -10,14 +10,14 @@ from typing import Any, BinaryIO, Self
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.parquet_footer import Footer
 from warpfold.kernels.formats.row_filter import columns_of
 from warpfold.kernels.formats.tables import ColumnWanted, Reading
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.sections import AHEAD_BYTES, in_turn
-from warpfold.kernels.sequential import Section, SequentialSource, Tally
+from warpfold.kernels.sources.sections import AHEAD_BYTES, in_turn
+from warpfold.kernels.sources.sequential import Section, SequentialSource, Tally
 
 _BATCH_ROWS = 1 << 16
 _BUFFER_BYTES = 1 << 22

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import damaged
 from warpfold.kernels.formats.row_filter import Bounds, Condition, columns_of, may_hold
 from warpfold.kernels.formats.tables import random_access
+from warpfold.kernels.machine.extras import required
 
 MOST_FOOTER_BYTES = 1 << 27
 """The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.text_blocks import COMPILED, Lines
 from warpfold.kernels.formats.text_quotes import QuotedText
 from warpfold.kernels.formats.text_types import TextColumns
+from warpfold.kernels.machine.extras import required
 
 _PLAIN = ("double", "int64", "string")
 """The types of pyarrow that are read here, in the order of FLOAT, INTEGER and WORD of `text_lines`."""
@@ -186,7 +186,7 @@ def compile_now() -> None:
     pyarrow = required("pyarrow", "tables")
     required("numba", "loops")
     from warpfold.kernels.formats import text_lines as compiled
-    from warpfold.kernels.jit import mark_compiled
+    from warpfold.kernels.machine.jit import mark_compiled
 
     lines, layout = Lines.of(memoryview(b"1\n")), TextLayout(("x",), Dialect())
     for kind in (pyarrow.float64(), pyarrow.string()):

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.naming import chosen_name
+from warpfold.kernels.machine.extras import required
 
 Value = bool | int | float | str
 """Dates and times are written as ISO 8601 says, decimals as strings or integers."""

@@ -12,23 +12,23 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.beyond import Beyond
-from warpfold.kernels.chained import ChainedSource, Link
-from warpfold.kernels.decimals import MOST_SCALE, Decimals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, readable_format
-from warpfold.kernels.meaning import Meaning
+from warpfold.kernels.lowering.decimals import MOST_SCALE, Decimals
+from warpfold.kernels.lowering.long_integers import Beyond
+from warpfold.kernels.lowering.meaning import Meaning
+from warpfold.kernels.lowering.times import Durations, Instants
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import again, is_remote
-from warpfold.kernels.sections import NullRefused
-from warpfold.kernels.sequential import Elements, SequentialSource, Tally
 from warpfold.kernels.source import FileBytes, FileSource
-from warpfold.kernels.times import Durations, Instants
+from warpfold.kernels.sources.chained import ChainedSource, Link
+from warpfold.kernels.sources.sections import NullRefused
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, Tally
 
 _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 """Names of pyarrow's types that are not those of ours."""

@@ -16,9 +16,7 @@ from typing import Any, BinaryIO
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.frames import Frame, filtered, with_faults
 from warpfold.kernels.formats.naming import chosen_name, damaged
@@ -39,9 +37,11 @@ from warpfold.kernels.formats.text_types import (
     key_integers,
     typed,
 )
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.sections import in_turn
-from warpfold.kernels.sequential import Section, SequentialSource, Tally
+from warpfold.kernels.sources.sections import in_turn
+from warpfold.kernels.sources.sequential import Section, SequentialSource, Tally
 
 _INFERRED_BYTES = 1 << 18
 """The bytes that one thread parses at a time of the block that tells the dtypes."""

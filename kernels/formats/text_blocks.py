@@ -13,12 +13,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.signature import Format, check_text
 from warpfold.kernels.formats.tables import random_access
 from warpfold.kernels.formats.text_quotes import QuotedStarts, QuotedText, ends_within
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.source import FileBytes
 
@@ -42,7 +42,7 @@ _AT_ONCE_BYTES = 1 << 23
 """The longest file that waits for no compiler: pyarrow reads it in a tenth of a second."""
 
 COMPILED = "text"
-"""The mark of a machine that has compiled all functions that read text (`kernels.jit`)."""
+"""The mark of a machine that has compiled all functions that read text (`kernels.machine.jit`)."""
 
 _NEAR_BYTES = 1 << 12
 """Where the end of a line is looked for at first."""
@@ -255,7 +255,7 @@ class TextLines:
 def _has_compiled() -> bool:
     """Whether what reads text need only be loaded."""
     required("numba", "loops")
-    from warpfold.kernels.jit import is_marked  # it imports Numba
+    from warpfold.kernels.machine.jit import is_marked  # it imports Numba
 
     return is_marked(COMPILED)
 

@@ -10,7 +10,7 @@ import numpy as np
 from llvmlite import ir
 
 from warpfold.kernels.formats.text_numbers import byte, decimal, integer
-from warpfold.kernels.jit import intrinsic, jit
+from warpfold.kernels.machine.jit import intrinsic, jit
 
 _types: Any = numba.types
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 
-from warpfold.kernels.jit import intrinsic, jit
+from warpfold.kernels.machine.jit import intrinsic, jit
 
 _types: Any = numba.types
 _I128 = ir.IntType(128)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.machine.extras import required
 
 PRECISION = {"float": 24, "double": 53}
 """The bits of the significands of pyarrow's floats."""

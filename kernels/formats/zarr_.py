@@ -17,21 +17,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.conventions import Conventions, Lowering, lowering_of_zarr
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.zarr_chunks import ChunksLookedFor
 from warpfold.kernels.formats.zarr_store import MOST_CHUNK_BYTES, MOST_METADATA_BYTES, OwnLoop, store_of
+from warpfold.kernels.lowering.complexes import complex_numbers, flattened, part_dtype
+from warpfold.kernels.lowering.times import integers_of, times_of_dtype
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.tree import RemoteTree
-from warpfold.kernels.sections import in_turn
-from warpfold.kernels.sequential import Section, SequentialSource, Tally
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.times import integers_of, times_of_dtype
+from warpfold.kernels.sources.sections import in_turn
+from warpfold.kernels.sources.sequential import Section, SequentialSource, Tally
 
 BLOCK_BYTES = 1 << 23
 """The bytes that one thread reads at a time; chunks may make it more."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.absent_chunks import AbsentChunks, WhereAbsent
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import chunks_of
+from warpfold.kernels.sources.absent_chunks import AbsentChunks, WhereAbsent
 
 _ABSENT = np.uint64(-1 % (1 << 64))
 _MOST_INDEX_BYTES = 1 << 27

@@ -10,8 +10,8 @@ from functools import cache
 from threading import local
 from typing import Any
 
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.folder import Tree
+from warpfold.kernels.machine.extras import required
 
 MOST_CHUNK_BYTES = 1 << 27
 """The largest chunk, or shard, that is read or decoded."""

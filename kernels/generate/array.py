@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.conversion import narrow_into
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.generate.plan import Formula, Generated, Plan, plan
+from warpfold.kernels.lowering.conversion import narrow_into
+from warpfold.kernels.machine.cores import usable_cores
 
 TILE = 1 << 13
 """Elements made at a time: 64 KiB of float64 stay in the cache until they are rounded into the result."""

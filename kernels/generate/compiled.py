@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 _WORD = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)

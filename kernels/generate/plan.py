@@ -31,10 +31,10 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from warpfold.kernels.conversion import narrowed_number
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.generate.distributions import Distribution, distribution_named
+from warpfold.kernels.lowering.conversion import narrowed_number
 
 
 class Generated(Protocol):

@@ -12,15 +12,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.complexes import complex_numbers
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import lengths
-from warpfold.kernels.npy import Head, open_array
+from warpfold.kernels.formats.npy import Head, open_array
+from warpfold.kernels.lowering.complexes import complex_numbers
 from warpfold.kernels.places.file import RemoteFile
 from warpfold.kernels.places.remote import IN_HAND, REQUEST_BYTES, RemoteObject
-from warpfold.kernels.sequential import Elements, Section, SequentialSource
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import Elements, Section, SequentialSource
 
 MOST_REORDERED_BYTES = 1 << 28
 """The largest array in Fortran order that is read: all of it is in memory before its elements are in order."""

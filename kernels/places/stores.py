@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.extras import required
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.place import WEB, Place, Target
 
 _SIGNED_FOR = timedelta(hours=1)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from warpfold.kernels.bench.compare import Timed, ratio
 from warpfold.kernels.bench.summary import Summary, summarise
 from warpfold.kernels.ops import Value
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Method, Scaling
 from warpfold.kernels.scaling.local_ranks import Timing
 from warpfold.kernels.scaling.records import ArrayRecord, RankRecord
 from warpfold.kernels.scaling.study import ArrayCase
+from warpfold.kernels.studies.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from warpfold.kernels.lifeline import end_with
+from warpfold.kernels.machine.parent_death import end_with
 from warpfold.kernels.scaling.commands import Command, carry_out
 from warpfold.kernels.scaling.local_ranks import LocalRanks
 

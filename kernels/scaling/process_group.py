@@ -9,11 +9,11 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Self, TypeVar
 
 from warpfold.kernels.errors import KernelError, OutOfMemory, RankLost
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.commands import Command, Join
 from warpfold.kernels.scaling.placement import Placement
 from warpfold.kernels.scaling.process import Answer, Done, MakeRanks, Ready, Refused, rank_main
+from warpfold.kernels.studies.outcome import Outcome
 
 _GRACE_S = 2.0
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from warpfold.kernels.ops import Value
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from warpfold.kernels.scaling.study import ArrayCase, MessageCase
+from warpfold.kernels.studies.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ import time
 from collections.abc import Iterator
 
 from warpfold.kernels.bench.summary import Summary
-from warpfold.kernels.conversion import narrowed_number
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.lowering.conversion import narrowed_number
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from warpfold.kernels.scaling.commands import (
     Call,
@@ -26,6 +25,7 @@ from warpfold.kernels.scaling.placement import Placement
 from warpfold.kernels.scaling.process_group import LazyGroup, ProcessGroup
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
 from warpfold.kernels.scaling.study import ArrayCase, MessageCase, Study
+from warpfold.kernels.studies.outcome import Outcome
 
 _BATCH = 8
 """Runs that are asked for at a time: as many as a held stream takes."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from warpfold.kernels.extras import installed
+from warpfold.kernels.machine.extras import installed
 
 COMMANDS = {
     "serve": (

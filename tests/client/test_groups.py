@@ -10,7 +10,7 @@ import pytest
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, JobFailed, ReduceArrayResult, Refused
 from warpfold.client.groups import array_from, fields_of, grouping_of
-from warpfold.kernels.grouping import AlongAxes, Segments
+from warpfold.kernels.parts.grouping import AlongAxes, Segments
 
 SMALL = np.array([[1e16, 1.0], [1.0, 2.0], [-1e16, 4.0]])
 LARGE = np.arange(24_000, dtype=np.float32).reshape(3, 200, 40)

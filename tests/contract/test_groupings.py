@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from warpfold.app.http.error_handlers import spec_problem
 from warpfold.contract.jobs import job_spec, result_of, summary_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
-from warpfold.kernels.grouping import AlongAxes, Segments
+from warpfold.kernels.parts.grouping import AlongAxes, Segments
 
 MATRIX = {"type": "values", "values": [1, 2, 3, 4, 5, 6], "shape": [2, 3]}
 MOST = {"type": "generate", "distribution": "normal", "n": 2**31 + 2}

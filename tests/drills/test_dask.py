@@ -21,7 +21,7 @@ from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.partitions import reduce_partition
+from warpfold.kernels.parts.partitions import reduce_partition
 from warpfold.kernels.source import GeneratedSource
 from warpfold.worker.dask import cluster, task
 from warpfold.worker.dask.options import ClusterOptions

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.engines import flox as exact
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops import NanPolicy, op_named, reference
 
 OPS = ("sum", "mean", "var", "std", "norm1", "norm2", "sum_squares")
 ROWS, COLUMNS, GROUPS = 3, 60, 5

@@ -13,8 +13,8 @@ from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.together import as_digits
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ExactState, Flags
-from warpfold.kernels.keyed import Cells
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.keyed import Cells
 
 UNIT = Fraction(2) ** -1074
 

@@ -6,7 +6,7 @@ import pytest
 from warpfold.engines.multiplied import multiply_groups
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.keyed import Cells
+from warpfold.kernels.parts.keyed import Cells
 
 NUMBERS = np.array([2, 0, -1, 2, 0, 2])
 

@@ -8,8 +8,8 @@ from tests.support.hard_sums import COLUMNS, by_rows, present, random_columns, s
 from warpfold.engines import numbered
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.keyed import Cells
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.keyed import Cells
 
 GROUPS = [*COLUMNS.values(), *random_columns(3, 60)]
 KEYS, ELEMENTS = by_rows(GROUPS)

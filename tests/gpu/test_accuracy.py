@@ -8,8 +8,8 @@ from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import dtype_named
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.outcome import Outcome
 
 OPS = ("sum", "mean", "dot", "norm2")
 ONCE = Repeats(permutations=0, runs=1)

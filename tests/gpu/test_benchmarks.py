@@ -23,10 +23,10 @@ from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE
 from warpfold.kernels.cuda.strategies.registry import own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.puzzles import ClusterShape, Puzzle, checks, solve
 from warpfold.kernels.puzzles.solve import model
-from warpfold.kernels.shapes import CaseShape
+from warpfold.kernels.studies.outcome import Outcome
+from warpfold.kernels.studies.shapes import CaseShape
 
 QUICK = Rule(target_rse=0.05, min_samples=5, max_samples=50, time_limit_s=0.5)
 MIB = 1 << 20

@@ -1,4 +1,4 @@
-"""A GPU gives no elements the values of `kernels/ops.py`: as a whole, along axes, by segments and by key."""
+"""A GPU gives no elements the values of `kernels/ops/table.py`: as a whole, along axes, by segments and by key."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import NoElements
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.keyed import Aggregation, GroupPlan
 from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 from warpfold.kernels.source import ArraySource
 
 OF_ONE = [op for op in OPS.values() if op.sources == 1]

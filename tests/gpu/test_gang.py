@@ -20,8 +20,8 @@ from warpfold.kernels.cuda.scaling.placement import Gang
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
-from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy, NullPolicy, op_named
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.worker.execute import Kernels
 

@@ -19,10 +19,10 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.parts.over_devices import reduce_spread
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.spread import reduce_spread
 
 Array = NDArray[Any]
 CHECKED = 8  # values of a shape, spread over all

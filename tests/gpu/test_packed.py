@@ -1,4 +1,4 @@
-"""Packed arrays on a GPU have the values of a CPU, which `tests/kernels/test_packed.py` holds to the exact elements."""
+"""Packed arrays on a GPU have the values of a CPU; `tests/kernels/lowering/test_packed.py` holds those to fractions."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from tests.support.array_files import opened
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.parts.grouping import AlongAxes
 
 h5py: Any = pytest.importorskip("h5py")
 

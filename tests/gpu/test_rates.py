@@ -8,7 +8,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.placement import RatesView, Work
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.rates import Rates, measure
+from warpfold.kernels.machine.rates import Rates, measure
 from warpfold.worker.execute import Kernels
 
 

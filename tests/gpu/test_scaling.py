@@ -18,7 +18,6 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost, Unavailable
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
 from warpfold.kernels.scaling.commands import Collect, Load, Sample
 from warpfold.kernels.scaling.placement import Placement, placement_on
@@ -27,6 +26,7 @@ from warpfold.kernels.scaling.records import ArrayRecord, MessageRecord
 from warpfold.kernels.scaling.run import run
 from warpfold.kernels.scaling.study import Study
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.outcome import Outcome
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import round_ratio
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.sources.sequential import SequentialSource
 
 pa: Any = pytest.importorskip("pyarrow")
 table_files: Any = pytest.importorskip("tests.support.table_files")

@@ -19,12 +19,12 @@ from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.staging import parts, stager
 from warpfold.kernels.cuda.staging.lanes import LaneShape
 from warpfold.kernels.cuda.staging.parts import RingShape
-from warpfold.kernels.decimals import Decimals
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import open_array, read_head
-from warpfold.kernels.sequential import Elements, SequentialSource
+from warpfold.kernels.formats.npy import open_array, read_head
+from warpfold.kernels.lowering.decimals import Decimals
 from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 PIECE, PART = 1 << 14, 1 << 10
 

@@ -11,10 +11,10 @@ from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.parts.over_devices import reduce_spread
 from warpfold.kernels.source import ArraySource, GeneratedSource
-from warpfold.kernels.spread import reduce_spread
 
 ADDING = tuple(op.name for op in OPS.values() if op.adds and op.sources == 1)
 SHAPES: tuple[tuple[tuple[int, ...], Grouping], ...] = (

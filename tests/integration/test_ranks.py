@@ -17,7 +17,7 @@ from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.contract.states import Reason, Status
-from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.machine.cores import usable_cores
 
 QUICK = {"lease_s": 10.0, "heartbeat_s": 0.1, "dispatch_interval_s": 0.1}
 

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from tests.support.kernels.conformance import same
 from tests.support.kernels.patterns import array_of_bits
-from warpfold.kernels import reference
 from warpfold.kernels.aggregates.aggregate import Folded, Ids, Layout, One, State
 from warpfold.kernels.aggregates.by_name import aggregate_of, combines, op_of_values, selecting
 from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, values_array
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Index, Segments, walk_of
-from warpfold.kernels.keyed import Aggregation
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
+from warpfold.kernels.parts.grouping import AlongAxes, Index, Segments, walk_of
+from warpfold.kernels.parts.keyed import Aggregation
 
 T = TypeVar("T")
 

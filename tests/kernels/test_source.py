@@ -6,7 +6,7 @@ import pytest
 
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.formats.npy import open_array, read_head
 from warpfold.kernels.source import ArraySource, GeneratedSource, HeldArrays, extents_of, in_memory
 
 

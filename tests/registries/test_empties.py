@@ -13,21 +13,20 @@ import pytest
 
 from warpfold.client import local
 from warpfold.engines import numbered, sql
-from warpfold.kernels import reference
 from warpfold.kernels.aggregates.by_name import combines
 from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import NoElements
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
-from warpfold.kernels.grouping import AlongAxes, Segments
-from warpfold.kernels.keyed import Aggregation, GroupPlan
-from warpfold.kernels.merging import MergePlan, StatesTable
-from warpfold.kernels.operands import operands
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value
-from warpfold.kernels.partitions import merged_value, reduce_partition
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
+from warpfold.kernels.ops.operands import operands
+from warpfold.kernels.parts.grouping import AlongAxes, Segments
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
+from warpfold.kernels.parts.merging import MergePlan, StatesTable
+from warpfold.kernels.parts.partitions import merged_value, reduce_partition
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import SequentialSource
 
 EMPTY: Mapping[str, Value | None] = {
     "sum": 0, "mean": None, "prod": 1, "min": None, "max": None, "argmin": None, "argmax": None, "sum_squares": 0,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from warpfold.client import local
-from warpfold.kernels import cuda, reference
+from warpfold.kernels import cuda
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cpu.folds.by_name import FOLDS
 from warpfold.kernels.cpu.strategies import cpu_strategies
@@ -21,8 +21,8 @@ from warpfold.kernels.cuda.strategies.registry import FAST, cuda_strategies, own
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution, generate
-from warpfold.kernels.operands import Operands
-from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms
+from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, reference
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.kernels.strategy import EXACT
 
@@ -50,9 +50,11 @@ class TestAnOp:
             answer = reference.dot(op, elements, elements, NanPolicy.PROPAGATE)
         else:
             answer = reference.reduce(op, *elements, NanPolicy.PROPAGATE)
-        assert isinstance(answer, reference.Answer), lacking("definition in kernels/reference.py", op.name)
+        assert isinstance(answer, reference.Answer), lacking("definition in kernels/ops/reference.py", op.name)
         value = local.reduce(array, op.name, other=array if op.sources == 2 else None).value
-        assert answer.value == value, f"kernels/reference.py defines {op.name} otherwise than its row in kernels/ops.py"
+        assert answer.value == value, (
+            f"kernels/ops/reference.py defines {op.name} otherwise than its row in kernels/ops/table.py"
+        )
 
     def test_is_computed_exactly_on_a_cpu(self, op: Op) -> None:
         assert op.fold in FOLDS or op.sources == 2, lacking(f"fold {op.fold!r} in kernels/cpu/folds", op.name)

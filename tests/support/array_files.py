@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sequential import Elements, gathered
+from warpfold.kernels.sources.sequential import Elements, gathered
 
 SELECTED: list[tuple[list[Any], tuple[Any, ...]]] = [
     ([], ()),

@@ -7,7 +7,7 @@ from tests.support.api import RESULT
 from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult
 from warpfold.contract.kinds.scaling import MessagePoint, ScalingPoint, ScalingResult
 from warpfold.kernels.accuracy.point import BoundVerdict
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 
 RUN: dict[str, Any] = {
     "backend": "cuda",

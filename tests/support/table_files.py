@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sequential import Elements, gathered
+from warpfold.kernels.sources.sequential import Elements, gathered
 
 Write = Callable[[Path, pa.Table, int], None]
 """Writes a table to a file, so many rows at a time where its format has groups of rows."""

@@ -24,7 +24,7 @@ from multiprocessing import util
 from pathlib import Path
 from typing import Any
 
-from warpfold.kernels.lifeline import end_with
+from warpfold.kernels.machine.parent_death import end_with
 
 NAME = "spawned child"
 """The name of a child among processes: its command line is that of the nursery."""

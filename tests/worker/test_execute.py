@@ -23,8 +23,8 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceResult
 from warpfold.contract.states import Reason
 from warpfold.contract.tasks import task_spec
-from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.sources.chained import ChainedSource
 from warpfold.worker.execute import Kernels, _digest
 from warpfold.worker.failures import failure_of
 from warpfold.worker.kinds import reduce

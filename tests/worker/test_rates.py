@@ -16,7 +16,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.placement import Placement, RatesView
 from warpfold.contract.tasks import TaskSpec, task_spec
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.rates import Rates
+from warpfold.kernels.machine.rates import Rates
 from warpfold.worker import rates
 from warpfold.worker.execute import Kernels
 from warpfold.worker.rates import SlotRates

@@ -12,11 +12,11 @@ from distributed import Client, LocalCluster
 
 from warpfold.contract.folders import Folders
 from warpfold.kernels.backend import Device, Progress, Reduction
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.places.place import Places
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.sources.sequential import Elements
 from warpfold.worker.dask.device import open_device
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.dask.task import PartitionTask, merge_task, run_task

@@ -17,14 +17,14 @@ from warpfold.contract.sources import Source
 from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.values import ValuesSource
-from warpfold.kernels.array_parts import ArrayPart, cut_array
-from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Grouping
-from warpfold.kernels.meant import refuse_meaning
+from warpfold.kernels.lowering.reducing import refuse_meaning
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, likely_count, shape_of
+from warpfold.kernels.parts.array_parts import ArrayPart, cut_array
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, likely_count, shape_of
 from warpfold.worker.dask.task import Partition
 
 PARTITION_BYTES = 1 << 27

@@ -15,8 +15,8 @@ from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.memory import keep_freed_memory
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.mapped import survive_cuts
 from warpfold.kernels.open import open_backend
+from warpfold.kernels.sources.mapped import survive_cuts
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from warpfold.contract.partitions import MOST_WORKERS_SHOWN, PartitionsView, PartitionWorker
 from warpfold.kernels.backend import Stages
-from warpfold.kernels.partitions import added
+from warpfold.kernels.parts.partitions import added
 from warpfold.worker.dask.task import PartitionDone
 
 

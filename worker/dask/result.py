@@ -15,20 +15,20 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.keyed import plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
-from warpfold.kernels.absent_chunks import notice_of
-from warpfold.kernels.array_partitions import joined
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.cpu.keyed.partitions import MergedTable
 from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.inputs import Inputs
-from warpfold.kernels.keyed import Aggregation
-from warpfold.kernels.operands import result_dtype
+from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.partitions import merged_value
+from warpfold.kernels.ops.operands import result_dtype
+from warpfold.kernels.parts.array_partitions import joined
+from warpfold.kernels.parts.keyed import Aggregation
+from warpfold.kernels.parts.partitions import merged_value
 from warpfold.kernels.places.place import ObjectMetadata
-from warpfold.kernels.preparation import working_s
+from warpfold.kernels.sources.absent_chunks import notice_of
+from warpfold.kernels.sources.inputs import Inputs
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.cutting import Cut, cut, cut_rows
 from warpfold.worker.dask.ran import Ran

@@ -18,23 +18,23 @@ from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
-from warpfold.kernels.absent_chunks import AbsentChunks
-from warpfold.kernels.array_partitions import reduce_part
-from warpfold.kernels.array_parts import ArrayPart
 from warpfold.kernels.backend import Backend, GroupedReduction, GroupsBackend, Progress, Stages
-from warpfold.kernels.cores import cores_at_most
 from warpfold.kernels.cpu.keyed.partitions import PartialTable, reduce_rows
 from warpfold.kernels.cpu.partial_columns import PartialValues
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
-from warpfold.kernels.grouping import AlongAxes
-from warpfold.kernels.keyed import KeyedBackend, KeyedSource
-from warpfold.kernels.nulls import nulls_met, nulls_of_values, without_values_of_nulls
+from warpfold.kernels.lowering.nulls import nulls_met, nulls_of_values, without_values_of_nulls
+from warpfold.kernels.machine.cores import cores_at_most
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.partitions import Reduced, reduce_partition
+from warpfold.kernels.parts.array_partitions import reduce_part
+from warpfold.kernels.parts.array_parts import ArrayPart
+from warpfold.kernels.parts.grouping import AlongAxes
+from warpfold.kernels.parts.keyed import KeyedBackend, KeyedSource
+from warpfold.kernels.parts.partitions import Reduced, reduce_partition
 from warpfold.kernels.places.place import ObjectMetadata
-from warpfold.kernels.sections import sections_between
-from warpfold.kernels.sequential import Elements, SequentialSource, absences_of, counted, null_words_of, shaped
 from warpfold.kernels.source import part_of, unchanged
+from warpfold.kernels.sources.absent_chunks import AbsentChunks
+from warpfold.kernels.sources.sections import sections_between
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, absences_of, counted, null_words_of, shaped
 from warpfold.worker.dask.device import device_of_worker, own_version
 
 T = TypeVar("T")

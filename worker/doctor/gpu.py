@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from warpfold.kernels.cuda.compile import nvrtc_version
 from warpfold.kernels.cuda.gpu.installation import look, nccl_version
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
 
 _INSTALL = f"{install('cuda13', 'cuda12')}; the first needs driver 580 or newer"

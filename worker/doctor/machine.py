@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from warpfold.app.config import Settings
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 from warpfold.worker.doctor.finding import Finding, broken, poor, well
 
 _PACKAGES = ("fastapi", "sqlalchemy", "psycopg", "rq", "numpy", "numba")

@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.db import conninfo
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
 from warpfold.worker.embedded.redis import redis_program
 from warpfold.worker.embedded.server import ServerMissing

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 from warpfold.worker.embedded.server import EmbeddedServer, ServerMissing, end, make_private, serving, socket_folder
 
 _START_S = 60.0  # a crash's log may have to be replayed

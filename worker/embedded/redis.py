@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import redis
 
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 from warpfold.worker.embedded.server import EmbeddedServer, ServerMissing, end, make_private, socket_folder
 
 _START_S = 30.0

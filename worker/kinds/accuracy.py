@@ -10,7 +10,7 @@ from warpfold.contract.kinds.accuracy import AccuracyPoint, AccuracyResult, Accu
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.accuracy import AccuracyCase, BoundVerdict, StudiedCase, study
 from warpfold.kernels.dtypes import dtype_named
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 
 _DIED = "the process that computed it died"

@@ -13,7 +13,7 @@ from warpfold.contract.placement import Placement
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.backend import Backend
-from warpfold.kernels.preparation import of_process
+from warpfold.kernels.machine.preparation import of_process
 from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 
 

@@ -8,7 +8,7 @@ from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.measurement import Measurement
 from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, engine, open_target, record_of
 from warpfold.kernels.bench.ceiling import Ceiling
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 
 _DIED = "the process that measured it died"

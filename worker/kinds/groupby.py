@@ -7,10 +7,10 @@ from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.partitions import PartitionsView
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.inputs import Inputs
-from warpfold.kernels.intact import intact
-from warpfold.kernels.keyed import GroupTable, KeyedBackend
-from warpfold.kernels.mapped import survive_cuts
+from warpfold.kernels.parts.keyed import GroupTable, KeyedBackend
+from warpfold.kernels.sources.file_checks import intact
+from warpfold.kernels.sources.inputs import Inputs
+from warpfold.kernels.sources.mapped import survive_cuts
 from warpfold.kernels.strategy import EXACT
 from warpfold.worker.artefacts import store_table
 from warpfold.worker.kinds.attempt import Attempt

@@ -9,9 +9,9 @@ from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.keyed import column_values, keys_of, stands
 from warpfold.contract.kinds.merge import MergeResult, MergeSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.inputs import Inputs
-from warpfold.kernels.keyed import GroupTable
-from warpfold.kernels.merging import MergePlan, MergingBackend, StatesTable
+from warpfold.kernels.parts.keyed import GroupTable
+from warpfold.kernels.parts.merging import MergePlan, MergingBackend, StatesTable
+from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.strategy import EXACT
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
 from warpfold.worker.kinds.attempt import Attempt

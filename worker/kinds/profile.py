@@ -10,7 +10,7 @@ from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.compile import nvrtc_version
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 
 _NOTE = "no GPU took part: kernels were compiled for {arch}; what a launch on a GPU decides is null"

@@ -10,15 +10,15 @@ from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import Reduction
-from warpfold.kernels.chained import ChainedSource
-from warpfold.kernels.inputs import Inputs
-from warpfold.kernels.intact import intact
-from warpfold.kernels.mapped import survive_cuts
-from warpfold.kernels.meant import itemsize_of
-from warpfold.kernels.nulls import with_nulls
+from warpfold.kernels.lowering.nulls import with_nulls
+from warpfold.kernels.lowering.reducing import itemsize_of
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.sequential import Elements, SequentialSource, counted, noticed, null_words_of
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.file_checks import intact
+from warpfold.kernels.sources.inputs import Inputs
+from warpfold.kernels.sources.mapped import survive_cuts
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, counted, noticed, null_words_of
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.stages import point_of, timings_of

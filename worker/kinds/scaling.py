@@ -5,10 +5,10 @@ from dataclasses import asdict
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.scaling import MessagePoint, ScalingPoint, ScalingResult, ScalingSpec
 from warpfold.contract.provenance import DeviceView
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.placement import placement_on
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord
 from warpfold.kernels.scaling.run import run as measured
+from warpfold.kernels.studies.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 
 

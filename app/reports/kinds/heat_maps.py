@@ -8,8 +8,8 @@ from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Cell, ChartText, Plane, heat_map
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.wording import significant
-from warpfold.kernels.shapes import By, CaseShape
 from warpfold.kernels.strategy import EXACT
+from warpfold.kernels.studies.shapes import By, CaseShape
 
 _CEILING = 90.0
 """Percent of the ceiling from which on cells are blue."""

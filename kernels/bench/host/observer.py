@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Conditions, Observer
 from warpfold.kernels.bench.flags import contended
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.memory import CPUS, texts
+from warpfold.kernels.machine.cores import usable_cores
 
 
 def throttle_count() -> int:

@@ -16,14 +16,14 @@ from warpfold.kernels.bench.contenders import contender
 from warpfold.kernels.bench.data import bounds_of, keys_of
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.extras import required
 from warpfold.kernels.formats.frames import keyed_arrays
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedBackend
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.shapes import By, CaseShape, KeyOrder
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.strategy import EXACT
+from warpfold.kernels.studies.shapes import By, CaseShape, KeyOrder
 
 Bound = tuple[Callable[[], Any], Callable[[Any], NDArray[Any]]]
 """A call that reduces, and what makes its answer an array of values."""

@@ -18,8 +18,8 @@ from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import Value, op_named
-from warpfold.kernels.shapes import By, CaseShape
 from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.studies.shapes import By, CaseShape
 
 
 class HostTarget:

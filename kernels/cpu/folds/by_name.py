@@ -1,4 +1,4 @@
-"""Every fold of one source, by the name that rows of `kernels/ops.py` give.
+"""Every fold of one source, by the name that rows of `kernels/ops/table.py` give.
 
 The exact strategy folds whole arrays by these. An op that adds nothing up has an aggregate in place of a fold.
 """

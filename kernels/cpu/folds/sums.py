@@ -15,8 +15,8 @@ from warpfold.kernels.cpu.folds.fold import StartFold
 from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, Flags, deviation, value_of, variance
-from warpfold.kernels.operands import check_freedom, result_dtype
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops.operands import check_freedom, result_dtype
 
 
 class SumFold:
@@ -161,7 +161,7 @@ class DotFold:
 
 
 FOLDS: Mapping[str, StartFold] = MappingProxyType({"sum": SumFold, "moments": MomentsFold})
-"""The folds of one source, by the names that rows of `kernels/ops.py` give."""
+"""The folds of one source, by the names that rows of `kernels/ops/table.py` give."""
 
 INTERPRETED: Mapping[str, StartFold] = MappingProxyType(
     {"sum": partial(SumFold, compiled=False), "moments": partial(MomentsFold, compiled=False)}

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.exact import ORIGIN, ExactState
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 DIGIT_BITS = 32
 _MASK = (1 << DIGIT_BITS) - 1

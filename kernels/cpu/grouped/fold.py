@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.aggregate import Aggregate, Arrays, Folded, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.grouping import Columns, Index, Rows
 from warpfold.kernels.ops import Value
+from warpfold.kernels.parts.grouping import Columns, Index, Rows
 
 
 @dataclass(frozen=True, slots=True)

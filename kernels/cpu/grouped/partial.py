@@ -26,9 +26,9 @@ from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
-from warpfold.kernels.grouping import AlongAxes, walk_of
-from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, op_named
+from warpfold.kernels.ops.operands import operands
+from warpfold.kernels.parts.grouping import AlongAxes, walk_of
 from warpfold.kernels.source import ArraySource
 
 _MASK = (1 << DIGIT_BITS) - 1

@@ -14,7 +14,6 @@ from warpfold.kernels.aggregates.aggregate import Arrays
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, GroupedPart, Omitted
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.interpreted import InterpretedGroups
@@ -22,15 +21,16 @@ from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.empties import defined
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
-from warpfold.kernels.operands import Operands, check_counts
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import NanPolicy, Op, Terms, Value
-from warpfold.kernels.preparation import working_s
-from warpfold.kernels.sequential import SequentialSource, decoded_ahead_s, gathered, side_by_side
+from warpfold.kernels.ops.empties import defined
+from warpfold.kernels.ops.operands import Operands, check_counts
+from warpfold.kernels.parts.grouping import AlongAxes, AxisWalk, Columns, Grouping, Rows, Walk, walk_of
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import SequentialSource, decoded_ahead_s, gathered, side_by_side
 from warpfold.kernels.strategy import EXACT
 
 NUMPY = "numpy"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from warpfold.kernels.grouping import Index
+from warpfold.kernels.parts.grouping import Index
 
 
 @dataclass(frozen=True, slots=True)

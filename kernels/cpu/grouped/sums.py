@@ -19,9 +19,9 @@ from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Columns, Index, Rows
-from warpfold.kernels.operands import result_dtype
 from warpfold.kernels.ops import Finish, Op, Terms
+from warpfold.kernels.ops.operands import result_dtype
+from warpfold.kernels.parts.grouping import Columns, Index, Rows
 
 _MOST_CALLS = 1 << 16
 """Blocks of columns that are added before their limbs are resolved: far fewer than the limbs allow."""

@@ -17,8 +17,8 @@ from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits
 from warpfold.kernels.cpu.grouped.runs import ElementRuns
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.exact import ORIGIN, Flags
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 _LIKELY, _APART = -85, 16
 """The unit that is tried first, and how far units are apart: parts of like elements should have one window."""

@@ -18,9 +18,9 @@ from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count
 from warpfold.kernels.ops import NanPolicy, Op, Terms
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count
 
 
 class AggregatedKeys:

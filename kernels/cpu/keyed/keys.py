@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.keyed.integer_keys import IntegerKeys, Numbers
-from warpfold.kernels.extras import required
+from warpfold.kernels.machine.extras import required
 
 
 class _Column(Protocol):

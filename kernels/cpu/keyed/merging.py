@@ -13,17 +13,17 @@ from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.empties import with_empties
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import StateError
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.extras import required
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import GroupColumn, GroupTable
-from warpfold.kernels.merging import MergePlan, StatesTable, is_text
+from warpfold.kernels.machine.extras import required
+from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import OPS
-from warpfold.kernels.preparation import working_s
-from warpfold.kernels.state_tables import StatesOf, TableOfStates, terms_of
+from warpfold.kernels.ops.empties import with_empties
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import GroupColumn, GroupTable
+from warpfold.kernels.parts.merging import MergePlan, StatesTable, is_text
+from warpfold.kernels.parts.state_tables import StatesOf, TableOfStates, terms_of
 
 
 def merge_tables(tables: Sequence[StatesTable], plan: MergePlan, progress: Progress | None) -> GroupTable:

@@ -8,8 +8,8 @@ from warpfold.kernels.aggregates.growing import GrowingLimbs, grown
 from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.exact import ORIGIN
 from warpfold.kernels.exact.encoding import DIGIT_BITS
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 _MOST_ADDED = 1 << 28
 _REACH = 7

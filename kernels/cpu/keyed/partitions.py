@@ -14,12 +14,12 @@ from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, among_all, first_place
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedBackend, KeyedSource, check_groups
-from warpfold.kernels.nulls import COUNTED_BY, counted_beside, null_where_counted, with_columns_of_nulls
+from warpfold.kernels.lowering.nulls import COUNTED_BY, counted_beside, null_where_counted, with_columns_of_nulls
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import NullPolicy, op_named
-from warpfold.kernels.state_tables import StatesOf, TableOfStates
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedBackend, KeyedSource, check_groups
+from warpfold.kernels.parts.state_tables import StatesOf, TableOfStates
 
 
 @dataclass(frozen=True, slots=True)

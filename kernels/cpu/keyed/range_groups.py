@@ -15,8 +15,8 @@ from warpfold.kernels.cpu.keyed.scattered import BatchOfRows, RangesInTurn, Scat
 from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.cpu.stream import Folding, stream
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.extras import required
-from warpfold.kernels.keyed import (
+from warpfold.kernels.machine.extras import required
+from warpfold.kernels.parts.keyed import (
     GroupColumn,
     GroupPlan,
     GroupTable,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 _U = np.uint64  # Numba wraps signed indices, which takes longer than all else
 

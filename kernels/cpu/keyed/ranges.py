@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.keyed.column import fold_names
 from warpfold.kernels.dtypes import Kind
-from warpfold.kernels.keyed import GroupPlan, KeyedSource
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.parts.keyed import GroupPlan, KeyedSource
 from warpfold.kernels.source import Source
 
 _PLACES, _RUN = 128, 64

@@ -10,7 +10,6 @@ import numpy as np
 
 from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.backend import Progress
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.keyed.range_groups import group_in_ranges
@@ -19,9 +18,11 @@ from warpfold.kernels.cpu.keyed.scattered import ScatteredRows
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece, Pieces
 from warpfold.kernels.cpu.stream import stream
-from warpfold.kernels.extras import required
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import (
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.extras import required
+from warpfold.kernels.machine.preparation import working_s
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import (
     PART_ROWS,
     Cells,
     GroupPlan,
@@ -31,8 +32,7 @@ from warpfold.kernels.keyed import (
     KeyedSource,
     check_groups,
 )
-from warpfold.kernels.preparation import working_s
-from warpfold.kernels.state_tables import StatesOf, TableOfStates
+from warpfold.kernels.parts.state_tables import StatesOf, TableOfStates
 
 _MANY = 33
 """How often three rows are repeated, so that few groups have many elements each and a few are left over."""

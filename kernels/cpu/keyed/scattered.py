@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges
 from warpfold.kernels.cpu.pieces import Piece, Pieces
-from warpfold.kernels.extras import required
-from warpfold.kernels.keyed import Cells, KeyedRows, WholeColumns
+from warpfold.kernels.machine.extras import required
+from warpfold.kernels.parts.keyed import Cells, KeyedRows, WholeColumns
 from warpfold.kernels.source import part_of
 
 

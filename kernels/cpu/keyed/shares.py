@@ -16,9 +16,17 @@ import numpy as np
 
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.cpu.keyed.partitions import MergedTable, PartialTable, reduce_rows
-from warpfold.kernels.joint_progress import JointProgress
-from warpfold.kernels.keyed import PART_ROWS, GroupPlan, GroupTable, KeyedBackend, KeyedPart, KeyedSource, WholeColumns
-from warpfold.kernels.preparation import working_s
+from warpfold.kernels.machine.preparation import working_s
+from warpfold.kernels.parts.joint_progress import JointProgress
+from warpfold.kernels.parts.keyed import (
+    PART_ROWS,
+    GroupPlan,
+    GroupTable,
+    KeyedBackend,
+    KeyedPart,
+    KeyedSource,
+    WholeColumns,
+)
 from warpfold.kernels.source import part_of
 
 MOST_OF_SHARE = 1 << 25
@@ -29,7 +37,7 @@ def group_shares(
     members: Sequence[KeyedBackend], source: KeyedSource, plan: GroupPlan, progress: Progress | None = None
 ) -> GroupTable:
     """Reduce the rows of each group by all `members`, each of which reduces one share of the rows after another. Nulls
-    do not propagate, and no column has a meaning (`kernels.nulls` and `kernels.meant` take care of these).
+    do not propagate, and no column has a meaning: `kernels.lowering` takes care of both.
 
     Raises what a member raises; of several errors, that of the first share that failed.
     """

@@ -15,8 +15,8 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import ORIGIN
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import DIGIT_BITS
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 Numbers = NDArray[np.int32]
 

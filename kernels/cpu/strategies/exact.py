@@ -14,8 +14,8 @@ from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
 from warpfold.kernels.cpu.stream import Streamed, stream
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ORIGIN, ExactState
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import extents_of
 from warpfold.kernels.strategy import EXACT, claims
 

@@ -12,11 +12,11 @@ from warpfold.kernels.backend import Progress, Reduction, Stages
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.dtypes import DTYPES, Kind
-from warpfold.kernels.operands import Operands, check_counts, check_freedom
+from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
-from warpfold.kernels.preparation import working_s
-from warpfold.kernels.sequential import SequentialSource, gathered
+from warpfold.kernels.ops.operands import Operands, check_counts, check_freedom
 from warpfold.kernels.source import ArraySource, Source
+from warpfold.kernels.sources.sequential import SequentialSource, gathered
 from warpfold.kernels.strategy import claims
 
 

@@ -19,7 +19,7 @@ from warpfold.kernels.cpu.windows.scattered_rows import (
     add_integer_products,
     add_integers,
 )
-from warpfold.kernels.jit import callback, jit
+from warpfold.kernels.machine.jit import callback, jit
 
 _WORD = types.int64
 _NOTHING = types.void

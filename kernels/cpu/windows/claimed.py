@@ -2,8 +2,8 @@
 between two pieces.
 
 The elements are in memory, in the map of a file, in a file, or in several maps or files. The system brings a piece of a
-map into memory before it is added, which fails with an error where the file has become shorter (`kernels/mapped.py`).
-Of files each thread reads its piece into room of its own.
+map into memory before it is added, which fails with an error where the file has become shorter
+(`kernels/sources/mapped.py`). Of files each thread reads its piece into room of its own.
 """
 
 # ruff: noqa: PLR0917 - compiled calls are positional
@@ -16,8 +16,8 @@ import numba
 
 from warpfold.kernels.cpu.windows.float32 import add_float32
 from warpfold.kernels.cpu.windows.float64 import add_float64
-from warpfold.kernels.jit import jit
-from warpfold.kernels.machine_code import ENDED, LINE, WORD, add, errno, load, now_ns, read_whole, store
+from warpfold.kernels.machine.jit import jit
+from warpfold.kernels.machine.machine_code import ENDED, LINE, WORD, add, errno, load, now_ns, read_whole, store
 
 # The words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 NEXT = 0

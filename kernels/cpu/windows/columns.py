@@ -24,7 +24,7 @@ from warpfold.kernels.cpu.windows.levels import (
     deposit,
     infinity_of,
 )
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 BLOCK_ROWS = 256
 BLOCK_WIDTH = 1024

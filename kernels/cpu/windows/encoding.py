@@ -12,7 +12,7 @@ import numpy as np
 
 from warpfold.kernels.cpu.windows.levels import DIGIT, NOT_NEGATIVE_ZERO
 from warpfold.kernels.exact.encoding import HEADER, MAGIC, VERSION
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 HEAD = HEADER.size
 _MAGIC = tuple(MAGIC)

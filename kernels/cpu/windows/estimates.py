@@ -15,7 +15,7 @@ import numpy as np
 from warpfold.kernels.cpu.windows.float64 import SPLITTER
 from warpfold.kernels.cpu.windows.levels import DIGIT
 from warpfold.kernels.cpu.windows.nearest import power, two_sum
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 _ERROR = 2.0**-98
 

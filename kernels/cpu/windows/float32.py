@@ -26,7 +26,7 @@ from warpfold.kernels.cpu.windows.levels import (
 )
 from warpfold.kernels.cpu.windows.vector_code import LANES
 from warpfold.kernels.cpu.windows.vectors import one_level, two_levels, two_levels_of_squares
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 _LIKELY = -40
 """The unit of the window that a first tile is tried with."""

@@ -26,7 +26,7 @@ from warpfold.kernels.cpu.windows.levels import (
 )
 from warpfold.kernels.cpu.windows.vector_code import LANES
 from warpfold.kernels.cpu.windows.vectors import two_levels
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 FIELDS64 = 1 << 12  # signs and exponent fields of float64
 

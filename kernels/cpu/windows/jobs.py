@@ -10,8 +10,8 @@ from warpfold.kernels.cpu.windows.claimed import add_claimed32, add_claimed64
 from warpfold.kernels.cpu.windows.float64 import FIELDS64
 from warpfold.kernels.cpu.windows.levels import LIMBS, TILE32, TILE64
 from warpfold.kernels.cpu.windows.standing import FUNCTION, OWN
-from warpfold.kernels.jit import callback, intrinsic, jit
-from warpfold.kernels.machine_code import WORD, load, store
+from warpfold.kernels.machine.jit import callback, intrinsic, jit
+from warpfold.kernels.machine.machine_code import WORD, load, store
 
 # The words of a job behind those that every job has.
 CONTROL, BITS, ELEMENTS = OWN, OWN + 1, OWN + 2

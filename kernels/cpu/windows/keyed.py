@@ -24,7 +24,7 @@ from warpfold.kernels.cpu.windows.levels import (
     resolve,
 )
 from warpfold.kernels.cpu.windows.vectors import COPIES, WIDE, scatter_levels
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 PLACES = 41
 _CARRY = (1 << (62 - PLACES)) - 1

@@ -31,7 +31,7 @@ import numpy as np
 from warpfold.kernels.cpu.windows.vector_code import LANES
 from warpfold.kernels.cpu.windows.vectors import take_two_levels
 from warpfold.kernels.exact.encoding import Flags
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 TILE32 = 4096  # 16 KiB of float32, 8 of the 16-bit formats
 TILE64 = 2048  # 16 KiB of float64

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cpu.windows.levels import DIGIT, NAN, NEG_INF, NOT_NEGATIVE_ZERO, POS_INF, resolve
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 MOST_DIVISOR = (1 << 32) - 1
 """Larger counts are divided by in Python."""

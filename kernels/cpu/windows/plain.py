@@ -14,7 +14,7 @@ import numpy as np
 from warpfold.kernels.cpu.windows.levels import clamped_exponent
 from warpfold.kernels.cpu.windows.nearest import length_of, odd, two_sum
 from warpfold.kernels.cpu.windows.row_vectors import COLUMNS, add_rows_plainly
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 BLOCK_WIDTH = 1 << 12
 """Columns that are added at a time: their sums stay in the cache, and a row of them is long enough to be asked for

@@ -28,7 +28,7 @@ from warpfold.kernels.cpu.windows.vector_code import (
     types,
     vector_of,
 )
-from warpfold.kernels.jit import intrinsic
+from warpfold.kernels.machine.jit import intrinsic
 
 COLUMNS = 2 * LANES
 """Columns at a time: what is left behind a multiple of so many is not read."""

@@ -28,7 +28,7 @@ from warpfold.kernels.cpu.windows.levels import (
     infinity_of,
 )
 from warpfold.kernels.cpu.windows.nearest import rounded_levels, rounded_limbs, two_sum
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 
 @jit

@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 from warpfold.kernels.cpu.windows.encoding import HEAD, word_at
 from warpfold.kernels.cpu.windows.levels import DIGIT, deposit, resolve
 from warpfold.kernels.cpu.windows.nearest import MOST_DIVISOR, rounded_limbs
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 VALUES = (6, 72)
 PRODUCTS = (14, 140)

@@ -37,7 +37,7 @@ from warpfold.kernels.cpu.windows.scattered import (
     long_of,
     words_at,
 )
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 WITHOUT_SIGN = 0x7FFFFFFFFFFFFFFF
 

@@ -14,7 +14,7 @@ import numpy as np
 from warpfold.kernels.cpu.windows.estimates import near_spread
 from warpfold.kernels.cpu.windows.levels import NAN, NEG_INF, POS_INF
 from warpfold.kernels.cpu.windows.nearest import MOST_DIVISOR, length_of, nearest
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 BELOW = 16
 """Places beneath the unit that a quotient may have."""

@@ -9,8 +9,8 @@ from typing import Any
 import numba
 from llvmlite import ir
 
-from warpfold.kernels.jit import intrinsic, jit
-from warpfold.kernels.machine_code import LINE, WORD, add, errno, load
+from warpfold.kernels.machine.jit import intrinsic, jit
+from warpfold.kernels.machine.machine_code import LINE, WORD, add, errno, load
 
 # Words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 TAKEN = 0

@@ -34,7 +34,7 @@ from warpfold.kernels.cpu.windows.plain import (
 from warpfold.kernels.cpu.windows.row_vectors import COLUMNS, add_rows_in_levels
 from warpfold.kernels.cpu.windows.vector_code import LANES
 from warpfold.kernels.cpu.windows.vectors import one_level, two_levels
-from warpfold.kernels.jit import jit
+from warpfold.kernels.machine.jit import jit
 
 REACH = HELD + STEP
 """Binary places of a window: every element is a multiple of 2**unit and below 2**(unit + REACH) in magnitude."""

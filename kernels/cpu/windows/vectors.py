@@ -24,7 +24,7 @@ from warpfold.kernels.cpu.windows.vector_code import (
     types,
     vector_of,
 )
-from warpfold.kernels.jit import intrinsic
+from warpfold.kernels.machine.jit import intrinsic
 
 _SUMS = types.UniTuple(types.int64, 4)  # of the first level and the second, the largest and the smallest magnitude
 

@@ -21,9 +21,9 @@ from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, Of
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.shapes import By, CaseShape, KeyOrder
 from warpfold.kernels.source import Source
 from warpfold.kernels.strategy import EXACT
+from warpfold.kernels.studies.shapes import By, CaseShape, KeyOrder
 
 
 @dataclass(frozen=True, eq=False)

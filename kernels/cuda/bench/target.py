@@ -20,8 +20,8 @@ from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
+from warpfold.kernels.studies.shapes import CaseShape
 
 
 class CudaTarget:

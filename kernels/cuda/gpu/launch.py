@@ -17,8 +17,8 @@ from typing import Any
 from warpfold.kernels.cuda.compile import Binary, Unit, arch_of, compile_unit
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.extras import install
-from warpfold.kernels.preparation import Preparation
+from warpfold.kernels.machine.extras import install
+from warpfold.kernels.machine.preparation import Preparation
 
 
 @dataclass(frozen=True, slots=True)

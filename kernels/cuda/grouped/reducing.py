@@ -23,15 +23,15 @@ from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.empties import defined
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import AlongAxes, Grouping
+from warpfold.kernels.machine.preparation import prepared_ms
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
-from warpfold.kernels.preparation import prepared_ms
-from warpfold.kernels.sequential import Elements
+from warpfold.kernels.ops.empties import defined
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.state_tables import terms_of
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.state_tables import terms_of
+from warpfold.kernels.sources.sequential import Elements
 from warpfold.kernels.strategy import EXACT
 
 _MOST_LAUNCHES = 1 << 12

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.catalog import keyed_backends, refused_by_key
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.keyed.reducing import described_states
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -27,9 +26,12 @@ from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.extras import required
-from warpfold.kernels.grouping import Index
-from warpfold.kernels.keyed import (
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.machine.extras import required
+from warpfold.kernels.machine.preparation import prepared_ms
+from warpfold.kernels.ops import NanPolicy
+from warpfold.kernels.parts.grouping import Index
+from warpfold.kernels.parts.keyed import (
     GroupPlan,
     GroupTable,
     KeyedPart,
@@ -38,8 +40,6 @@ from warpfold.kernels.keyed import (
     WholeColumns,
     check_groups,
 )
-from warpfold.kernels.ops import NanPolicy
-from warpfold.kernels.preparation import prepared_ms
 
 _NUMBER = DTYPES["int32"]
 

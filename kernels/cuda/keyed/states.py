@@ -13,8 +13,8 @@ from warpfold.kernels.cuda.exact import HEAD, flags_of_heads
 from warpfold.kernels.cuda.keyed.shapes import APART
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.grouping import Index
 from warpfold.kernels.ops import Terms
+from warpfold.kernels.parts.grouping import Index
 
 NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
 

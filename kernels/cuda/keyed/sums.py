@@ -53,7 +53,7 @@ from warpfold.kernels.cuda.keyed.states import (
 from warpfold.kernels.cuda.keyed.stream import SortedStream, StreamedGroups
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.errors import OutOfMemory
-from warpfold.kernels.grouping import Index
+from warpfold.kernels.parts.grouping import Index
 
 _SPARSE, _DENSE = 8, 1 << 22
 """Keys may reach over so many times the rows, or over so many numbers."""

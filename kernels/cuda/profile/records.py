@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.studies.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

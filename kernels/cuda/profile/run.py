@@ -18,10 +18,10 @@ from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import OPS, Op
-from warpfold.kernels.outcome import Outcome, outcome_of
+from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.outcome import Outcome, outcome_of
 
 
 def claimed(strategy: str, op: Op, dtype: DType) -> CudaStrategy:

@@ -7,7 +7,7 @@ from typing import Any
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.errors import CudaError, Unavailable
-from warpfold.kernels.extras import install
+from warpfold.kernels.machine.extras import install
 
 
 @contextmanager

@@ -14,17 +14,17 @@ from warpfold.kernels.cuda.gpu.device import driver_release, visible_devices
 from warpfold.kernels.cuda.keyed.reducing import check_reducible
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.grouping import Grouping
-from warpfold.kernels.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.meant import group_meant
-from warpfold.kernels.meant_arrays import takes_meanings
-from warpfold.kernels.nulls import group_with_nulls
-from warpfold.kernels.operands import check_states, operands
+from warpfold.kernels.lowering.many_values import takes_meanings
+from warpfold.kernels.lowering.nulls import group_with_nulls
+from warpfold.kernels.lowering.reducing import group_meant
 from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
+from warpfold.kernels.ops.operands import check_states, operands
+from warpfold.kernels.parts.grouping import Grouping
+from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.parts.over_devices import Member, reduce_spread
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
-from warpfold.kernels.sequential import Elements
-from warpfold.kernels.spread import Member, reduce_spread
+from warpfold.kernels.sources.sequential import Elements
 
 
 class GangMember(Protocol):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.source import Extent, Source, extents_of, unreadable
 
 

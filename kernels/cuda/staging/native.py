@@ -14,9 +14,9 @@ from typing import Any
 import numba
 from llvmlite import ir
 
-from warpfold.kernels.jit import intrinsic, jit
-from warpfold.kernels.machine_code import ENDED as FILE_ENDED
-from warpfold.kernels.machine_code import LINE, WORD, add, errno, load, now_ns, read_whole, store
+from warpfold.kernels.machine.jit import intrinsic, jit
+from warpfold.kernels.machine.machine_code import ENDED as FILE_ENDED
+from warpfold.kernels.machine.machine_code import LINE, WORD, add, errno, load, now_ns, read_whole, store
 
 # Words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 NEXT = 0

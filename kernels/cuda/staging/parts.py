@@ -7,8 +7,8 @@ beside them.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cuda.staging.lanes import LaneShape
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.source import Source
 
 _LEAST_BYTES = 1 << 19

@@ -23,7 +23,8 @@ from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
-from warpfold.kernels.sequential import (
+from warpfold.kernels.source import Source, generator_of
+from warpfold.kernels.sources.sequential import (
     Elements,
     SequentialSource,
     ahead,
@@ -32,7 +33,6 @@ from warpfold.kernels.sequential import (
     held_side_by_side,
     likely_count,
 )
-from warpfold.kernels.source import Source, generator_of
 
 T = TypeVar("T")
 

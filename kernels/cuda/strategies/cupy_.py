@@ -8,8 +8,8 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.strategies.strategy import Finished, PeerStrategy
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import Op, Value
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.strategy import claims
 
 CUPY = "cupy"

@@ -26,8 +26,8 @@ from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, SUMS_OF_MOMENTS, Op, Terms, Value
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.strategy import EXACT, claims
 
 

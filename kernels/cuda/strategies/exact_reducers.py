@@ -16,8 +16,8 @@ from warpfold.kernels.cuda.strategies.strategy import Finished
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ExactState, Flags, deviation, variance
 from warpfold.kernels.exact.finish import value_of
-from warpfold.kernels.operands import check_freedom, result_dtype
 from warpfold.kernels.ops import OPS, SUMS_OF_MOMENTS, Finish, Op
+from warpfold.kernels.ops.operands import check_freedom, result_dtype
 
 
 class ExactReducer(ABC):

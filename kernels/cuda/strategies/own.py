@@ -19,8 +19,8 @@ from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Finished, Pl
 from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, Op
+from warpfold.kernels.ops.operands import Operands
 
 PARTIAL_BYTES = 32
 """The bytes of the largest accumulator."""

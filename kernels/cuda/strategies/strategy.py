@@ -11,8 +11,8 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import Op, Value
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.strategy import Strategy
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.iso8601 import UNITS
+from warpfold.kernels.lowering.iso8601 import UNITS
 
 Number = int | float
 

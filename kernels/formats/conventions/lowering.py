@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
-from warpfold.kernels.meaning import Meaning
+from warpfold.kernels.lowering.meaning import Meaning
 from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.sections import NullRefused, in_turn
-from warpfold.kernels.sequential import Elements, Section, SequentialSource, Tally, likely_count
+from warpfold.kernels.sources.sections import NullRefused, in_turn
+from warpfold.kernels.sources.sequential import Elements, Section, SequentialSource, Tally, likely_count
 
 _PART = 1 << 20
 

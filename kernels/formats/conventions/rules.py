@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.absent_chunks import WhereAbsent
-from warpfold.kernels.complexes import part_dtype
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions.attributes import NAT, Attributes, Number
 from warpfold.kernels.formats.conventions.lowering import Lowering
-from warpfold.kernels.meaning import Meaning
+from warpfold.kernels.lowering.complexes import part_dtype
+from warpfold.kernels.lowering.meaning import Meaning
+from warpfold.kernels.lowering.packed import Packed
+from warpfold.kernels.lowering.times import integers_of, times_of_dtype
 from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.packed import Packed
-from warpfold.kernels.times import integers_of, times_of_dtype
+from warpfold.kernels.sources.absent_chunks import WhereAbsent
 
 _FILL = "_FillValue"
 _FILLS = (_FILL, "missing_value")

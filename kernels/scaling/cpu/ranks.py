@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.host.timer import HostTimer
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import Terms
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
 from warpfold.kernels.scaling.cpu.allreduce import LIMBS, Barrier, allreduce, limbs_of, state_of

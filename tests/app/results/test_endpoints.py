@@ -7,7 +7,7 @@ import pytest
 from tests.support.api import Api
 from tests.support.measurements import replace
 from warpfold.contract.measurement import Measurement
-from warpfold.kernels.shapes import SHAPE_FIELDS, CaseShape
+from warpfold.kernels.studies.shapes import SHAPE_FIELDS, CaseShape
 
 POINT = Measurement(
     kind="reduce",

@@ -34,7 +34,7 @@ from warpfold.contract.jobs import job_spec
 from warpfold.contract.json_text import read_json
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.dtypes import DTYPES, dtype_of
-from warpfold.kernels.sequential import gathered
+from warpfold.kernels.sources.sequential import gathered
 
 Number = bool | int | float
 Sum = tuple[str, str]
@@ -199,7 +199,7 @@ def test_with_a_dtype_an_integer_is_held_or_refused_and_a_float_is_rounded_to_a_
         else:
             wide = list(values)
         if row.name == "bfloat16" and any(isinstance(value, float) for value in values):
-            continue  # ml_dtypes rounds twice; tests/kernels/test_values.py has its roundings
+            continue  # ml_dtypes rounds twice; tests/kernels/sources/test_values.py has its roundings
         total = sum(map(Fraction, wide), Fraction())
         state = ExactState.of(as_numpy(values, dtype)) if row.is_float else None
         assert written[0] == dtype

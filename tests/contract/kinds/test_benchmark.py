@@ -13,7 +13,7 @@ from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.kinds.spec import Changes
 from warpfold.contract.tasks import task_spec
-from warpfold.kernels.shapes import CaseShape
+from warpfold.kernels.studies.shapes import CaseShape
 
 BENCHMARK: dict[str, Any] = {"kind": "benchmark", "strategies": ["exact", "numpy"], "sizes": [1000, 1000000]}
 

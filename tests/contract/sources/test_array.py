@@ -17,8 +17,8 @@ from tests.support.array_files import ARRAY, SELECTED, elements, opened, refused
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.formats import hdf5, npz
-from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import SequentialSource
 
 h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")

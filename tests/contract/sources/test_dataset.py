@@ -14,8 +14,8 @@ from warpfold.contract.sources import summary_of_source
 from warpfold.contract.sources.dataset import DatasetSource
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import head_of
-from warpfold.kernels.sequential import gathered, in_order
+from warpfold.kernels.formats.npy import head_of
+from warpfold.kernels.sources.sequential import gathered, in_order
 
 ID = "ab" * 32
 

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources import files
 from warpfold.contract.sources.files import FilesSource
-from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 h5py = pytest.importorskip("h5py")
 FILES: TypeAdapter[FilesSource] = TypeAdapter(FilesSource)

@@ -24,7 +24,7 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.places import remote
 from warpfold.kernels.places.remote import RetryPolicy
-from warpfold.kernels.sequential import Elements, SequentialSource, gathered
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")

@@ -14,7 +14,7 @@ from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sequential import gathered
+from warpfold.kernels.sources.sequential import gathered
 
 
 def kept_rows(root: Path, **options: Any) -> list[Any]:

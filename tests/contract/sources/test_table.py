@@ -19,13 +19,13 @@ from tests.support.table_files import FORMATS, TABLE, arrow, opened, refused, va
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
-from warpfold.kernels.chained import ChainedSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.formats import text_blocks
-from warpfold.kernels.sequential import SequentialSource, in_order
+from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.sequential import SequentialSource, in_order
 
 RARELY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

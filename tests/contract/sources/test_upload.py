@@ -17,7 +17,7 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.sources import upload as module
 from warpfold.contract.sources.upload import UploadSource
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sequential import SequentialSource, in_order
+from warpfold.kernels.sources.sequential import SequentialSource, in_order
 
 DATA = np.arange(5000.0)
 ID = "ab" * 32

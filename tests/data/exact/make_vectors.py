@@ -1,7 +1,7 @@
 """Writes the conformance vectors of this folder: `python tests/data/exact/make_vectors.py` from the repository's root.
 
-Everything comes from `kernels.reference`, in Python integers and fractions; the random numbers from `random.Random`, so
-the files are the same every time. `docs/exact-state.md` says what the fields mean.
+Everything comes from `kernels.ops.reference`, in Python integers and fractions; the random numbers from
+`random.Random`, so the files are the same every time. `docs/exact-state.md` says what the fields mean.
 """
 
 import json
@@ -13,9 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.ops import OPS, NanPolicy, Terms, reference
 
 FOLDER = Path(__file__).parent
 

@@ -19,8 +19,8 @@ from warpfold.kernels.accuracy.point import AccuracyCase
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.operands import operands
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.source import ArraySource
 
 LOOPS = ("sequential", "reverse", "tree", "pairwise", "sorted_ascending", "sorted_descending", "kahan", "neumaier",

@@ -14,7 +14,7 @@ from warpfold.kernels.accuracy import exactly
 from warpfold.kernels.accuracy.exactly import floor_log2, root, truth, ulp
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.reference import nearest
+from warpfold.kernels.ops.reference import nearest
 
 FLOAT64 = DTYPES["float64"]
 

@@ -20,8 +20,8 @@ from warpfold.kernels.accuracy.study import Repeats, run
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, OutOfMemory
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.outcome import Outcome
 
 AXES = AccuracyAxes(("sequential", "tree", "numpy", "exact"), ("sum",), ("normal",), ("float32",), (1000,))
 TWICE = Repeats(permutations=3, runs=2)

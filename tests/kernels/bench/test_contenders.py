@@ -6,7 +6,7 @@ from warpfold.kernels.bench.contenders import CONTENDERS, contender, contender_n
 from warpfold.kernels.bench.host import shaped as on_host
 from warpfold.kernels.cuda.bench import shaped as on_gpu
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.shapes import By
+from warpfold.kernels.studies.shapes import By
 
 
 @pytest.mark.parametrize(("backend", "bound"), [("cpu", on_host.BOUND), ("cuda", on_gpu.BOUND)])

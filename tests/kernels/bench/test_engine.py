@@ -13,8 +13,8 @@ from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.bench.stopping import Ending, Rule
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, Unavailable
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.source import GeneratedSource, Source
+from warpfold.kernels.studies.outcome import Outcome
 
 RULE = Rule(min_samples=20, time_limit_s=1.0)
 RIGHT = {("sum", "exact"): 10.0, ("norm1", "exact"): 10.0}

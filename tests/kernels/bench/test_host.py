@@ -11,12 +11,12 @@ from warpfold.kernels.bench import Axes, Cache, Record, Rule, record_of, run
 from warpfold.kernels.bench.host import HostTarget
 from warpfold.kernels.bench.host.observer import HostObserver
 from warpfold.kernels.bench.host.timer import HostTimer
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
-from warpfold.kernels.outcome import Outcome
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
+from warpfold.kernels.studies.outcome import Outcome
 
 QUICK = Rule(target_rse=0.5, min_samples=3, max_samples=10, time_limit_s=1.0)
 

@@ -15,8 +15,8 @@ from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.plain_text import TextLayout, plain_columns
 from warpfold.kernels.formats.text_blocks import Lines
 from warpfold.kernels.formats.text_types import TextColumns
-from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.source import ArraySource
 
 

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from tests.support.kernels.conformance import check_degrees_of_freedom, check_ops, same, source
 from tests.support.kernels.patterns import patterns
-from warpfold.kernels import reference
-from warpfold.kernels.cores import usable_cores
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms
+from warpfold.kernels.machine.cores import usable_cores
+from warpfold.kernels.ops import INTEGER, OPS, NanPolicy, Op, Terms, reference
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 

@@ -22,10 +22,10 @@ from warpfold.kernels.cpu.windows.standing import FUNCTION
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.formats.npy import open_array, read_head
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
-from warpfold.kernels.sequential import Elements, SequentialSource
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource, GeneratedSource
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 F32 = DTYPES["float32"]
 LONG = LEAST_BYTES // 4

@@ -19,8 +19,8 @@ from warpfold.kernels.cpu import interpreted
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import OPS, NanPolicy, Op
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource
 
 ADDING = [op for op in OPS.values() if op.adds]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cpu import pieces, stream
 from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.pieces import MADE_PIECE, OneSource, TwoSources
@@ -17,6 +16,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Terms
 from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.sources.chained import ChainedSource, Link
 
 F32 = DTYPES["float32"]
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import FLOATS, array_of_bits, patterns
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import (
@@ -24,7 +23,7 @@ from warpfold.kernels.exact import (
     value_of,
     variance,
 )
-from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.ops import OPS, Terms, reference
 
 F32, F64 = DTYPES["float32"], DTYPES["float64"]
 FINITE = st.sampled_from(FLOATS).flatmap(lambda d: st.tuples(st.just(d), patterns(d, finite=True).filter(bool)))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import FLOATS
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import round_ratio, round_sqrt
+from warpfold.kernels.ops import reference
 
 DTYPE = st.sampled_from(FLOATS)
 BIG = st.integers(1, 2**200) | st.integers(1, 2**2200) | st.integers(1, 10)

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
-from warpfold.kernels.ops import Terms
+from warpfold.kernels.ops import Terms, reference
 
 EVERY = st.sampled_from(list(DTYPES.values()))
 TERMS = st.sampled_from((Terms.VALUES, Terms.PRODUCTS))

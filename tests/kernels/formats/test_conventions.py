@@ -15,8 +15,8 @@ from warpfold.contract.sources.roots import open_folder
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.formats.contents import contents_of_folder
 from warpfold.kernels.formats.conventions import check_means_itself
-from warpfold.kernels.nulls import truths_of
-from warpfold.kernels.sequential import SequentialSource, gathered
+from warpfold.kernels.lowering.nulls import truths_of
+from warpfold.kernels.sources.sequential import SequentialSource, gathered
 
 h5py: Any = pytest.importorskip("h5py")
 zarr: Any = pytest.importorskip("zarr")

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.table_files import FORMATS, opened, refused, values
-from warpfold.kernels import sections
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import parquet
 from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.frames import open_frame
-from warpfold.kernels.sequential import SequentialSource, in_order
+from warpfold.kernels.sources import sections
+from warpfold.kernels.sources.sequential import SequentialSource, in_order
 
 
 def test_nulls_of_parquet_are_counted_from_its_statistics_before_it_is_read(data_root: Path) -> None:

@@ -19,8 +19,8 @@ from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.formats.row_filter import Compared
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.ops import NanPolicy, NullPolicy
-from warpfold.kernels.sequential import SequentialSource
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import SequentialSource
 
 BLOCK = 64
 

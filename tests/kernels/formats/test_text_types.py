@@ -13,8 +13,8 @@ from warpfold.kernels.formats.frames import Wanted, keyed_frame, open_frame
 from warpfold.kernels.formats.row_filter import Compared, Condition, IsIn, IsNull, Joined, Negated
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.text_types import key_integers
-from warpfold.kernels.keyed import Aggregation, GroupPlan
 from warpfold.kernels.ops import OPS, NanPolicy
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 
 
 def written(folder: Path, *columns: list[str]) -> Path:

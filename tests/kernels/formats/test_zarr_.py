@@ -20,7 +20,7 @@ from tests.support.array_files import SELECTED, elements, opened, refused, zippe
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.formats import zarr_
 from warpfold.kernels.formats.folder import Folder
-from warpfold.kernels.sequential import Section, SequentialSource
+from warpfold.kernels.sources.sequential import Section, SequentialSource
 
 zarr = pytest.importorskip("zarr")
 

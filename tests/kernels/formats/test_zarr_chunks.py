@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.array_files import opened, refused, zipped
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.sequential import noticed
+from warpfold.kernels.sources.sequential import noticed
 
 zarr: Any = pytest.importorskip("zarr")
 

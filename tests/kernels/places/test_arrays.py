@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from tests.support.places.web import WebServer
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.npy import read_head
+from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.places import arrays
 from warpfold.kernels.places.arrays import array_at
 from warpfold.kernels.places.file import as_file
 from warpfold.kernels.places.remote import RemoteObject
-from warpfold.kernels.sequential import Section, SequentialSource, in_order
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.sequential import Section, SequentialSource, in_order
 
 
 def put(web: WebServer, array: NDArray[Any]) -> None:

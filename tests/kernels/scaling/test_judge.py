@@ -1,12 +1,12 @@
 import pytest
 
 from warpfold.kernels.bench.summary import summarise
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
 from warpfold.kernels.scaling.judge import Runs, judged, phases_of
 from warpfold.kernels.scaling.local_ranks import Timing
 from warpfold.kernels.scaling.records import MessageRecord
 from warpfold.kernels.scaling.study import ArrayCase, MessageCase
+from warpfold.kernels.studies.outcome import Outcome
 
 
 def case(scaling: Scaling = Scaling.STRONG, *, ranks: int = 2, n: int = 1000) -> ArrayCase:

@@ -15,12 +15,12 @@ from tests.support.waiting import until
 from warpfold.kernels.backend import Device
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
 from warpfold.kernels.scaling.commands import CheckMessage, Load, PrepareMessage, Sample
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.scaling.process_group import LazyGroup, ProcessGroup
 from warpfold.kernels.source import GeneratedSource
+from warpfold.kernels.studies.outcome import Outcome
 
 SOURCE = GeneratedSource("normal", 1000, 0, DTYPES["float32"], {})
 

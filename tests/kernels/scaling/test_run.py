@@ -12,13 +12,13 @@ from warpfold.kernels.bench.data import Data
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.outcome import Outcome
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
 from warpfold.kernels.scaling.cpu.ranks import CpuPlacement
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.scaling.records import ArrayRecord, Libraries, MessageRecord, Record
 from warpfold.kernels.scaling.run import run
 from warpfold.kernels.scaling.study import Study
+from warpfold.kernels.studies.outcome import Outcome
 
 
 class Cores(CpuPlacement):

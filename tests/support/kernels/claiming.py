@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cpu.claims import Claims, stream_claims
 from warpfold.kernels.cpu.folds.sums import SumFold
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.npy import open_array, read_head
+from warpfold.kernels.formats.npy import open_array, read_head
 from warpfold.kernels.ops import OPS, NanPolicy
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource
+from warpfold.kernels.sources.chained import ChainedSource, Link
 
 PIECE = 1 << 10
 

@@ -8,9 +8,9 @@ import struct
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Formula, Plan
+from warpfold.kernels.ops import reference
 
 Words = tuple[int, int, int, int]
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")

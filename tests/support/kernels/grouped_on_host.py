@@ -21,7 +21,7 @@ from warpfold.kernels.cuda.grouped.shapes import (
     SpanShape,
     StreamShape,
 )
-from warpfold.kernels.preparation import Preparation
+from warpfold.kernels.machine.preparation import Preparation
 
 WARP = 32
 

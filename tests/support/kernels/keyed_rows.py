@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from warpfold.kernels.keyed import Cells, KeyedPart, KeyedRows, KeyedSource
+from warpfold.kernels.parts.keyed import Cells, KeyedPart, KeyedRows, KeyedSource
 
 
 def in_parts(source: KeyedSource, rows: int) -> KeyedSource:

@@ -7,9 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from warpfold.kernels import reference
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.ops import Terms
+from warpfold.kernels.ops import Terms, reference
 
 FLOATS = [row for row in DTYPES.values() if row.is_float]
 OTHERS = [row for row in DTYPES.values() if not row.is_float]

@@ -15,8 +15,8 @@ from warpfold.kernels.bench.workload import Runnable
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import Value
-from warpfold.kernels.shapes import CaseShape
 from warpfold.kernels.source import Source
+from warpfold.kernels.studies.shapes import CaseShape
 
 CEILING = Ceiling(1e12, 2e12, 4e12, 1 << 20)
 DEVICE = Device("cpu", "scripted", 0, 1 << 30, 1, None, None, ())

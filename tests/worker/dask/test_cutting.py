@@ -12,8 +12,8 @@ from pyarrow import parquet
 from tests.support.leases import lease_on
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
-from warpfold.kernels import array_parts
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.parts import array_parts
 from warpfold.worker.dask.cutting import cut
 from warpfold.worker.execute import Kernels
 

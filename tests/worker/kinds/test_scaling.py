@@ -8,7 +8,7 @@ import pytest
 from tests.support.leases import lease_on
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.scaling import ScalingResult
-from warpfold.kernels.cores import usable_cores
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.worker.execute import Kernels
 from warpfold.worker.messages import News, Progress
 

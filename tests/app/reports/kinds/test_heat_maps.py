@@ -5,7 +5,7 @@ from tests.support.measurements import POINT, replace, timed
 from warpfold.app.charts.renderer import svg
 from warpfold.app.reports.kinds.benchmark import charts, tables
 from warpfold.contract.measurement import Measurement
-from warpfold.kernels.shapes import CaseShape
+from warpfold.kernels.studies.shapes import CaseShape
 
 
 def at(shape: CaseShape, strategy: str, ms: float, **changes: object) -> Measurement:

@@ -12,9 +12,9 @@ from warpfold.kernels.bench import Axes, Cache, Point, Rule, case_of, record_of,
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.host import shaped
 from warpfold.kernels.errors import OutOfMemory
-from warpfold.kernels.outcome import Outcome
-from warpfold.kernels.shapes import By, CaseShape
 from warpfold.kernels.source import Source
+from warpfold.kernels.studies.outcome import Outcome
+from warpfold.kernels.studies.shapes import By, CaseShape
 
 RULE = Rule(target_rse=0.5, min_samples=2, max_samples=5, time_limit_s=0.5)
 MATRICES = (CaseShape.matrix(40, 7, 0), CaseShape.matrix(40, 7, 1), CaseShape.matrix(1, 300, 1))

@@ -14,7 +14,7 @@ from warpfold.client.local import reduce_groups
 from warpfold.kernels.cpu.grouped import partial
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.source import ArraySource
 
 OPS = ("sum", "mean", "var", "std", "norm1", "norm2", "sum_squares", "dot")

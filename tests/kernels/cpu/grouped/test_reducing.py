@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 
 from tests.support.kernels.conformance import same
 from tests.support.kernels.patterns import array_of_bits
-from warpfold.kernels import reference
 from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.grouped import reducing
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value
-from warpfold.kernels.sequential import SequentialSource
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.sources.sequential import SequentialSource
 
 ROUNDING = [op for op in OPS.values() if op.rounds and not op.adds]
 

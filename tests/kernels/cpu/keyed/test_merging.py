@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
-from warpfold.kernels.keyed import Aggregation, GroupPlan
-from warpfold.kernels.merging import MergePlan, StatesTable
 from warpfold.kernels.ops import NanPolicy, op_named
-from warpfold.kernels.state_tables import METADATA
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
+from warpfold.kernels.parts.merging import MergePlan, StatesTable
+from warpfold.kernels.parts.state_tables import METADATA
 
 OPS = [("sum", 0), ("mean", 0), ("norm1", 0), ("var", 0), ("norm2", 0), ("sum", 1), ("mean", 1), ("std", 1)]
 EDGES = [0.0, -0.0, 1e16, -1e16, 1.5, 5e-324, 1e300, None, np.nan, np.inf]

@@ -10,8 +10,8 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.keyed import range_groups, ranges, reducing
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import keyed_arrays
-from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy, Op
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.source import ArraySource
 
 ROWS = 20_001
@@ -29,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few thousand rows have ranges."""
     monkeypatch.setattr(ranges, "_LEAST_ROWS", 1 << 10)
     monkeypatch.setattr(ranges, "_LEAST_BYTES", 1 << 10)
-    monkeypatch.setattr("warpfold.kernels.keyed.PART_ROWS", 3_000)
+    monkeypatch.setattr("warpfold.kernels.parts.keyed.PART_ROWS", 3_000)
 
 
 def keys_of(dtype: str) -> NDArray[Any]:

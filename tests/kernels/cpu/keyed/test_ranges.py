@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.keyed import range_loops
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges, ranges_for
 from warpfold.kernels.formats.frames import keyed_arrays
-from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.ops import OPS, NanPolicy
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.source import ArraySource
 
 ROWS = 1 << 20

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from tests.support.kernels.conformance import same
 from tests.support.kernels.patterns import array_of_bits
-from warpfold.kernels import reference
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.keyed import reducing
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, GroupTable, KeyedPart, KeyedRows, KeyedSource
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, empty_value
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, empty_value, reference
+from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupPlan, GroupTable, KeyedPart, KeyedRows, KeyedSource
 
 OF_ONE = [op for op in OPS.values() if op.sources == 1]
 

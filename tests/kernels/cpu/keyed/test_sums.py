@@ -19,8 +19,8 @@ from warpfold.kernels.cpu.windows.levels import anchor_at
 from warpfold.kernels.cpu.windows.vectors import COPIES, WIDE
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
-from warpfold.kernels.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 
 Floats = NDArray[Any]
 LOWEST = -90

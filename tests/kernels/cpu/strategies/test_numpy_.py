@@ -9,8 +9,8 @@ from warpfold.kernels.cpu import memory
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
-from warpfold.kernels.operands import Operands
 from warpfold.kernels.ops import OPS, NanPolicy, Terms, Value
+from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 NUMPY = cpu_strategies()["numpy"]

@@ -22,8 +22,8 @@ from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.cuda.grouped.totals import GroupedTotals
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource
 
 

@@ -51,7 +51,7 @@ def test_variances_of_integers_are_the_true_ones_rounded_once(groups: list[list[
     exact = [
         (sum(Fraction(number) ** 2 for number in group) - Fraction(sum(group)) ** 2 / len(group)) / (len(group) - ddof)
         if len(group) > ddof
-        else None  # any value: `kernels.empties` replaces it
+        else None  # any value: `kernels.ops.empties` replaces it
         for group in groups
     ]
     variances, deviations = (spreads_of_integers(OPS[op], words, counts, ddof) for op in ("var", "std"))

@@ -26,8 +26,8 @@ from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
-from warpfold.kernels.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.source import ArraySource
 
 OPS = ("sum", "mean", "min", "max")

@@ -19,12 +19,12 @@ from warpfold.kernels.cuda.scaling.placement import CudaPlacement, Gang
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
-from warpfold.kernels.grouping import AlongAxes, Segments
-from warpfold.kernels.keyed import Aggregation, GroupPlan, KeyedBackend
 from warpfold.kernels.ops import NullPolicy, op_named
+from warpfold.kernels.parts.grouping import AlongAxes, Segments
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend
+from warpfold.kernels.parts.over_devices import Member
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.spread import Member
 
 GPU = Device("cuda", "NVIDIA H200", 0, 140 << 30, 132, "9.0", "GPU-0", ())
 

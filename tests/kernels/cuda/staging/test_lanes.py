@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from warpfold.kernels.chained import ChainedSource, Link
 from warpfold.kernels.cuda.staging import lanes as module
 from warpfold.kernels.cuda.staging import native
 from warpfold.kernels.cuda.staging.lanes import Board, Driver, Lanes, LaneShape, Puller, table_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, FileBytes, FileSource, HeldArrays
+from warpfold.kernels.sources.chained import ChainedSource, Link
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="lanes are woken by an eventfd")
 

@@ -1,0 +1,85 @@
+"""Meanings of the stored numbers of a source that are not the values themselves: decimals, instants, durations, packed
+numbers.
+
+Any backend reduces the stored numbers; the value is made of what comes out, element by element or group by group.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.lowering.iso8601 import TimeValue
+from warpfold.kernels.ops import Finish, Op, Result, Value
+
+Total = int | Fraction | float
+"""What a reduction of stored numbers gave, exactly: an integer, or a fraction of floats; a float is NaN or infinite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A value and the name of its dtype, beside its other forms: decimals in full, and times in words."""
+
+    value: Value
+    dtype: str
+    decimal: str | None = None
+    time: TimeValue | None = None
+
+    @property
+    def words(self) -> str | None:
+        """The value in full; None of a number that says all."""
+        return self.decimal if self.time is None else self.time.iso
+
+
+class Meaning(ABC):
+    """The meaning of a stored number of a source. Two sources of equal meanings may be read as one."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The elements, as a result or an error names them."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The kind of such elements in a word, as an inspection of a file shows it."""
+
+    @abstractmethod
+    def takes(self, op: Op) -> bool:
+        """Whether `op` has a value of such elements."""
+
+    @property
+    def numbers_alone(self) -> bool:
+        """Whether values are floats that say all, so that an array of them does."""
+        return False
+
+    def stored_ops(self, op: Op) -> tuple[str, ...]:
+        """The ops by which the stored numbers are reduced for `op` of the values that they stand for. A mean is rounded
+        once, after its sum."""
+        return ("sum" if op.finish is Finish.MEAN else op.name,)
+
+    @abstractmethod
+    def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
+        """The value of `op` of `count` elements whose `stored_ops` have these totals; `ddof` is for var and std."""
+
+    def within(self, context: Callable[[], AbstractContextManager[object]]) -> Self:
+        """The same meaning; elements that it reads itself are read within a context."""
+        return self
+
+    def check(self, op: Op) -> None:
+        """Raise InvalidInput naming "op" unless `op` has a value of such elements."""
+        if op.sources > 1 or not (self.takes(op) or op.places):
+            raise InvalidInput(f"{op.name} takes no {self.name} so far; {self.instead}", "op")
+
+    @property
+    def instead(self) -> str:
+        """The advice of an error where such elements are not taken."""
+        return "cast the column to float64 or int64 first"
+
+
+def is_plain(op: Op) -> bool:
+    """Whether values of `op` mean what they are, whatever its elements stand for: indices, counts and truth values."""
+    return op.result in (Result.INDEX, Result.TRUTH)

@@ -1,0 +1,85 @@
+"""Exact reductions of runs of integers of several words of 64 bits, in NumPy: for decimals beyond int64 that make many
+values, of which `kernels.lowering.long_integers` cannot say to which one it belongs."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.ops import Extreme, Op, Terms
+
+Words = NDArray[np.int64]
+"""Integers in two's complement, shape (words, integers), the lowest word first."""
+
+Index = NDArray[np.int64]
+
+_HALF = np.uint64((1 << 32) - 1)
+_LOWEST = np.int64(-(1 << 63))
+
+
+def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
+    """The values of `reduce_runs`, where some runs may have no integers. Such a run gets the op's value of no integers,
+    or None where the op has no such value."""
+    held: NDArray[np.bool_] = np.diff(bounds) > 0
+    values: list[int | None] = [None if op.empty is None else int(op.empty)] * held.size
+    if held.any():
+        reduced = reduce_runs(op, words, np.append(bounds[:-1][held], bounds[-1]))
+        for run, value in zip(np.flatnonzero(held).tolist(), reduced, strict=True):
+            values[run] = value
+    return values
+
+
+def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int]:
+    """The value of `op`, which is a sum or an extreme, of magnitudes or not, or the place of an extreme, of each run:
+    integers bounds[r] … bounds[r + 1] − 1, of which there are some. The value of a mean is its sum."""
+    words, bounds = words[:, bounds[0] : bounds[-1]], bounds - bounds[0]
+    if op.magnitudes:
+        words = _magnitudes(words)
+    if op.terms is Terms.VALUES:
+        return _sums(words, bounds)
+    reduced, is_extreme = _extremes(words, bounds, least=op.extreme is Extreme.LEAST)
+    if not op.places:
+        return reduced
+    places = np.where(is_extreme, np.arange(is_extreme.size), is_extreme.size)
+    return [int(place) for place in np.minimum.reduceat(places, bounds[:-1]) - bounds[:-1]]
+
+
+def _sums(words: Words, bounds: Index) -> list[int]:
+    totals = [0] * (bounds.size - 1)
+    for place, word in enumerate(words):
+        unsigned, highest = word.view(np.uint64), place == len(words) - 1
+        # Sums of halves fit 64 bits.
+        low = np.add.reduceat((unsigned & _HALF).view(np.int64), bounds[:-1])
+        half = word >> 32 if highest else (unsigned >> np.uint64(32)).view(np.int64)
+        high = np.add.reduceat(half, bounds[:-1])
+        for run, (below, above) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            totals[run] += (below + (above << 32)) << (64 * place)
+    return totals
+
+
+def _extremes(words: Words, bounds: Index, *, least: bool) -> tuple[list[int], NDArray[np.bool_]]:
+    """The extreme of each run, and whether each integer equals that of its run."""
+    pick: Callable[..., Words] = np.minimum.reduceat if least else np.maximum.reduceat
+    lengths = np.diff(bounds)
+    is_extreme, totals = np.ones(words.shape[1], np.bool_), [0] * lengths.size
+    unpicked = np.iinfo(np.int64).max if least else np.iinfo(np.int64).min
+    for place in reversed(range(len(words))):
+        highest = place == len(words) - 1
+        word = words[place] if highest else words[place] ^ _LOWEST  # in the order of unsigned words
+        best = pick(np.where(is_extreme, word, unpicked), bounds[:-1])
+        is_extreme &= word == np.repeat(best, lengths)
+        for run, value in enumerate(best.tolist()):
+            totals[run] += (value if highest else value + (1 << 63)) << (64 * place)
+    return totals, is_extreme
+
+
+def _magnitudes(words: Words) -> Words:
+    """The magnitudes, with a word more: that of the lowest integer of a width does not fit it."""
+    negative = words[-1] < 0
+    words = np.concatenate([words, words[-1:] >> 63])
+    made, carry = np.empty_like(words), negative.copy()
+    for place, word in enumerate(words):
+        flipped = np.where(negative, ~word, word)
+        made[place] = flipped + carry
+        carry &= flipped == -1
+    return made

@@ -1,0 +1,134 @@
+"""Partitions of an array that is reduced to many values, along axes or by segments: what each part adds to which
+values, and the values that all parts make together.
+
+Where a part has all elements of its values, it gives the values themselves. Otherwise it gives their exact states,
+or the values of an op that never rounds, so that any partitions give the bits of the whole array.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import prod
+
+import numpy as np
+
+from warpfold.kernels.aggregates.by_name import op_of_values, selecting
+from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
+from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, PartialValues, values_array
+from warpfold.kernels.ops import NanPolicy, Op
+from warpfold.kernels.parts.array_parts import ArrayPart
+from warpfold.kernels.parts.blocks import blocks, most_of_block
+from warpfold.kernels.parts.grouping import AlongAxes, Index
+from warpfold.kernels.parts.keyed import Aggregation, GroupColumn
+from warpfold.kernels.parts.over_devices import together
+from warpfold.kernels.sources.sequential import Elements
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedPart:
+    """A reduced part: its values, or without values what it adds to them, and how long that took."""
+
+    reduction: GroupedReduction
+    partial: PartialValues | None
+
+
+def reduce_part(  # noqa: PLR0917
+    backend: GroupsBackend, sources: Sequence[Elements], part: ArrayPart, op: Op, nan_policy: NanPolicy, ddof: int,
+    *, states: bool, on_cpu: bool, progress: Progress | None = None,
+) -> ReducedPart:  # fmt: skip
+    """Reduce the elements of `part`, which `sources` are; with `states` its values come with their exact states. Raises
+    a KernelError, and what `progress` raises."""
+
+    def reduced(name: str, *, keep: bool) -> GroupedReduction:
+        return _in_blocks(backend, sources, part, name, nan_policy, ddof, progress, keep=keep, on_cpu=on_cpu)
+
+    reduction = reduced(op.name, keep=op.adds and (states or not part.whole))
+    if part.values is None:
+        return ReducedPart(reduction, None)
+    counts, dtypes = np.asarray(reduction.counts, np.int64), tuple(source.dtype.name for source in sources)
+    column = PartialColumn(dtypes, counts, reduction.states)
+    if not op.adds:
+        of_values = reduction if op.name == op_of_values(op) else reduced(op_of_values(op), keep=False)
+        values = values_array(of_values.values, of_values.dtype)
+        places = _placed(part, values_array(reduction.values, reduction.dtype)) if op.places else None
+        state = selecting(op, sources[0].dtype).of_values(values, counts, places)
+        column = PartialColumn(dtypes, counts, state=state)
+    bare = replace(reduction, values=(), counts=(), states=())
+    return ReducedPart(bare, PartialValues(part.values.numbers(), column))
+
+
+def _placed(part: ArrayPart, places: Index) -> Index:
+    """The places of the values of `part` among all elements of each."""
+    assert part.places is not None, "the part has not all elements of its values"
+    if isinstance(part.grouping, AlongAxes):
+        return part.places.placed(places)
+    moved = places.copy()
+    moved[:1] += part.places.origin[0]
+    return moved
+
+
+def _in_blocks(  # noqa: PLR0917
+    backend: GroupsBackend, sources: Sequence[Elements], part: ArrayPart, op: str, nan_policy: NanPolicy, ddof: int,
+    progress: Progress | None, *, keep: bool, on_cpu: bool,
+) -> GroupedReduction:  # fmt: skip
+    total, done = prod(part.shape), 0
+    reduced: list[GroupedReduction] = []
+    most = most_of_block(on_cpu=on_cpu, states=keep)
+    for block in blocks(sources, part.shape, part.grouping, most, strips=on_cpu):
+        before = done
+
+        def report(now: int, of: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + now, total)
+
+        reduced.append(
+            backend.reduce_groups(
+                block.sources[0],
+                block.shape,
+                block.grouping,
+                op,
+                nan_policy=nan_policy,
+                ddof=ddof,
+                progress=report,
+                other=block.sources[1] if len(block.sources) > 1 else None,
+                states=keep,
+            )
+        )
+        done += prod(block.shape)
+    return together(reduced)
+
+
+def joined(
+    parts: Sequence[ArrayPart], reductions: Sequence[GroupedReduction], merged: MergedColumn, asked: Aggregation,
+    *, states: bool,
+) -> GroupedReduction:  # fmt: skip
+    """The values of all parts, in their order: those of whole parts as they are, and those of `merged`, rounded once.
+    Raises InvalidInput."""
+    pieces: list[GroupedReduction] = []
+    row = 0
+    shared: GroupColumn | None = None
+    for whole, run in groupby(zip(parts, reductions, strict=True), key=lambda pair: pair[0].whole):
+        if whole:
+            pieces += [reduction for _, reduction in run]
+            continue
+        run_parts = list(run)
+        shared = shared or merged.column(
+            asked, max(part.values.rows for part in parts if part.values is not None), keep=states
+        )
+        stop = max(part.values.rows for part, _ in run_parts if part.values is not None)
+        column = shared if stop - row == shared.counts.size else shared.taken(np.arange(row, stop))
+        row = stop
+        kernels = ", ".join(dict.fromkeys(reduction.kernel for _, reduction in run_parts))
+        pieces.append(
+            replace(
+                run_parts[0][1],
+                values=tuple(column.listed())
+                if column.missing.any() or column.values.dtype != np.float64
+                else column.values,
+                counts=column.counts,
+                states=column.states,
+                kernel=kernels,
+                dtype=column.dtype,
+            )
+        )
+    return together(pieces)

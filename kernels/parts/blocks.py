@@ -1,0 +1,185 @@
+"""Reductions to very many values, block by block: each block is a part of the source that has all elements of some
+neighbouring values. So what a reduction needs in memory is bounded, however many values it has.
+
+A source that comes in order is read once, and makes a single block.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.parts.grouping import SMALL_BLOCK, AlongAxes, Grouping, Segments
+from warpfold.kernels.source import ArraySource, PartSource, Source
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
+
+MOST_OF_BLOCK = 1 << 17
+"""Values of a block on a CPU: the exact states of as many take some 140 MB a thread, where they are needed."""
+
+MOST_ON_GPU = 1 << 24
+"""Values of a block on a GPU, which has more memory, and loses more by small blocks."""
+
+MOST_WITH_STATES = 1 << 20
+"""Values of a block on a GPU whose exact states come to the host: they take some 100 bytes each there, and up to 2 KiB
+where elements are over all exponents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The elements of some neighbouring values in C order: one source or two, read as arrays of `shape`."""
+
+    sources: tuple[Elements, ...]
+    shape: tuple[int, ...]
+    grouping: Grouping
+    values: int
+
+
+def most_of_block(*, on_cpu: bool, states: bool) -> int:
+    """How many values a block has at most, whose exact states are asked for with `states`."""
+    if on_cpu:
+        return MOST_OF_BLOCK
+    return MOST_WITH_STATES if states else MOST_ON_GPU
+
+
+def blocks(
+    sources: Sequence[Elements],
+    shape: tuple[int, ...],
+    grouping: Grouping,
+    most: int = MOST_OF_BLOCK,
+    *,
+    strips: bool = True,
+) -> Iterator[Block]:
+    """The blocks of about `most` values that make up the whole, in the order of the values. With `strips` short columns
+    are read strip by strip, which suits a CPU."""
+    whole = prod(grouping.result_shape(shape))
+    if not prod(shape):  # no part has elements, whatever it is cut into
+        yield Block(tuple(sources), shape, grouping, whole)
+        return
+    columns = None if isinstance(grouping, Segments) else _as_columns(sources, shape, grouping.reduced(len(shape)))
+    if columns is not None and strips:
+        yield from _of_columns(*columns, most)
+        return
+    if whole <= most or any(isinstance(source, SequentialSource) for source in sources):
+        yield Block(tuple(sources), shape, grouping, whole)
+        return
+    if isinstance(grouping, Segments):
+        yield from _of_segments(sources, shape, grouping, most)
+        return
+    for part in _parts(shape, grouping.reduced(len(shape)), most):
+        taken = [selected(source, shape, part) for source in sources]
+        if any(source is None for source in taken):
+            yield Block(tuple(sources), shape, grouping, whole)
+            return
+        lengths = tuple(index.stop - index.start for index in part)
+        pieces = tuple(source for source in taken if source is not None)
+        yield Block(pieces, lengths, grouping, prod(grouping.result_shape(lengths)))
+
+
+_TALLEST = 512
+_FEWEST_COLUMNS = 1024
+
+
+def _as_columns(
+    sources: Sequence[Any], shape: tuple[int, ...], reduced: Sequence[int]
+) -> tuple[list[NDArray[Any]], int] | None:
+    """The arrays as (matrices, rows, columns), if the values are sums of many short columns, and the width of strips
+    of columns that are read one after another: as they lie, no part would have a whole column, and every value would
+    need an exact state, which costs far more than a short column. None for all else."""
+    first, behind = reduced[0], reduced[-1] + 1
+    rows, columns = prod(shape[first:behind]), prod(shape[behind:])
+    arrays = [source.array for source in sources if isinstance(source, ArraySource) and source.array.flags.c_contiguous]
+    if len(reduced) != behind - first or len(arrays) < len(sources):
+        return None
+    if not 1 < rows <= _TALLEST or columns < _FEWEST_COLUMNS:
+        return None
+    return [array.reshape(-1, rows, columns) for array in arrays], SMALL_BLOCK // rows
+
+
+def _of_columns(arrays: Sequence[NDArray[Any]], width: int, most: int) -> Iterator[Block]:
+    """Blocks of strips of `width` columns, the last of which may be narrower."""
+    matrices, rows, columns = arrays[0].shape
+    step = max(width, most // width * width)
+    whole = columns // width * width
+    cuts = [*((start, min(start + step, whole), width) for start in range(0, whole, step))]
+    if whole < columns:
+        cuts.append((whole, columns, columns - whole))
+    for matrix in range(matrices):
+        for start, stop, strip in cuts:
+            views = [array[matrix, :, start:stop].reshape(rows, -1, strip).transpose(1, 0, 2) for array in arrays]
+            parts = tuple(PanelSource(view) for view in views)
+            yield Block(parts, views[0].shape, AlongAxes((1,)), stop - start)
+
+
+def _of_segments(sources: Sequence[Any], shape: tuple[int, ...], grouping: Segments, most: int) -> Iterator[Block]:
+    bounds = grouping.bounds(prod(shape))
+    for first in range(0, bounds.size - 1, most):
+        cut = bounds[first : first + most + 1]
+        start, stop = int(cut[0]), int(cut[-1])
+        offsets = None if grouping.offsets is None else tuple((cut - start).tolist())
+        parts = tuple(PartSource(source, start, stop - start) for source in sources)
+        yield Block(parts, (stop - start,), Segments(offsets, grouping.length), cut.size - 1)
+
+
+def _parts(shape: tuple[int, ...], reduced: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
+    """The parts of an array, as a slice of each axis: an index of the first axes that are kept, and a range of the next
+    one, so that the values of a part are neighbours."""
+    kept = [axis for axis in range(len(shape)) if axis not in reduced]
+    behind, split = 1, 0
+    for place in range(len(kept) - 1, -1, -1):
+        if behind * shape[kept[place]] > most:
+            split = place
+            break
+        behind *= shape[kept[place]]
+    step = max(1, most // behind)
+    outer = [shape[axis] for axis in kept[:split]]
+    for index in np.ndindex(*outer):
+        for start in range(0, shape[kept[split]], step):
+            part = [slice(0, length) for length in shape]
+            for axis, at in zip(kept, index, strict=False):
+                part[axis] = slice(at, at + 1)
+            part[kept[split]] = slice(start, min(start + step, shape[kept[split]]))
+            yield tuple(part)
+
+
+def selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Source | None:
+    """A part of a source by position; None of one that is no array and whose part is not in one piece."""
+    cut = next((axis for axis, index in enumerate(part) if index.stop - index.start != 1), len(shape) - 1)
+    if all(index == slice(0, length) for index, length in zip(part[cut + 1 :], shape[cut + 1 :], strict=True)):
+        start = int(np.ravel_multi_index([index.start for index in part], shape))
+        if not isinstance(source, ArraySource) or source.array.flags.c_contiguous:
+            return PartSource(source, start, prod(index.stop - index.start for index in part))
+    if not isinstance(source, ArraySource):
+        return None
+    array = source.array if source.array.shape == shape else source.array.reshape(shape)
+    view = array[part]
+    if view.flags.c_contiguous or view.flags.f_contiguous:
+        return ArraySource(view)
+    return PanelSource(view)
+
+
+@dataclass(frozen=True)
+class PanelSource:
+    """Elements of a part of an array that is not in one piece, in C order. They are copied when they are read."""
+
+    array: NDArray[Any]
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.array.dtype)
+
+    @property
+    def count(self) -> int:
+        return int(self.array.size)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        row = prod(self.array.shape[1:])
+        first, last = start // row, -(-stop // row)
+        rows = np.ascontiguousarray(self.array[first:last])
+        return ArraySource(rows).read(start - first * row, stop - first * row)
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        out[:] = np.ascontiguousarray(self.read(start, start + out.size // self.dtype.itemsize)).view(np.uint8)

@@ -1,0 +1,199 @@
+"""Reductions to many values of arrays that fit no device as a whole, or that several devices share: every device
+reduces blocks of whole values, and a value that is too long for a device goes through it piece by piece.
+
+Each value is rounded once, by the device that has all of its elements, so that neither blocks nor devices show in the
+bits.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from itertools import chain
+from math import prod
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+
+from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress, Reduction, Stages
+from warpfold.kernels.errors import InvalidInput, NoElements
+from warpfold.kernels.exact import ExactState
+from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.ops import SUMS_OF_MOMENTS, NanPolicy, Terms, Value, op_named
+from warpfold.kernels.parts.blocks import Block, blocks
+from warpfold.kernels.parts.grouping import Grouping, Segments
+from warpfold.kernels.parts.joint_progress import JointProgress
+from warpfold.kernels.parts.keyed import KeyedBackend
+from warpfold.kernels.parts.state_tables import terms_of
+from warpfold.kernels.source import PartSource, Source
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
+
+
+class Member(GroupsBackend, KeyedBackend, Protocol):
+    """A device that takes part: it reduces to one value, piece by piece, to many, and by key."""
+
+    def reduce(
+        self,
+        source: Elements,
+        op: str,
+        *,
+        strategy: str = "auto",
+        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
+        progress: Progress | None = None,
+        ddof: int = 0,
+        other: Elements | None = None,
+    ) -> Reduction: ...
+
+
+def fitting(source: Source, shape: tuple[int, ...], grouping: Grouping, most: int, parts: int = 1) -> Iterator[Block]:
+    """Blocks of whole values with at most `most` elements each, in the order of the values, and where there are as many
+    values at least `parts` of them. A longer value is a block of its own. What cannot be cut, because it neither is an
+    array nor lies in one piece, is a block, however large."""
+    values = prod(grouping.result_shape(shape))
+    if isinstance(grouping, Segments):
+        yield from _segments(source, grouping, prod(shape), min(most, -(-prod(shape) // parts)))
+        return
+    each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
+    at_a_time = max(1, min(most // max(1, each), -(-values // parts)))
+    yield from blocks([source], shape, grouping, at_a_time, strips=False)
+
+
+def _segments(source: Source, grouping: Segments, count: int, most: int) -> Iterator[Block]:
+    bounds = grouping.bounds(count)
+    first = 0
+    if bounds.size < 2:  # no segments of no elements
+        yield Block((source,), (count,), grouping, 0)
+    while first < bounds.size - 1:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, "right")) - 1)
+        start, stop = int(bounds[first]), int(bounds[last])
+        offsets = None if grouping.offsets is None else tuple((bounds[first : last + 1] - start).tolist())
+        part = PartSource(source, start, stop - start)
+        yield Block((part,), (stop - start,), Segments(offsets, grouping.length), last - first)
+        first = last
+
+
+def reduce_spread(  # noqa: PLR0917
+    members: Sequence[Member], source: Elements, shape: tuple[int, ...], grouping: Grouping, op: str, most: int,
+    *, nan_policy: NanPolicy = NanPolicy.PROPAGATE, progress: Progress | None = None, ddof: int = 0,
+    states: bool = False,
+) -> GroupedReduction:  # fmt: skip
+    """Reduce `source`, an array of `shape`, by all `members` at once, each of which holds at most `most` elements. With
+    `states` the exact states of all values come, too.
+
+    Raises what a member raises; of several errors, that of the first block. A NaN that is refused is not named by its
+    index, because blocks count their elements from 0.
+    """
+    whole = gathered(source) if isinstance(source, SequentialSource) else source
+    made = list(fitting(whole, shape, grouping, most, len(members)))
+    free: SimpleQueue[Member] = SimpleQueue()
+    for member in members:
+        free.put(member)
+    done = JointProgress(prod(shape), progress)
+
+    def run(block: Block) -> GroupedReduction:
+        member = free.get()
+        try:
+            return _block(member, block, op, most, nan_policy, ddof, done.beside(id(member)), states=states)
+        except InvalidInput as error:
+            if error.field == "nan_policy" and len(made) > 1:
+                raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
+            raise
+        finally:
+            done.end(id(member), prod(block.shape))
+            free.put(member)
+
+    if len(members) == 1:
+        reduced = [run(block) for block in made]
+    else:
+        with ThreadPoolExecutor(len(members)) as pool:
+            waiting = [pool.submit(run, block) for block in made]
+            try:
+                reduced = [each.result() for each in waiting]
+            except BaseException:
+                for each in waiting:
+                    each.cancel()
+                raise
+    return replace(together(reduced), shape=grouping.result_shape(shape))
+
+
+def _block(  # noqa: PLR0917
+    member: Member, block: Block, op: str, most: int, nan_policy: NanPolicy, ddof: int, progress: Progress | None,
+    *, states: bool,
+) -> GroupedReduction:  # fmt: skip
+    (source,) = block.sources
+    if block.values > 1 or prod(block.shape) <= most:
+        return member.reduce_groups(
+            source, block.shape, block.grouping, op, nan_policy=nan_policy, progress=progress, ddof=ddof, states=states
+        )
+    try:
+        value = member.reduce(source, op, nan_policy=nan_policy, progress=progress, ddof=ddof)
+        values: tuple[Value | None, ...] = (value.value,)
+    except InvalidInput as error:
+        none = isinstance(error, NoElements)  # all of them are NaN and left out
+        if not none and error.field != "ddof":  # or too few for a variance are not
+            raise
+        policy = NanPolicy.PROPAGATE if none else nan_policy
+        value, values = member.reduce(source, "count_nonzero", nan_policy=policy, progress=progress), (None,)
+        dtype = op_named(op).result_dtype(source.dtype)
+        value = replace(value, dtype=dtype, op=op, count=0 if none else value.count)
+    return GroupedReduction(
+        values=values,
+        shape=(1,),
+        dtype=value.dtype,
+        counts=(value.count,),
+        op=value.op,
+        strategy=value.strategy,
+        kernel="pieces",
+        correctly_rounded=value.correctly_rounded,
+        load_ms=value.load_ms,
+        kernel_ms=value.kernel_ms,
+        prepare_ms=value.prepare_ms,
+        stages=value.stages,
+        states=_states(member, source, value, nan_policy) if states else (),
+    )
+
+
+def _states(member: Member, source: Elements, value: Reduction, nan_policy: NanPolicy) -> tuple[StateColumn, ...]:
+    """The exact states of a value of all elements of `source`. A variance comes without states, so its sums are made
+    anew."""
+    op = op_named(value.op)
+    terms = terms_of(op)
+    if not value.count:
+        made = [ExactState.empty(each).to_bytes() for each in terms]
+    elif op.terms is Terms.MOMENTS:
+        sums = (member.reduce(source, name, nan_policy=nan_policy).state for name in SUMS_OF_MOMENTS)
+        made = [state for state in sums if state is not None]
+    else:
+        made = [] if value.state is None else [value.state]
+    assert len(made) == len(terms), f"{op.name} has a state for each of {terms}"
+    return tuple(StateColumn.of_bytes([state]) for state in made)
+
+
+def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
+    """The blocks of a reduction as one, with the shape of the first: their values and states, the sums of their times,
+    and the names of all loops that ran."""
+
+    def added(stage: str) -> float | None:
+        times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
+        return sum(times) if times else None
+
+    if len(parts) == 1:
+        return parts[0]
+    values: Any
+    counts: Any
+    if all(isinstance(part.values, np.ndarray) for part in parts):
+        values, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "counts"))
+    else:
+        values = tuple(chain.from_iterable(part.listed() for part in parts))
+        counts = tuple(chain.from_iterable(part.counted() for part in parts))
+    return replace(
+        parts[0],
+        values=values,
+        counts=counts,
+        kernel=", ".join(dict.fromkeys(part.kernel for part in parts)),
+        load_ms=sum(part.load_ms for part in parts),
+        kernel_ms=sum(part.kernel_ms for part in parts),
+        prepare_ms=sum(part.prepare_ms for part in parts),
+        stages=Stages(**{field.name: added(field.name) for field in fields(Stages)}) if parts[0].stages else None,
+        states=tuple(StateColumn.beside(columns) for columns in zip(*(part.states for part in parts), strict=True)),
+    )

@@ -1,0 +1,1 @@
+"""How a source reads: pieces in order, sections by several threads, files in memory, checksums beside the reduction."""

@@ -1,0 +1,98 @@
+"""A reduction to very many values block by block: the same values as of the whole, whatever the shape and the order."""
+
+from itertools import combinations, pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.parts.blocks import PanelSource, blocks, most_of_block
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.sources.sequential import SequentialSource, gathered
+
+CUBE = np.arange(3 * 5 * 4 * 7, dtype=np.int64).reshape(3, 5, 4, 7) % 89
+
+
+def values_of(sources: Any, shape: tuple[int, ...], grouping: Grouping, most: int) -> list[int]:
+    """The sums of products of the sources, made of what each block reads."""
+    totals: list[int] = []
+    for block in blocks(sources, shape, grouping, most):
+        parts = [gathered(source) for source in block.sources]
+        read = [part.read(0, part.count) for part in parts]
+        product = np.prod(read, axis=0).reshape(block.shape)
+        if isinstance(block.grouping, AlongAxes):
+            sums = product.sum(axis=block.grouping.reduced(len(block.shape))).reshape(-1)
+        else:
+            bounds = block.grouping.bounds(product.size)
+            sums = np.array([product[a:b].sum() for a, b in pairwise(bounds)])
+        assert sums.size == block.values
+        totals += sums.tolist()
+    return totals
+
+
+@pytest.mark.parametrize("axes", [axes for count in (1, 2, 3) for axes in combinations(range(4), count)])
+@pytest.mark.parametrize("most", [1, 6, 50])
+def test_blocks_have_all_values_in_their_order(axes: tuple[int, ...], most: int) -> None:
+    truth = CUBE.sum(axis=axes).reshape(-1).tolist()
+    squares = (CUBE * CUBE).sum(axis=axes).reshape(-1).tolist()
+    for array in (CUBE, np.asfortranarray(CUBE), np.repeat(CUBE, 2, axis=3)[..., ::2]):
+        source = ArraySource(array)
+        assert values_of([source], CUBE.shape, AlongAxes(axes), most) == truth
+        assert values_of([source, ArraySource(CUBE)], CUBE.shape, AlongAxes(axes, keepdims=True), most) == squares
+
+
+@pytest.mark.parametrize("shape", [(20, 0), (0, 5, 2000), (3, 0, 4)])
+def test_no_elements_make_one_block_of_all_values(shape: tuple[int, ...]) -> None:
+    grouping = AlongAxes((1,))
+    (block,) = blocks([ArraySource(np.zeros(shape))], shape, grouping, 3)
+    assert (block.shape, block.values) == (shape, prod(grouping.result_shape(shape)))
+
+
+def test_short_columns_are_read_in_strips() -> None:
+    matrices = np.arange(2 * 3 * 3001, dtype=np.int64).reshape(2, 3, 3001)
+    made = list(blocks([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048))
+    assert all(isinstance(block.sources[0], PanelSource) for block in made)
+    assert [block.values for block in made] == [1365, 1365, 271] * 2
+    whole = list(blocks([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048, strips=False))
+    assert [block.values for block in whole] == [2048, 953] * 2
+    assert values_of([ArraySource(matrices)], matrices.shape, AlongAxes((1,)), 2048) == matrices.sum(1).ravel().tolist()
+
+
+@pytest.mark.parametrize("segments", [Segments(None, 4), Segments(tuple(range(0, 400, 3)))])
+def test_segments_are_cut_between_segments(segments: Segments) -> None:
+    flat = CUBE.reshape(-1)
+    bounds = segments.bounds(flat.size).tolist()
+    truth = [int(flat[a:b].sum()) for a, b in pairwise(bounds)]
+    for array in (CUBE, np.asfortranarray(CUBE)):
+        assert values_of([ArraySource(array)], CUBE.shape, segments, 10) == truth
+
+
+def test_what_is_made_by_position_is_cut_where_it_is_in_one_piece() -> None:
+    made = GeneratedSource("arange", 60, 0, DTYPES["int64"])
+    cube = np.arange(60).reshape(5, 4, 3)
+    assert values_of([made], (5, 4, 3), AlongAxes((1,)), 6) == cube.sum(1).ravel().tolist()
+    assert len(list(blocks([made], (5, 4, 3), AlongAxes((1,)), 6))) == 3
+    assert [block.values for block in blocks([made], (5, 4, 3), AlongAxes((0,)), 6)] == [12]
+
+
+def test_what_comes_in_order_is_read_once() -> None:
+    source = SequentialSource(DTYPES["int64"], lambda: iter([CUBE.reshape(-1)]), CUBE.size, shape=CUBE.shape)
+    [block] = blocks([source], CUBE.shape, AlongAxes((0,)), 5)
+    assert (block.sources, block.values) == ((source,), prod(CUBE.shape[1:]))
+
+
+def test_a_truth_value_of_any_byte_is_one() -> None:
+    stored = np.array([[0, 1, 2], [255, 0, 1]], np.uint8).view(np.bool_)
+    panel = PanelSource(stored[:, 1:])
+    assert panel.read(0, 4).tolist() == [True, True, False, True]
+    out = np.zeros(2, np.uint8)
+    panel.read_into(1, out)
+    assert out.tolist() == [1, 0]
+
+
+def test_a_block_whose_states_come_to_the_host_is_smaller_on_a_gpu() -> None:
+    assert most_of_block(on_cpu=True, states=False) == most_of_block(on_cpu=True, states=True)
+    assert most_of_block(on_cpu=False, states=True) < most_of_block(on_cpu=False, states=False)
