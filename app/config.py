@@ -231,6 +231,15 @@ class Settings(BaseSettings):
         "system says; but a virtual machine may name the cache of its host, and displacing that takes long.",
     )
 
+    slot_memory_bytes: int | None = Field(
+        None,
+        ge=256 << 20,
+        description="The child of a slot may take this much memory beside what its libraries take; a job that needs "
+        "more fails as `out_of_memory`, and the child goes on. Unset, `warpfold serve` divides three quarters of the "
+        "memory among its slots, and a worker on its own takes three quarters. Mapped files and a GPU's memory do not "
+        "count.",
+    )
+
     session_days: float = Field(7.0, gt=0, description="A dashboard session ends this many days after the sign-in.")
 
     log_max_bytes: int = Field(

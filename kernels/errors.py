@@ -48,3 +48,13 @@ class RankLost(KernelError):
     """A process of a group that works together died, and the others were ended."""
 
     reason = "worker_lost"
+
+
+_OF_MEMORY = ("cannot allocate memory", "memory allocation failed", "unable to allocate", "can't start new thread")
+"""The words of libraries that have no error of their own for a lack of memory. A thread needs memory for its stack."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that the process may not take more memory."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError | OutOfMemory) or any(words in text for words in _OF_MEMORY)

@@ -14,6 +14,7 @@ def main() -> int:
     from warpfold.app import logs
     from warpfold.app.config import Settings, load_settings
     from warpfold.contract.needs import DASK
+    from warpfold.kernels.cpu.memory import share_of_memory
     from warpfold.worker.boot import describe, serve_slot
     from warpfold.worker.child import open_kernels, prepare_kernels
     from warpfold.worker.dask.options import ClusterOptions
@@ -47,7 +48,14 @@ def main() -> int:
     info = describe(slot)
     cluster = ClusterOptions(settings.dask_scheduler, settings.dask_processes, settings.dask_wait_s)
     opener = partial(
-        open_kernels, slot, info.id, settings.folders(), settings.cpu_cache_bytes, settings.rates_dir(), cluster=cluster
+        open_kernels,
+        slot,
+        info.id,
+        settings.folders(),
+        settings.cpu_cache_bytes,
+        settings.rates_dir(),
+        cluster=cluster,
+        memory_bytes=settings.slot_memory_bytes or share_of_memory(1),
     )
     return serve_slot(settings, info, opener, stop, partial(prepare_kernels, slot))
 

@@ -52,6 +52,8 @@ _BETWEEN_S = 0.05
 """After each step of the measurement the child waits this long for a lease."""
 _HEAD = struct.Struct("!Q")  # the length of the pickle that follows, in bytes
 _PIECE = 1 << 18
+_LEFT_BYTES = 1 << 26
+"""What a failed job may leave in the memory of its child."""
 _AHEAD_BYTES = 1 << 20
 """How many bytes the parent wants the operating system to hold for the child: the leases of 32 small jobs. The kernel
 may allow less."""
@@ -286,12 +288,17 @@ class _Pulse:
 
 
 def _answer(work: Work, lease: Lease, tell: "_ProgressSender") -> Answer:
+    from warpfold.kernels.cpu.memory import give_back, resident_bytes
     from warpfold.worker.failures import failure_of
 
+    before = resident_bytes()
     try:
         return work.run(lease, tell)
     except Exception as error:
-        return failure_of(error, lease)
+        failure = failure_of(error, lease)
+    if resident_bytes() - before > _LEFT_BYTES:  # the error has gone, and with it what its frames held
+        give_back()
+    return failure
 
 
 def open_kernels(
@@ -302,11 +309,18 @@ def open_kernels(
     rates_dir: Path | None = None,
     *,
     cluster: ClusterOptions | None = None,
+    memory_bytes: int | None = None,
 ) -> Work:
-    """Open the device of a real slot, in the child. Raises Unavailable if there is no such device."""
-    from warpfold.worker.execute import Kernels  # heavy, and the parent imports this module
+    """Open the device of a real slot, in the child, which then may take `memory_bytes` more. Raises Unavailable if
+    there is no such device."""
+    # Imported here, because the parent imports this module, and these are heavy.
+    from warpfold.kernels.cpu.memory import limit_memory
+    from warpfold.worker.execute import Kernels
 
-    return Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes, rates_dir=rates_dir, cluster=cluster)
+    work = Kernels(slot, worker, folders, cpu_cache_bytes=cpu_cache_bytes, rates_dir=rates_dir, cluster=cluster)
+    if memory_bytes is not None:
+        limit_memory(memory_bytes)  # a GPU's driver reserves addresses beyond any memory, and has done so by now
+    return work
 
 
 def prepare_kernels(slot: str) -> None:

@@ -7,7 +7,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.states import Reason
-from warpfold.kernels.errors import CudaError, KernelError
+from warpfold.kernels.errors import CudaError, KernelError, lacks_memory
 
 log: FilteringBoundLogger = structlog.get_logger()
 
@@ -26,8 +26,12 @@ def failure_of(error: Exception, lease: Lease) -> Failure:
             return Failure(Reason.CUDA_ERROR, _sentence(error), replace=True)
         case KernelError() if error.reason != Reason.INTERNAL:
             return Failure(Reason(error.reason), _sentence(error), replace=False)
-        case MemoryError():
-            return Failure(Reason.OUT_OF_MEMORY, "The data does not fit in this host's memory.", replace=False)
+        case _ if lacks_memory(error):
+            return Failure(
+                Reason.OUT_OF_MEMORY,
+                "The job needs more memory than its slot may take (WARPFOLD_SLOT_MEMORY_BYTES).",
+                replace=False,
+            )
         case _:
             return Failure(Reason.INTERNAL, incident(error, lease.job_id, lease.attempt), replace=True)
 

@@ -22,7 +22,7 @@ from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met, nulls_of_val
 from warpfold.kernels.lowering.reducing import meaning_of, refuse_meaning
 from warpfold.kernels.ops import NanPolicy, Result, op_named
 from warpfold.kernels.ops.operands import result_dtype
-from warpfold.kernels.parts.blocks import Block, blocks, most_of_block
+from warpfold.kernels.parts.blocks import Block, blocks, by_position, most_of_block
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.over_devices import together
 from warpfold.kernels.parts.state_tables import TableOfStates
@@ -169,14 +169,15 @@ def _reduced_to_files(
     """Reduce block by block, and store the values. A value is null where `nulls` counts any nulls. Returns the
     reduction of all blocks together (with its values only where the result holds them), how many elements entered the
     values, and the stored artefact."""
-    grouping, shape, sources = whole.grouping, whole.shape, whole.sources
+    on_cpu = attempt.device.backend == "cpu"
+    most = most_of_block(on_cpu=on_cpu, states=spec.states)
+    sources = tuple(by_position(source, whole.values, most) for source in whole.sources)
+    grouping, shape = whole.grouping, whole.shape
     width, total, done, count, values = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0, 0
     dtypes = [source.dtype for source in sources]
     parts: list[GroupedReduction] = []
     packed = any(meaning_of(part) is not None for part in sources)
     with writer_of(attempt, spec, grouping, shape, dtypes, omits=nulls is not None, packed=packed) as writer:
-        on_cpu = attempt.device.backend == "cpu"
-        most = most_of_block(on_cpu=on_cpu, states=spec.states)
         for block in blocks(sources, shape, grouping, most, strips=on_cpu):
             before = done
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, lacks_memory
 
 _MOST_SHOWN = 20
 _MOST_LETTERS = 300
@@ -31,11 +31,13 @@ def chosen_name(wanted: str | None, names: Sequence[str], what: str, field: str 
 @contextmanager
 def damaged(why: str, *errors: type[Exception]) -> Iterator[None]:
     """Turn any of `errors`, which a library raises for a file's contents, into InvalidInput; `why` begins the
-    message."""
+    message. A lack of memory is no fault of the file."""
     try:
         yield
-    except InvalidInput:
+    except KernelError:
         raise
     except errors as error:
         lines = str(error).strip().splitlines()
+        if lacks_memory(error):
+            raise OutOfMemory(f"{why}, for lack of memory: {lines[0][:_MOST_LETTERS] if lines else ''}") from None
         raise InvalidInput(f"{why}: {lines[0][:_MOST_LETTERS] if lines else type(error).__name__}") from None

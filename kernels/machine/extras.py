@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.errors import OutOfMemory, Unavailable, lacks_memory
 
 
 def install(*extras: str) -> str:
@@ -24,12 +24,17 @@ def installed(name: str) -> bool:
 
 
 def required(module: str, extra: str) -> Any:
-    """The module, imported. Raises Unavailable, naming the extra that brings its package, where it is not there."""
+    """The module, imported. Raises Unavailable, naming the extra that brings its package, where it is not there, and
+    OutOfMemory where its libraries do not fit in memory."""
     try:
         return import_module(module)
-    except ImportError:
+    except ImportError as error:
         package = module.partition(".")[0]
-        raise Unavailable(f"{package} is not installed on this worker; {install(extra)} brings it") from None
+        if isinstance(error, ModuleNotFoundError) and (error.name or package).partition(".")[0] == package:
+            raise Unavailable(f"{package} is not installed on this worker; {install(extra)} brings it") from None
+        if lacks_memory(error):
+            raise OutOfMemory(f"{package} cannot be imported for lack of memory: {error}") from None
+        raise Unavailable(f"{package} cannot be imported on this worker: {error}") from None
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Reductions to very many values, block by block: each block is a part of the source that has all elements of some
 neighbouring values. So what a reduction needs in memory is bounded, however many values it has.
 
-A source that comes in order is read once, and makes a single block.
+A source that comes in order is read once. It makes a single block, unless its elements take less memory than the states
+of its values would: then they are gathered first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.parts.grouping import SMALL_BLOCK, AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource, PartSource, Source
-from warpfold.kernels.sources.sequential import Elements, SequentialSource
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 MOST_OF_BLOCK = 1 << 17
 """Values of a block on a CPU: the exact states of as many take some 140 MB a thread, where they are needed."""
+
+_LEAST_OF_BLOCK = 1 << 12
+_VALUE_BYTES = 2 * 136 * 8
+"""What the exact states of a value take at most in each thread: those of a variance have two sums."""
+
+_SHARE = 8
+"""The states of a block take at most this part of the memory that is available, unless few values take as much."""
 
 MOST_ON_GPU = 1 << 24
 """Values of a block on a GPU, which has more memory, and loses more by small blocks."""
@@ -41,8 +51,23 @@ class Block:
 def most_of_block(*, on_cpu: bool, states: bool) -> int:
     """How many values a block has at most, whose exact states are asked for with `states`."""
     if on_cpu:
-        return MOST_OF_BLOCK
+        room = available_bytes() // _SHARE // (usable_cores() * _VALUE_BYTES)
+        return min(max(room, _LEAST_OF_BLOCK), MOST_OF_BLOCK)
     return MOST_WITH_STATES if states else MOST_ON_GPU
+
+
+def by_position(source: Elements, values: int, most: int) -> Elements:
+    """`source`, by position where it can be: one that comes in order and makes more than `most` values would need the
+    states of all of them at a time. If its elements take less, they are gathered. Raises OutOfMemory."""
+    if not isinstance(source, SequentialSource) or values <= most or source.count is None:
+        return source
+    if (
+        source.meaning is not None
+        or source.nulls is not None
+        or source.count * source.dtype.itemsize > (values * _VALUE_BYTES * usable_cores() // 2)
+    ):
+        return source
+    return gathered(source)
 
 
 def blocks(
@@ -57,7 +82,7 @@ def blocks(
     are read strip by strip, which suits a CPU."""
     whole = prod(grouping.result_shape(shape))
     if not prod(shape):  # no part has elements, whatever it is cut into
-        yield Block(tuple(sources), shape, grouping, whole)
+        yield from _of_nothing(sources, shape, grouping, most)
         return
     columns = None if isinstance(grouping, Segments) else _as_columns(sources, shape, grouping.reduced(len(shape)))
     if columns is not None and strips:
@@ -70,13 +95,19 @@ def blocks(
         yield from _of_segments(sources, shape, grouping, most)
         return
     for part in _parts(shape, grouping.reduced(len(shape)), most):
-        taken = [selected(source, shape, part) for source in sources]
-        if any(source is None for source in taken):
-            yield Block(tuple(sources), shape, grouping, whole)
-            return
         lengths = tuple(index.stop - index.start for index in part)
-        pieces = tuple(source for source in taken if source is not None)
+        pieces = tuple(selected(source, shape, part) for source in sources)
         yield Block(pieces, lengths, grouping, prod(grouping.result_shape(lengths)))
+
+
+def _of_nothing(sources: Sequence[Elements], shape: tuple[int, ...], grouping: Grouping, most: int) -> Iterator[Block]:
+    whole = prod(grouping.result_shape(shape))
+    if isinstance(grouping, Segments) or whole <= most:
+        yield Block(tuple(sources), shape, grouping, whole)
+        return
+    for part in _parts(shape, grouping.reduced(len(shape)), most):
+        lengths = tuple(index.stop - index.start for index in part)
+        yield Block(tuple(sources), lengths, grouping, prod(grouping.result_shape(lengths)))
 
 
 _TALLEST = 512
@@ -115,13 +146,18 @@ def _of_columns(arrays: Sequence[NDArray[Any]], width: int, most: int) -> Iterat
 
 
 def _of_segments(sources: Sequence[Any], shape: tuple[int, ...], grouping: Segments, most: int) -> Iterator[Block]:
-    bounds = grouping.bounds(prod(shape))
-    for first in range(0, bounds.size - 1, most):
-        cut = bounds[first : first + most + 1]
-        start, stop = int(cut[0]), int(cut[-1])
-        offsets = None if grouping.offsets is None else tuple((cut - start).tolist())
+    count = prod(shape)
+    for first in range(0, grouping.result_shape(shape)[0], most):
+        if grouping.length is not None:  # all bounds might be a thousand million numbers
+            start, stop = first * grouping.length, min((first + most) * grouping.length, count)
+            offsets, values = None, -(-(stop - start) // grouping.length)
+        else:
+            assert grouping.offsets is not None, "segments have offsets or a length"
+            cut = grouping.offsets[first : first + most + 1]
+            start, stop, values = cut[0], cut[-1], len(cut) - 1
+            offsets = tuple(offset - start for offset in cut)
         parts = tuple(PartSource(source, start, stop - start) for source in sources)
-        yield Block(parts, (stop - start,), Segments(offsets, grouping.length), cut.size - 1)
+        yield Block(parts, (stop - start,), Segments(offsets, grouping.length), values)
 
 
 def _parts(shape: tuple[int, ...], reduced: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:
@@ -145,20 +181,68 @@ def _parts(shape: tuple[int, ...], reduced: Sequence[int], most: int) -> Iterato
             yield tuple(part)
 
 
-def selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Source | None:
-    """A part of a source by position; None of one that is no array and whose part is not in one piece."""
+def selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Source:
+    """A part of a source that is read by position."""
     cut = next((axis for axis, index in enumerate(part) if index.stop - index.start != 1), len(shape) - 1)
     if all(index == slice(0, length) for index, length in zip(part[cut + 1 :], shape[cut + 1 :], strict=True)):
         start = int(np.ravel_multi_index([index.start for index in part], shape))
         if not isinstance(source, ArraySource) or source.array.flags.c_contiguous:
             return PartSource(source, start, prod(index.stop - index.start for index in part))
     if not isinstance(source, ArraySource):
-        return None
+        return RunsSource(source, shape, part)
     array = source.array if source.array.shape == shape else source.array.reshape(shape)
     view = array[part]
     if view.flags.c_contiguous or view.flags.f_contiguous:
         return ArraySource(view)
     return PanelSource(view)
+
+
+@dataclass(frozen=True)
+class RunsSource:
+    """Elements of a `part` of a source of `shape` that are several runs of neighbours, in C order."""
+
+    source: Source
+    shape: tuple[int, ...]
+    part: tuple[slice, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.source.dtype
+
+    @property
+    def count(self) -> int:
+        return prod(self._lengths)
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        return tuple(index.stop - index.start for index in self.part)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        runs = [self.source.read(first, last) for first, last in self._runs(start, stop)]
+        return runs[0] if len(runs) == 1 else np.concatenate(runs)
+
+    def read_into(self, start: int, out: NDArray[np.uint8]) -> None:
+        at, itemsize = 0, self.dtype.itemsize
+        for first, last in self._runs(start, start + out.size // itemsize):
+            self.source.read_into(first, out[at : at + (last - first) * itemsize])
+            at += (last - first) * itemsize
+
+    def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Where elements start … stop − 1 lie in the source, run after run."""
+        lengths = self._lengths
+        axis = len(lengths) - 1
+        while axis and lengths[axis] == self.shape[axis]:
+            axis -= 1
+        run = prod(lengths[axis:])
+        while start < stop:
+            number, within = divmod(start, run)
+            index = [*np.unravel_index(number, lengths[:axis]), *(0 for _ in lengths[axis:])]
+            first = int(
+                np.ravel_multi_index([at + cut.start for at, cut in zip(index, self.part, strict=True)], self.shape)
+            )
+            taken = min(stop - start, run - within)
+            yield first + within, first + within + taken
+            start += taken
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ LEASE = lease_on("{}")
         (InvalidInput("bad"), Reason.INVALID_INPUT, False),
         (OutOfMemory("big"), Reason.OUT_OF_MEMORY, False),
         (MemoryError(), Reason.OUT_OF_MEMORY, False),
+        (RuntimeError("can't start new thread"), Reason.OUT_OF_MEMORY, False),
         (Unavailable("none"), Reason.UNAVAILABLE, False),
         (CudaError("ill"), Reason.CUDA_ERROR, True),
         (KernelError("hm"), Reason.INTERNAL, True),

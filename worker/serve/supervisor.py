@@ -13,6 +13,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.backoff import Backoff
+from warpfold.kernels.cpu.memory import share_of_memory
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import HangDetector
 from warpfold.worker.serve.process import Process, rotate, stop_all
@@ -34,7 +35,7 @@ class NotReady(RuntimeError):
 
 def service_processes(servers: Servers, root: Path, host: str, port: int, slots: Sequence[str]) -> list[Process]:
     """The api, the dispatcher and one worker a slot, all with the same settings."""
-    environment = _environment(servers, root)
+    environment = _environment(servers, root, len(slots))
 
     def process(name: str, *arguments: str) -> Process:
         return Process(name, arguments, environment, root / "logs" / f"{name.replace(':', '-')}.log")
@@ -46,9 +47,10 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
     ]
 
 
-def _environment(servers: Servers, root: Path) -> Mapping[str, str]:
+def _environment(servers: Servers, root: Path, slots: int) -> Mapping[str, str]:
     return {
         "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
+        "WARPFOLD_SLOT_MEMORY_BYTES": str(share_of_memory(slots)),
         # The processes get the user's settings, except for the addresses of servers and for folders, which this process
         # knows.
         **os.environ,

@@ -74,7 +74,8 @@ def reduce_groups(
     pieces = _Pieces(sources, walk)
     if op.adds and dtypes[0].is_float:
         held = (2 if op.terms is Terms.MOMENTS else 1) * pieces.threads() * outputs
-        require(held * _STATE_BYTES, f"the exact states of {outputs:,} values")
+        axis = "axis" if isinstance(asked.grouping, AlongAxes) else "segments"
+        require(held * _STATE_BYTES, f"{axis} asks for {outputs:,} values at a time, which")
     rounded = np.zeros(outputs)
     make = partial(_Taking, asked, op, nan_policy, outputs, rounded, turned=turned, keep=states, compiled=compiled)
     streamed = stream(pieces, make, progress)
@@ -287,7 +288,7 @@ def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Pro
     `reduce_groups`."""
     began = working_s()
     source, dtype = gathered(asked.operands.source), asked.operands.source.dtype
-    require(2 * source.count * dtype.itemsize, f"strategy {NUMPY} on {source.count:,} elements")
+    require(source.count * (2 * dtype.itemsize + 2), f"strategy {NUMPY} on {source.count:,} elements")
     result_shape = asked.grouping.result_shape(asked.shape)
     array = np.ascontiguousarray(source.read(0, source.count))
     loaded = working_s()

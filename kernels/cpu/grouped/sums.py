@@ -15,7 +15,7 @@ from warpfold.kernels.aggregates.patterns import readable, widened
 from warpfold.kernels.cpu.accumulator import LAYOUTS
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
-from warpfold.kernels.cpu.states import ManySums
+from warpfold.kernels.cpu.states import ManySums, parts_of
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
@@ -226,11 +226,12 @@ class LimbSums:
     def merge(self, other: "LimbSums") -> None:
         if not other.touched:
             return
-        both = other.used
-        self._use(both)
+        self._use(other.used)
         self._resolve()
         other._resolve()
-        self._limbs[both] += other._limbs[both]
+        for some in parts_of(other.used.size):  # so that the limbs of all values are not copied
+            both = other.used[some]
+            self._limbs[some][both] += other._limbs[some][both]
         self._flags |= other._flags
         self._resolve()
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import warpfold
-from warpfold.kernels.machine.extras import bringing, install
+from warpfold.kernels.errors import OutOfMemory, Unavailable
+from warpfold.kernels.machine.extras import bringing, install, required
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,6 +73,24 @@ def test_an_engine_is_imported_by_its_public_name(name: str) -> None:
     own = {of for of, value in vars(engine).items() if getattr(value, "__module__", None) == engine.__name__}
     assert all(getattr(public, of) is getattr(engine, of) for of in own if not of.startswith("_"))
     assert {of for of in own if not of.startswith("_")} or name in ("gpu", "postgres", "xarray")
+
+
+def test_an_import_that_fails_for_lack_of_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(error: ImportError) -> None:
+        def import_module(name: str) -> None:
+            raise error
+
+        monkeypatch.setattr("warpfold.kernels.machine.extras.import_module", import_module)
+
+    fails(ImportError("libarrow.so: failed to map segment from shared object: Cannot allocate memory"))
+    with pytest.raises(OutOfMemory, match="pyarrow cannot be imported for lack of memory"):
+        required("pyarrow.csv", "tables")
+    fails(ImportError("libarrow.so: undefined symbol: arrow"))
+    with pytest.raises(Unavailable, match=r"pyarrow cannot be imported on this worker: libarrow\.so: undefined symbol"):
+        required("pyarrow.csv", "tables")
+    fails(ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow"))
+    with pytest.raises(Unavailable, match="pyarrow is not installed"):
+        required("pyarrow.csv", "tables")
 
 
 def test_a_missing_package_of_an_engine_says_what_to_type() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.parts.blocks import PanelSource, blocks, most_of_block
+from warpfold.kernels.parts.blocks import PanelSource, blocks, by_position, most_of_block, selected
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.kernels.sources.sequential import SequentialSource, gathered
@@ -45,10 +45,24 @@ def test_blocks_have_all_values_in_their_order(axes: tuple[int, ...], most: int)
 
 
 @pytest.mark.parametrize("shape", [(20, 0), (0, 5, 2000), (3, 0, 4)])
-def test_no_elements_make_one_block_of_all_values(shape: tuple[int, ...]) -> None:
+def test_no_elements_make_blocks_of_all_values(shape: tuple[int, ...]) -> None:
     grouping = AlongAxes((1,))
-    (block,) = blocks([ArraySource(np.zeros(shape))], shape, grouping, 3)
-    assert (block.shape, block.values) == (shape, prod(grouping.result_shape(shape)))
+    made = list(blocks([ArraySource(np.zeros(shape))], shape, grouping, 7))
+    assert all(prod(block.shape) == 0 and block.values <= 7 for block in made)
+    assert sum(block.values for block in made) == prod(grouping.result_shape(shape))
+
+
+def test_a_thousand_million_values_of_nothing_come_block_by_block() -> None:
+    shape = (0, 1 << 30)
+    made = blocks([ArraySource(np.zeros(shape))], shape, AlongAxes((0,)), 1 << 17)
+    first = next(made)
+    assert (first.shape, first.values, sum(1 for _ in made)) == ((0, 1 << 17), 1 << 17, (1 << 13) - 1)
+
+
+def test_a_thousand_million_segments_are_cut_without_a_list_of_them() -> None:
+    count = 1 << 30
+    made = blocks([GeneratedSource("arange", count, 0, DTYPES["float64"])], (count,), Segments(None, 1), 1 << 17)
+    assert (next(made).values, sum(1 for _ in made)) == (1 << 17, (1 << 13) - 1)
 
 
 def test_short_columns_are_read_in_strips() -> None:
@@ -75,13 +89,40 @@ def test_what_is_made_by_position_is_cut_where_it_is_in_one_piece() -> None:
     cube = np.arange(60).reshape(5, 4, 3)
     assert values_of([made], (5, 4, 3), AlongAxes((1,)), 6) == cube.sum(1).ravel().tolist()
     assert len(list(blocks([made], (5, 4, 3), AlongAxes((1,)), 6))) == 3
-    assert [block.values for block in blocks([made], (5, 4, 3), AlongAxes((0,)), 6)] == [12]
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 2), (0, 3), (1, 3)])
+@pytest.mark.parametrize("most", [1, 6, 50])
+def test_what_is_made_by_position_is_cut_into_runs(axes: tuple[int, ...], most: int) -> None:
+    made = GeneratedSource("arange", 3 * 5 * 4 * 7, 0, DTYPES["int64"])
+    cube = np.arange(3 * 5 * 4 * 7).reshape(3, 5, 4, 7)
+    assert values_of([made], cube.shape, AlongAxes(axes), most) == cube.sum(axes).ravel().tolist()
+    assert all(block.values <= most for block in blocks([made], cube.shape, AlongAxes(axes), most))
+
+
+def test_runs_are_read_from_any_element_on() -> None:
+    part = (slice(1, 3), slice(0, 5), slice(1, 3), slice(2, 4))
+    made = GeneratedSource("arange", 3 * 5 * 4 * 7, 0, DTYPES["int64"])
+    runs = selected(made, (3, 5, 4, 7), part)
+    cut = np.arange(3 * 5 * 4 * 7).reshape(3, 5, 4, 7)[part].ravel()
+    for start, stop in ((0, runs.count), (3, 17), (8, 9)):
+        out = np.zeros(8 * (stop - start), np.uint8)
+        runs.read_into(start, out)
+        assert runs.read(start, stop).tolist() == out.view(np.int64).tolist() == cut[start:stop].tolist()
 
 
 def test_what_comes_in_order_is_read_once() -> None:
     source = SequentialSource(DTYPES["int64"], lambda: iter([CUBE.reshape(-1)]), CUBE.size, shape=CUBE.shape)
     [block] = blocks([source], CUBE.shape, AlongAxes((0,)), 5)
     assert (block.sources, block.values) == ((source,), prod(CUBE.shape[1:]))
+
+
+def test_what_comes_in_order_is_gathered_where_its_states_would_take_more() -> None:
+    wide = SequentialSource(DTYPES["float64"], lambda: iter([np.ones(2000)]), 2000, shape=(2, 1000))
+    assert by_position(wide, 1000, 1000) is wide
+    assert isinstance(by_position(wide, 1000, 999), ArraySource)
+    tall = SequentialSource(DTYPES["float64"], lambda: iter([]), 1 << 30, shape=(1 << 20, 1024))
+    assert by_position(tall, 1024, 999) is tall
 
 
 def test_a_truth_value_of_any_byte_is_one() -> None:
@@ -96,3 +137,10 @@ def test_a_truth_value_of_any_byte_is_one() -> None:
 def test_a_block_whose_states_come_to_the_host_is_smaller_on_a_gpu() -> None:
     assert most_of_block(on_cpu=True, states=False) == most_of_block(on_cpu=True, states=True)
     assert most_of_block(on_cpu=False, states=True) < most_of_block(on_cpu=False, states=False)
+
+
+def test_a_block_is_smaller_where_little_memory_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpfold.kernels.parts.blocks.available_bytes", lambda: 1 << 40)
+    assert most_of_block(on_cpu=True, states=False) == 1 << 17
+    monkeypatch.setattr("warpfold.kernels.parts.blocks.available_bytes", lambda: 1 << 28)
+    assert most_of_block(on_cpu=True, states=False) < 1 << 14
