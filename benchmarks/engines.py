@@ -88,9 +88,9 @@ def datafusion_runs(table: pa.Table, groups: int) -> dict[str, Run]:
             return lambda: context.sql(f"SELECT k, {call} AS s FROM t GROUP BY k").to_arrow_table()  # noqa: S608
         return lambda: context.sql(f"SELECT {call} AS s FROM t").to_arrow_table()  # noqa: S608
 
-    runs = {"own sum": query("sum(x)"), "warpfold_list_sum": query("warpfold_list_sum(array_agg(x))")}
+    runs = {"own sum": query("sum(x)"), "warpfold_list_sum": query("warpfold_list_sum(struct(array_agg(x)))")}
     if groups <= _PATIENCE:
-        runs["warpfold_sum"] = query("warpfold_sum(x)")
+        runs["warpfold_sum"] = query("warpfold_sum(struct(x))")
     return {**runs, **_streamed(lambda: context.sql("SELECT k, x FROM t"), groups)}
 
 

@@ -2,12 +2,14 @@
 
 | SQL | value |
 |---|---|
-| `warpfold_sum(x)` and the other aggregates of `warpfold.duckdb` | the value of a group |
+| `warpfold_sum(struct(x))`, `warpfold_dot(struct(x, y))` and so on, as in `warpfold.duckdb` | the value of a group |
+| `warpfold_list_sum(struct(array_agg(x)))` and so on, of one column | the same of lists: fast where groups are many |
+| `warpfold_bigint_sum(struct(n))`, `warpfold_bigint_list_sum(struct(array_agg(n)))` and so on | the same of BIGINT |
 | `warpfold_merge(state)` | the bytes of the merged states of a group |
 | `warpfold_state_sum(state)` and the others there | the value of a state |
-| `warpfold_list_sum(array_agg(x))` and so on, of one column | the same of lists: fast where groups are many |
 
-Elements are float64: DataFusion converts other numbers first, and integers beyond 2**53 are rounded by that.
+Elements come in a struct, because DataFusion converts a bare column to the type that a function declares: integers and
+decimals would be rounded to DOUBLE without a word. It does not convert structs, and refuses one of other types.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 from warpfold.engines import numbered, sql
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.pairs import pair_accumulator
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import ExactState, deviation, value_of, variance
 from warpfold.kernels.ops import Terms, op_named
 
@@ -36,6 +38,9 @@ _ANY_STATE = pyarrow.binary_view()
 
 _VALUE = pyarrow.float64()
 _FLOAT64 = DTYPES["float64"]
+_ELEMENTS: Mapping[str, DType] = MappingProxyType({"": _FLOAT64, "bigint_": DTYPES["int64"]})
+"""The dtype of the elements, by what stands before a function's name behind `warpfold_`."""
+
 _MOST_WAITING, _MOST_ARRAYS = 1 << 17, 64
 """Elements that wait to be added together, and the arrays that they are in."""
 
@@ -48,27 +53,47 @@ _TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def register(context: SessionContext) -> SessionContext:
     """Add the functions to `context`, which is returned."""
-    for name, asked in sql.AGGREGATES.items():
-        result = _STATE if asked.states else _VALUE
-        terms = _TERMS.get(asked.op, ("values",))
-        make = partial(_Adding, tuple(_Sum.of(each) for each in terms), partial(_finished, asked), result)
-        states = [_STATE] * len(terms)
-        context.register_udaf(datafusion.udaf(make, [_VALUE], result, states, "immutable", f"warpfold_{name}"))
-        lists = datafusion.udf(
-            partial(sql.of_lists, name), [pyarrow.list_(_VALUE)], result, "immutable", f"warpfold_list_{name}"
-        )
-        context.register_udf(lists)
-    for name, of_states in sql.PAIRS.items():
-        result, asked = _STATE if of_states else _VALUE, sql.SqlAggregate("dot", states=of_states)
-        make = partial(_Adding, (_Sum.of("products"),), partial(_finished, asked), result)
-        pair = [_VALUE, _VALUE]
-        context.register_udaf(datafusion.udaf(make, pair, result, [_STATE], "immutable", f"warpfold_{name}"))
-    merging = partial(_Merging, (_Sum.of("values"),), lambda states: states[0].to_bytes(), _STATE)
-    context.register_udaf(datafusion.udaf(merging, [_ANY_STATE], _STATE, [_STATE], "immutable", "warpfold_merge"))
+    for prefix, dtype in _ELEMENTS.items():
+        for name, asked in sql.AGGREGATES.items():
+            result = _STATE if asked.states else _VALUE
+            terms = [_Sum.of(each, dtype) for each in _TERMS.get(asked.op, ("values",))]
+            make = partial(_Adding, terms, partial(_finished, asked), result)
+            _aggregate(context, f"{prefix}{name}", _struct(dtype, 1), result, make, states=len(terms))
+            of_lists = partial(_of_lists, name)
+            lists = pyarrow.struct([("c0", pyarrow.list_(_arrow_type(dtype)))])
+            context.register_udf(
+                datafusion.udf(of_lists, [lists], result, "immutable", f"warpfold_{prefix}list_{name}")
+            )
+        for name, of_states in sql.PAIRS.items():
+            result, asked = _STATE if of_states else _VALUE, sql.SqlAggregate("dot", states=of_states)
+            make = partial(_Adding, [_Sum.of("products", dtype)], partial(_finished, asked), result)
+            _aggregate(context, f"{prefix}{name}", _struct(dtype, 2), result, make, states=1)
+    merging = partial(_Merging, [_Sum.of("values", _FLOAT64)], lambda states: states[0].to_bytes(), _STATE)
+    _aggregate(context, "merge", _ANY_STATE, _STATE, merging, states=1)
     for name, function in sql.STATE_FUNCTIONS.items():
         takes, gives = [_ANY_STATE] * function.columns, pyarrow.int64() if function.whole else _VALUE
         context.register_udf(datafusion.udf(function.array, takes, gives, "immutable", f"warpfold_state_{name}"))
     return context
+
+
+def _aggregate(
+    context: SessionContext, name: str, takes: Any, gives: Any, make: Callable[[], "_Adding"], *, states: int
+) -> None:
+    context.register_udaf(datafusion.udaf(make, [takes], gives, [_STATE] * states, "immutable", f"warpfold_{name}"))
+
+
+def _struct(dtype: DType, columns: int) -> Any:
+    """The type of `struct(x)` or `struct(x, y)`, which DataFusion compares and does not convert."""
+    return pyarrow.struct([(f"c{place}", _arrow_type(dtype)) for place in range(columns)])
+
+
+def _arrow_type(dtype: DType) -> Any:
+    return pyarrow.from_numpy_dtype(dtype.numpy)
+
+
+def _of_lists(name: str, structs: Any) -> Any:
+    (lists,) = structs.flatten()
+    return sql.of_lists(name, lists)
 
 
 def _finished(asked: sql.SqlAggregate, states: Sequence[ExactState]) -> Any:
@@ -90,12 +115,12 @@ class _Sum:
     make: Callable[[], Any]
 
     @classmethod
-    def of(cls, name: str) -> "_Sum":
+    def of(cls, name: str, dtype: DType) -> "_Sum":
         """The values, magnitudes or squares of a column, or the products of two."""
         if name == "products":
-            return cls(Terms.PRODUCTS, lambda: pair_accumulator(_FLOAT64, _FLOAT64))
+            return cls(Terms.PRODUCTS, lambda: pair_accumulator(dtype, dtype))
         terms = Terms.PRODUCTS if name == "squares" else Terms.VALUES
-        return cls(terms, lambda: accumulator(_FLOAT64, terms, magnitudes=name == "magnitudes"))
+        return cls(terms, lambda: accumulator(dtype, terms, magnitudes=name == "magnitudes"))
 
 
 class _Adding(datafusion.Accumulator):
@@ -107,13 +132,15 @@ class _Adding(datafusion.Accumulator):
 
     def __init__(self, sums: Sequence[_Sum], finish: Callable[[Sequence[ExactState]], Any], result: Any) -> None:
         self._sums, self._finish, self._result = sums, finish, result
-        self._waiting: list[tuple[NDArray[np.float64], ...]] = []
+        self._waiting: list[tuple[NDArray[Any], ...]] = []
         self._rows = 0
         self._adding: list[Any] = []
         self._merged = [ExactState.empty(each.terms) for each in sums]
 
     def update(self, *values: Any) -> None:
-        """Add the elements of an array, or the products of two; rows with a null are left out."""
+        """Add the elements of structs of one column, or the products of two; rows with a null are left out."""
+        (structs,) = values
+        values = tuple(structs.flatten())
         if any(column.null_count for column in values):
             present = values[0].is_valid()
             for column in values[1:]:
