@@ -23,16 +23,21 @@ from benchmarks.provenance import of_host
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.frames import keyed_arrays
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.parts.grouping import AlongAxes
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 from warpfold.kernels.source import ArraySource
 
 SHAPE = (1000, 1000)
 LAYOUTS = {"whole": None, "columns": AlongAxes((0,)), "rows": AlongAxes((1,))}
 TEXT = "text"
 """The layout of elements that are a column of a CSV file, of 7 MB."""
+
+KEYS = "keys"
+"""The layout of elements that belong to one of 1,000 keys each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class First:
 
 def measured(op: str, dtype: str, layout: str, *, at_once: bool) -> First:
     """One case, in this process."""
-    backend, grouping = CpuBackend(at_once=at_once), LAYOUTS[layout]
+    backend, grouping = CpuBackend(at_once=at_once), LAYOUTS.get(layout)
     drawn = 100 * np.random.default_rng(0).standard_normal(SHAPE)
     array = drawn.astype(DTYPES[dtype].numpy) if DTYPES[dtype].is_float else np.abs(drawn).astype(DTYPES[dtype].numpy)
     source = ArraySource(array)
@@ -57,7 +62,11 @@ def measured(op: str, dtype: str, layout: str, *, at_once: bool) -> First:
     times = []
     for _ in range(2):
         began, used = time.perf_counter(), time.process_time()
-        if grouping is None:
+        if layout == KEYS:
+            keys = ArraySource(np.random.default_rng(1).integers(0, 1000, array.size))
+            rows = keyed_arrays([("k", keys, "by")], [("x", ArraySource(array.reshape(-1)), "column")])
+            backend.group_by(rows, GroupPlan((Aggregation(OPS[op], 0, op),)))
+        elif grouping is None:
             backend.reduce(source, op, other=other)
         else:
             backend.reduce_groups(source, SHAPE, grouping, op, other=other)
@@ -89,7 +98,7 @@ def cases() -> Iterator[tuple[str, str, str]]:
         for dtype in ("float64", "float32", "float16", "int64", "uint8"):
             if op.name == "prod":
                 continue  # a product of 10^6 integers has too many digits, and one of floats is rounded at each step
-            yield from ((op.name, dtype, layout) for layout in LAYOUTS)
+            yield from ((op.name, dtype, layout) for layout in (*LAYOUTS, *([KEYS] if op.sources == 1 else [])))
     yield from (("sum", dtype, TEXT) for dtype in ("float64", "int64"))
 
 

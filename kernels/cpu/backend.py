@@ -89,7 +89,7 @@ class CpuBackend:
         # Files are added up by the functions of arrays in memory, which are compiled ahead.
         mark = f"{(*key[:2], *((dtype, *generator) for dtype, _, *generator in key[2:]))}"
         prepare = partial(made.prepare, taken, row)
-        compiled = taken.source.count == 0 or self._prepared(key, prepare, small=small, mark=mark)
+        compiled = taken.source.count == 0 or self._prepared(key, prepare, small=small, marks=[mark])
         reduction = made.reduce(taken, row, nan_policy, progress, compiled=compiled)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
@@ -137,10 +137,10 @@ class CpuBackend:
         if plan.null_policy is NullPolicy.PROPAGATE:
             return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
         before_ms = self._preparation.total_ms
-        ops = ((asked.op.name, source.dtypes[asked.column]) for asked in plan.aggregations)
-        key = ("keys", plan.sort, plan.states, *map(str, source.key_types), *ops)
-        self._prepared(key, partial(keyed.compile_for, source, plan), small=False)
-        table = keyed.group_by(source, plan, progress)
+        marks = [str(each) for each in keyed.needs(source, plan)]
+        small = source.likely <= SMALL
+        compiled = self._prepared(tuple(marks), partial(keyed.compile_for, source, plan), small=small, marks=marks)
+        table = keyed.group_by(source, plan, progress, compiled=compiled)
         return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
     def merge_tables(
@@ -154,18 +154,20 @@ class CpuBackend:
         table = merge_tables(tables, plan, progress)
         return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
-    def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool, mark: str = "") -> bool:
+    def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool, marks: Sequence[str] = ()) -> bool:
         """Have `prepare` compile or load every function that a reduction calls, unless a reduction with that `key` was
-        prepared before. Returns False where nothing is compiled so far, and the reduction is too `small` to wait."""
-        mark = mark or f"{key}"
+        prepared before. Returns False where some of its `marks` say that it is not compiled so far, and the reduction
+        is too `small` to wait."""
+        marks = marks or [f"{key}"]
         if key in self._ready:
             return True
-        if small and self._at_once and not is_marked(mark):
+        if small and self._at_once and not all(map(is_marked, marks)):
             return False
         with self._preparation:
             prepare()
         self._ready.add(key)
-        mark_compiled(mark)
+        for mark in marks:
+            mark_compiled(mark)
         return True
 
     def close(self) -> None:

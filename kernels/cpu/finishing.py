@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.states import ManySums, by_parts
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.exact import Flags, deviation, integer, mean, root, total, variance
+from warpfold.kernels.exact import ExactState, Flags, deviation, integer, mean, root, total, variance
 from warpfold.kernels.exact.encoding import DIGIT_BITS
 from warpfold.kernels.ops import INTEGER, Finish, Op, Value
 from warpfold.kernels.parts.grouping import Index
@@ -90,7 +90,10 @@ class ValueFinish:
 
     def _by_definition(self, sums: Sequence[ManySums], at: int, count: int) -> Value:
         """Value `at`, of `count` terms."""
-        states = [each.state(at, count) for each in sums]
+        return self.value([each.state(at, count) for each in sums])
+
+    def value(self, states: Sequence[ExactState]) -> Value:
+        """The value of elements with these states: by the definition, without a compiler."""
         if self.result == INTEGER:
             return integer(states[0])
         dtype = DTYPES[self.result]

@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.aggregate import by_rows
+from warpfold.kernels.aggregates.growing import grown
+from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
-from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact import ExactState, Flags, deviation, value_of, variance
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import ExactState, Flags
 from warpfold.kernels.exact.by_group import GroupSums, Ids
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import Finish, Op, Terms, Value
+from warpfold.kernels.ops import Op, Terms, Value
 from warpfold.kernels.ops.operands import result_dtype
+from warpfold.kernels.parts.grouping import Index
 
 SMALL = 1 << 20
 """The most elements of a source that does not wait for a compiler."""
@@ -77,30 +80,62 @@ class InterpretedGroups:
         for terms, sums in self._sums.items():
             sums.merge(other._sums[terms])
 
-    def states(self, counts: NDArray[np.int64]) -> list[StateColumn]:
+    def states(self, counts: Index) -> list[StateColumn]:
         """The states of all values, for each kind of terms."""
-        return [
-            StateColumn.of_bytes([state.to_bytes() for state in self._states(terms, counts)]) for terms in self._sums
-        ]
+        return [_column(sums.states(counts)) for sums in self._sums.values()]
 
-    def values(self, counts: NDArray[np.int64]) -> list[Value | None]:
+    def values(self, counts: Index) -> list[Value | None]:
         """The values, where `counts` elements entered each; None where they are too few."""
-        each = zip(*(self._states(terms, counts) for terms in self._sums), strict=True)
-        return [self._value(states) for states in each]
+        finish = ValueFinish(self._op, result_dtype(self._op, *self._dtypes), self._ddof)
+        return values_of_states(finish, [sums.states(counts) for sums in self._sums.values()])
 
-    def _states(self, terms: Terms, counts: NDArray[np.int64]) -> list[ExactState]:
-        sums = self._sums[terms]
-        each = zip(sums.units.tolist(), counts.tolist(), sums.flags.tolist(), strict=True)
-        return [
-            ExactState(terms, units, count, Flags(flags)) if count else ExactState.empty(terms)
-            for units, count, flags in each
-        ]
 
-    def _value(self, states: tuple[ExactState, ...]) -> Value | None:
-        if states[0].count <= (self._ddof if self._op.ddof else 0):
-            return None
-        result = result_dtype(self._op, *self._dtypes)
-        if self._op.terms is Terms.MOMENTS:
-            finish = variance if self._op.finish is Finish.VARIANCE else deviation
-            return finish(states[0], states[1], self._ddof, DTYPES[result])
-        return value_of(self._op, states[0], result)
+class InterpretedKeyedSums:
+    """Sums by key of the elements of a column, of their magnitudes or their squares (`kernels.cpu.keyed.column`). Group
+    0 is for the elements that are left out."""
+
+    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
+        self._dtype = dtype
+        self._sums = GroupSums(1, terms, magnitudes=magnitudes)
+        self._counts: Index = np.zeros(1, np.int64)
+
+    def add(self, start: int, array: NDArray[Any], ids: NDArray[np.int32], groups: int) -> None:
+        """Take in the elements of `array`, shape (n,)."""
+        self._hold(groups)
+        self._sums.add((array,), (self._dtype,), ids.astype(np.int64))
+        self._counts += np.bincount(ids, minlength=groups + 1)
+
+    def merge(self, other: "InterpretedKeyedSums", ids: NDArray[np.int32], groups: int) -> None:
+        """Take in all that `other` took in, whose group g is ids[g] here."""
+        self._hold(groups)
+        other._hold(ids.size - 1)
+        self._sums.merge(other._sums, ids.astype(np.int64))
+        self._counts[ids] += other._counts
+
+    def _hold(self, groups: int) -> None:
+        self._sums.hold(groups + 1)
+        self._counts = grown(self._counts, groups + 1)[: groups + 1]
+
+    def counts(self, groups: int) -> Index:
+        """How many elements each of groups 1 … `groups` has."""
+        self._hold(groups)
+        return self._counts[1:]
+
+    def exact_states(self, counts: Index) -> list[ExactState]:
+        """The states of groups 1, 2, … as those of so many terms; of none that of nothing."""
+        self._hold(counts.size)
+        return self._sums.states(np.concatenate([[0], counts]))[1:]
+
+    def states(self, groups: int) -> StateColumn:
+        """The exact states of groups 1 … `groups`."""
+        return _column(self.exact_states(self.counts(groups)))
+
+
+def values_of_states(finish: ValueFinish, states: Sequence[Sequence[ExactState]]) -> list[Value | None]:
+    """The values of elements with these states, for each kind of terms; None where the elements are too few."""
+    least = finish.op.least_count(finish.ddof)
+    return [finish.value(each) if each[0].count >= max(least, 1) else None for each in zip(*states, strict=True)]
+
+
+def _column(states: Sequence[ExactState]) -> StateColumn:
+    return StateColumn.of_bytes([state.to_bytes() for state in states])

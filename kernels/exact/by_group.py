@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DType, common_float
 from warpfold.kernels.exact.encoding import ORIGIN, Flags
 from warpfold.kernels.exact.portable import DIGIT, SplitTerms, split_products, split_values
+from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import Terms
 
 _PART = 1 << 20
@@ -41,10 +42,24 @@ class GroupSums:
             part = slice(at, at + _PART)
             add(tuple(array[part] for array in arrays), dtypes, ids[part])
 
-    def merge(self, other: "GroupSums") -> None:
-        """Take in all that `other` added up for the same groups."""
-        self.units += other.units
-        self.flags |= other.flags
+    def hold(self, groups: int) -> None:
+        """Make room for so many groups."""
+        more = max(0, groups - self.flags.size)
+        self.units = np.concatenate([self.units, np.zeros(more, object)])
+        self.flags = np.concatenate([self.flags, np.zeros(more, np.int64)])
+
+    def merge(self, other: "GroupSums", ids: Ids | slice = slice(None)) -> None:
+        """Take in all that `other` added up, whose group i is group ids[i] here."""
+        self.units[ids] += other.units
+        self.flags[ids] |= other.flags
+
+    def states(self, counts: Ids) -> list[ExactState]:
+        """The states of all groups, of so many terms each."""
+        each = zip(self.units.tolist(), counts.tolist(), self.flags.tolist(), strict=True)
+        return [
+            ExactState(self._terms, units, count, Flags(flags)) if count else ExactState.empty(self._terms)
+            for units, count, flags in each
+        ]
 
     def _add_floats(self, arrays: tuple[NDArray[Any], ...], dtypes: tuple[DType, ...], ids: Ids) -> None:
         if self._terms is Terms.VALUES:

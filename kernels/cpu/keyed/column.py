@@ -13,7 +13,9 @@ from warpfold.kernels.aggregates.count import Counted
 from warpfold.kernels.aggregates.integer_sum import IntegerSum
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.cpu.finishing import ValueFinish
+from warpfold.kernels.cpu.interpreted import InterpretedKeyedSums, values_of_states
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
+from warpfold.kernels.cpu.partial_columns import values_array
 from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
@@ -67,7 +69,7 @@ class KeyedIntegerSums(AggregatedKeys):
         return states_by_parts(self.sums, self.counts(groups))
 
 
-Sums = KeyedFloatSums | KeyedIntegerSums
+Sums = KeyedFloatSums | KeyedIntegerSums | InterpretedKeyedSums
 
 
 def fold_names(op: Op) -> tuple[str, ...]:
@@ -82,16 +84,26 @@ def fold_names(op: Op) -> tuple[str, ...]:
 
 
 class ColumnFold:
-    """The folds of a column, for one thread. `places` say where the sums of all threads lie, by fold."""
+    """The folds of a column, for one thread. `places` say where the sums of all threads lie, by fold. Sums that are not
+    `compiled` need no compiler."""
 
     def __init__(
-        self, name: str, dtype: DType, ops: Mapping[str, Op], places: Mapping[str, LevelOrigin], nan_policy: NanPolicy
+        self,
+        name: str,
+        dtype: DType,
+        ops: Mapping[str, Op],
+        places: Mapping[str, LevelOrigin],
+        nan_policy: NanPolicy,
+        *,
+        compiled: bool = True,
     ) -> None:
         self._name = name
         self._dtype = dtype
         self._nan_policy = nan_policy if dtype.is_float else NanPolicy.PROPAGATE
-        self._folds: dict[str, Any] = {name: _fold(name, op, dtype, places) for name, op in ops.items()}
-        summing = [fold for fold in self._folds.values() if isinstance(fold, KeyedFloatSums | KeyedIntegerSums)]
+        self._folds: dict[str, Any] = {
+            name: _fold(name, op, dtype, places, compiled=compiled) for name, op in ops.items()
+        }
+        summing = [fold for fold in self._folds.values() if isinstance(fold, Sums)]
         if not summing:
             self._folds["count"] = AggregatedKeys(Counted())
         self._counting: Any = (summing or [self._folds["count"]])[0]
@@ -154,13 +166,18 @@ class ColumnFold:
 
     def _summed(self, asked: Aggregation, result: str, folds: list[Sums], counts: Index) -> NDArray[Any]:
         finish = ValueFinish(asked.op, result, asked.ddof)
-        return finish.values_by_parts(lambda some: [fold.sums(some) for fold in folds], counts)
+        if exact := [fold.exact_states(counts) for fold in folds if isinstance(fold, InterpretedKeyedSums)]:
+            return values_array(values_of_states(finish, exact), result)
+        summing = [fold for fold in folds if not isinstance(fold, InterpretedKeyedSums)]
+        return finish.values_by_parts(lambda some: [fold.sums(some) for fold in summing], counts)
 
 
-def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin]) -> Any:
+def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin], *, compiled: bool) -> Any:
     if op.adds:
         terms = Terms.PRODUCTS if name == "squares" else Terms.VALUES
         magnitudes = name == "magnitudes"
+        if not compiled:
+            return InterpretedKeyedSums(dtype, terms, magnitudes=magnitudes)
         if dtype.is_float:
             return KeyedFloatSums(dtype, terms, places[name], magnitudes=magnitudes)
         return KeyedIntegerSums(dtype, terms, magnitudes=magnitudes)

@@ -2,10 +2,12 @@
 in that range. Numbers of other keys are looked up, in a table while the range of all keys is narrow, and by hash
 afterwards."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from warpfold.kernels.aggregates.patterns import readable
 
 Numbers = NDArray[np.int32]
 
@@ -18,9 +20,61 @@ _TABLE_ROWS = 64
 _SMALL_TABLE = 1 << 16
 
 
-class IntegerKeys:
+class NumberedKeys(Protocol):
     """The numbers of signed integers. They count from 1 on, in the order in which keys appear, or with `any_order` in
     an order that makes them cheaper to find."""
+
+    count: int
+
+    def known(self) -> NDArray[np.int64]:
+        """The keys by number, from 1 on."""
+        ...
+
+    def reserve(self) -> int:
+        """A number that no key has."""
+        ...
+
+    def number(self, keys: NDArray[Any]) -> Numbers:
+        """The number of each of `keys`, signed integers, shape (n,)."""
+        ...
+
+
+def integer_keys(*, any_order: bool, compiled: bool = True) -> NumberedKeys:
+    """Numbers of no keys so far. Those that are not `compiled` are found more slowly, and need no compiler."""
+    return IntegerKeys(any_order=any_order) if compiled else InterpretedKeys()
+
+
+class InterpretedKeys:
+    """Numbers in the order in which keys appear, by NumPy and a dictionary."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._numbers: dict[int, int] = {}
+        self._known: list[int] = []
+
+    def known(self) -> NDArray[np.int64]:
+        return np.array(self._known, np.int64)
+
+    def reserve(self) -> int:
+        self.count += 1
+        self._known.append(0)
+        return self.count
+
+    def number(self, keys: NDArray[Any]) -> Numbers:
+        distinct, firsts, places = np.unique(keys, return_index=True, return_inverse=True)
+        numbers = np.empty(distinct.size, np.int32)
+        order = np.argsort(firsts)
+        for at, key in zip(order.tolist(), distinct[order].tolist(), strict=True):
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = self.reserve()
+                self._known[-1] = key
+            numbers[at] = number
+        return numbers[places.reshape(-1)]
+
+
+class IntegerKeys:
+    """Numbers by compiled loops, which read keys as int32 or int64."""
 
     def __init__(self, *, any_order: bool) -> None:
         from warpfold.kernels.cpu.keyed import loops
@@ -38,11 +92,9 @@ class IntegerKeys:
         self._shift = np.uint64(0)
 
     def known(self) -> NDArray[np.int64]:
-        """The keys by number, from 1 on."""
         return self._known[1 : self.count + 1]
 
     def reserve(self) -> int:
-        """A number that no key has."""
         self._hold(self.count + 1)
         self.count += 1
         self._reserved = self.count
@@ -53,7 +105,8 @@ class IntegerKeys:
             self._known = np.concatenate([self._known, np.zeros(max(count, self._known.size), np.int64)])
 
     def number(self, keys: NDArray[Any]) -> Numbers:
-        """The number of each of `keys`, signed integers, shape (n,)."""
+        word = np.dtype(np.int64 if keys.itemsize == 8 else np.int32)
+        keys = readable(keys.astype(word, copy=False), word)
         ids = np.empty(keys.size, np.int32)
         self._rows += keys.size
         done, first = self._number_by_range(keys, ids), self.count == 0

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.keyed.integer_keys import IntegerKeys, Numbers
+from warpfold.kernels.cpu.keyed.integer_keys import Numbers, integer_keys
 from warpfold.kernels.machine.extras import required
 
 
@@ -29,12 +29,12 @@ class _Column(Protocol):
 class _Whole:
     """A column of integers or truth values."""
 
-    def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool) -> None:
+    def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool, compiled: bool) -> None:
         pyarrow = required("pyarrow", "tables")
         self._kind = kind
         self._stored = pyarrow.uint8() if pyarrow.types.is_boolean(kind) else kind
         self._signed = np.dtype(f"int{self._stored.bit_width}")
-        self._numbers = IntegerKeys(any_order=any_order)
+        self._numbers = integer_keys(any_order=any_order, compiled=compiled)
         self._keep_nulls, self._any_order = keep_nulls, any_order
         self._null = 0
 
@@ -60,7 +60,6 @@ class _Whole:
 
     def _patterns(self, keys: Any) -> NDArray[Any]:
         patterns: NDArray[Any] = keys.to_numpy(zero_copy_only=False).view(self._signed)
-        patterns.flags.writeable = False  # so that Numba compiles one version
         return patterns
 
     def keys(self, numbers: Numbers) -> Any:
@@ -75,7 +74,7 @@ class _Words:
     """A column of strings, or of a dictionary. Its keys are numbered in the order of the dictionaries. An entry of a
     dictionary that no row uses gets no number."""
 
-    def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool) -> None:
+    def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool, compiled: bool) -> None:
         pyarrow = required("pyarrow", "tables")
         words = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
         # pyarrow neither sorts views of strings nor encodes them.
@@ -83,7 +82,7 @@ class _Words:
         self._keep_nulls = keep_nulls
         self._places: dict[Any, int] = {}
         self._words: list[Any] = []
-        self._numbers = IntegerKeys(any_order=any_order)
+        self._numbers = integer_keys(any_order=any_order, compiled=compiled)
         self._last: tuple[Any, Numbers] | None = None
 
     @property
@@ -104,14 +103,11 @@ class _Words:
             numbers = np.append(places, np.int32(null))[at]
         else:
             numbers = places[indices.to_numpy(zero_copy_only=False)]
-        numbers.flags.writeable = False
         if self._keep_nulls or not (numbers < 0).any():
             return self._numbers.number(numbers)
         ids = np.zeros(numbers.size, np.int32)
         present = numbers >= 0
-        kept = numbers[present]
-        kept.flags.writeable = False
-        ids[present] = self._numbers.number(kept)
+        ids[present] = self._numbers.number(numbers[present])
         return ids
 
     def _placed(self, dictionary: Any) -> Numbers:
@@ -139,19 +135,19 @@ class _Words:
 
 class KeyTable:
     """The numbers of keys of columns of these types of pyarrow, which `frames.check_key` has accepted. Keys are
-    numbered in the order in which they appear, or with `any_order` in a cheaper one."""
+    numbered in the order in which they appear, or with `any_order` in a cheaper one. A table that is not `compiled` is
+    slower, and needs no compiler."""
 
-    def __init__(self, kinds: Sequence[Any], *, keep_nulls: bool, any_order: bool = False) -> None:
-        from warpfold.kernels.cpu.keyed import loops
-
+    def __init__(
+        self, kinds: Sequence[Any], *, keep_nulls: bool, any_order: bool = False, compiled: bool = True
+    ) -> None:
         pyarrow = required("pyarrow", "tables")
         whole = [pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind) for kind in kinds]
         self._columns: list[_Column] = [
-            (_Whole if is_whole else _Words)(kind, keep_nulls=keep_nulls, any_order=any_order)
+            (_Whole if is_whole else _Words)(kind, keep_nulls=keep_nulls, any_order=any_order, compiled=compiled)
             for kind, is_whole in zip(kinds, whole, strict=True)
         ]
-        self._pairs = [IntegerKeys(any_order=any_order) for _ in kinds[1:]]
-        self._loops = loops
+        self._pairs = [integer_keys(any_order=any_order, compiled=compiled) for _ in kinds[1:]]
 
     @property
     def count(self) -> int:
@@ -162,15 +158,12 @@ class KeyTable:
         """The number of the keys of each row, shape (rows,); 0 where a null among them is dropped."""
         ids, *others = (column.number(array) for column, array in zip(self._columns, keys, strict=True))
         for numbers, right in zip(self._pairs, others, strict=True):
-            both = np.empty(ids.size, np.int64)
-            if self._loops.pair(ids, right, both):
-                present = both != 0
-                kept = both[present]
-                kept.flags.writeable = False
+            both = (ids.astype(np.int64) << 32) | right
+            dropped = (ids == 0) | (right == 0)
+            if dropped.any():
                 ids = np.zeros(ids.size, np.int32)
-                ids[present] = numbers.number(kept)
+                ids[~dropped] = numbers.number(both[~dropped])
             else:
-                both.flags.writeable = False
                 ids = numbers.number(both)
         return ids
 

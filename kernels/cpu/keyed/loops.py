@@ -86,24 +86,3 @@ def rehash(known: Any, count: Any, reserved: Any, shift: Any, slots: Any) -> Non
         while slots[at] != 0:
             at = (at + _U(1)) & mask
         slots[at] = number
-
-
-@jit
-def pair(left: Any, right: Any, pairs: Any) -> Any:
-    """pairs[i] = left[i] · 2**32 + right[i], 0 where either is 0; returns how many are 0."""
-    zeros = 0
-    for i in range(left.size):
-        if left[i] == 0 or right[i] == 0:
-            pairs[i] = 0
-            zeros += 1
-        else:
-            pairs[i] = (np.int64(left[i]) << 32) | np.int64(right[i])
-    return zeros
-
-
-@jit
-def first_rows(ids: Any, start: Any, firsts: Any) -> None:
-    """firsts[g] = the row of the first element of each group that has −1 there; element i is row start + i."""
-    for i in range(ids.size):
-        if firsts[ids[i]] < 0:
-            firsts[ids[i]] = start + i

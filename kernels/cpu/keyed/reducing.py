@@ -38,13 +38,14 @@ _MANY = 33
 """How often three rows are repeated, so that few groups have many elements each and a few are left over."""
 
 
-def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> GroupTable:
-    """Reduce the rows of each group. Raises InvalidInput naming "max_groups" or "nan_policy", what reading raises, and
-    OutOfMemory where the states of all groups do not fit."""
-    if (ranges := ranges_for(source, plan)) is not None:
+def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None, *, compiled: bool = True) -> GroupTable:
+    """Reduce the rows of each group. Keys and sums need no compiler unless they are to be `compiled`. Raises
+    InvalidInput naming "max_groups" or "nan_policy", what reading raises, and OutOfMemory where the states of all
+    groups do not fit."""
+    if compiled and (ranges := ranges_for(source, plan)) is not None:
         assert source.whole is not None, "only rows by position have ranges"
         return group_in_ranges(source.whole, plan, ranges, partial(_groups, source, plan), progress)
-    make = partial(_Groups, source, plan, _places(source, plan))
+    make = partial(_Groups, source, plan, _places(source, plan), compiled=compiled)
     streamed = stream(_Pieces(source), make, progress)
     began = working_s()
     groups = streamed.fold
@@ -60,6 +61,15 @@ def group_by(source: KeyedSource, plan: GroupPlan, progress: Progress | None) ->
 def _groups(source: KeyedSource, plan: GroupPlan) -> "_Groups":
     """Groups that are merged with no others."""
     return _Groups(source, plan, _places(source, plan))
+
+
+def needs(source: KeyedSource, plan: GroupPlan) -> list[tuple[str, ...]]:
+    """What reductions like this one need compiled: the numbers of keys, and the ops of dtypes."""
+    types = required("pyarrow", "tables").types
+    wide = any(types.is_int64(kind) or types.is_uint64(kind) for kind in source.key_types) or len(source.key_types) > 1
+    ops = {(asked.op.name, source.dtypes[asked.column].name) for asked in plan.aggregations}
+    keys = ("keys", "int64" if wide else "int32")
+    return [keys, *(("by key", *each, str(plan.states)) for each in sorted(ops))]
 
 
 def compile_for(source: KeyedSource, plan: GroupPlan) -> None:
@@ -157,15 +167,12 @@ def described_states(source: KeyedSource, plan: GroupPlan, dropped: int) -> Tabl
 class _Groups:
     """The groups of one thread."""
 
-    def __init__(self, source: KeyedSource, plan: GroupPlan, places: Places) -> None:
-        from warpfold.kernels.cpu.keyed import loops
-
-        self._loops = loops
+    def __init__(self, source: KeyedSource, plan: GroupPlan, places: Places, *, compiled: bool = True) -> None:
         self._source = source
         self._plan = plan
-        self._keys = KeyTable(source.key_types, keep_nulls=plan.keep_nulls, any_order=True)
+        self._keys = KeyTable(source.key_types, keep_nulls=plan.keep_nulls, any_order=True, compiled=compiled)
         named = zip(source.column_names, source.dtypes, _ops(source, plan), places, strict=True)
-        self._columns = [ColumnFold(*column, plan.nan_policy) for column in named]
+        self._columns = [ColumnFold(*column, plan.nan_policy, compiled=compiled) for column in named]
         self._firsts: Index = np.zeros(0, np.int64)
         self._rows = 0
 
@@ -183,7 +190,8 @@ class _Groups:
         groups = self._keys.count
         if not self._plan.sort and groups > before:
             self._hold_firsts(groups)
-            self._loops.first_rows(ids, start, self._firsts)
+            new = np.flatnonzero(self._firsts[ids] < 0)[::-1]
+            self._firsts[ids[new]] = start + new  # of equal numbers the last is kept, which is the first row
         for column, cells in zip(self._columns, rows.columns, strict=True):
             column.add(start, cells, ids, groups)
 

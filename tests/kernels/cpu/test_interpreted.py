@@ -1,7 +1,7 @@
 """Small sources before anything is compiled: the values and states of the vectors, and of each value alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -17,10 +17,13 @@ from tests.support.kernels.patterns import array_of_bits, patterns
 from warpfold.kernels.cpu import backend as of_cpu
 from warpfold.kernels.cpu import interpreted
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.frames import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, Op
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.source import ArraySource
 
 ADDING = [op for op in OPS.values() if op.adds]
@@ -76,6 +79,50 @@ def test_many_values_wait_for_compiled_loops(backend: CpuBackend, prepared: list
     rows = interpreted.MANY + 1
     backend.reduce_groups(ArraySource(np.ones(2 * rows)), (rows, 2), AlongAxes((1,)), "sum")
     assert len(prepared) == 1
+
+
+def rows(count: int, dtype: str = "float64", key: str = "int64") -> KeyedSource:
+    """Ones under two keys."""
+    keys, ones = ArraySource(np.arange(count).astype(key) % 2), ArraySource(np.ones(count, dtype))
+    return keyed_arrays([("k", keys, "by")], [("x", ones, "column")])
+
+
+def test_a_small_table_waits_for_no_compiler_and_a_larger_one_does(
+    backend: CpuBackend, prepared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = GroupPlan(tuple(Aggregation(OPS[name], 0, name) for name in ("sum", "var", "norm1")), states=True)
+    small = backend.group_by(rows(4), plan)
+    assert not prepared
+    assert [column.listed() for column in small.columns] == [[2.0, 2.0], [0.0, 0.0], [2.0, 2.0]]
+    monkeypatch.setattr(of_cpu, "SMALL", 3)
+    larger = backend.group_by(rows(4), plan)
+    assert len(prepared) == 4
+    for first, second in zip(small.columns, larger.columns, strict=True):
+        assert first.values.tobytes() == second.values.tobytes()
+        assert [states.data.tobytes() for states in first.states] == [states.data.tobytes() for states in second.states]
+
+
+def test_a_table_is_added_up_by_what_others_have_compiled(prepared: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    both = GroupPlan((Aggregation(OPS["sum"], 0, "a"), Aggregation(OPS["mean"], 0, "b")))
+    sums = GroupPlan((Aggregation(OPS["sum"], 0, "c"),), sort=False)
+    monkeypatch.setattr(of_cpu, "SMALL", 0)
+    CpuBackend(at_once=True).group_by(rows(2), both)
+    monkeypatch.setattr(of_cpu, "SMALL", interpreted.SMALL)
+    for source, plan, is_compiled in (
+        (rows(2, key="int64"), sums, True),
+        (rows(2, key="int8"), sums, False),
+        (rows(2, "float32"), sums, False),
+        (rows(2), replace(sums, states=True), False),
+    ):
+        compiled: list[bool] = []
+        monkeypatch.setattr(keyed, "group_by", partial(_noted, keyed.group_by, compiled))
+        CpuBackend(at_once=True).group_by(source, plan)
+        assert compiled[0] is is_compiled
+
+
+def _noted(group_by: Any, noted: list[bool], *asked: Any, compiled: bool) -> Any:
+    noted.append(compiled)
+    return group_by(*asked, compiled=compiled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,10 @@ def plan(*ops: str, ddof: int = 0, **rest: Any) -> GroupPlan:
     return GroupPlan(tuple(aggregations), **rest)
 
 
-def folded(source: KeyedSource, asked: GroupPlan, threads: int) -> GroupTable:
+def folded(source: KeyedSource, asked: GroupPlan, threads: int, *, compiled: bool = True) -> GroupTable:
     """The groups of parts that are dealt out to so many folds, which are put together at the end."""
     places = reducing._places(source, asked)
-    folds = [reducing._Groups(source, asked, places) for _ in range(threads)]
+    folds = [reducing._Groups(source, asked, places, compiled=compiled) for _ in range(threads)]
     for number, part in enumerate(source.begin()):
         folds[number % threads].add(part.start, part.read())
     for fold in folds[1:]:
@@ -126,8 +126,8 @@ def test_every_value_of_every_op_is_the_correctly_rounded_one(dtype: DType) -> N
     ops = [op.name for op in OF_ONE if op.adds or not (op.rounds and dtype.is_float)]
     source = rows_of([pyarrow.array(keys.astype(np.int16))], [(dtype, cells)], cuts=range(0, count, 37))
     for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT):
-        for threads in (1, 3):
-            grouped = folded(source, plan(*ops, ddof=1, nan_policy=policy), threads)
+        for threads, compiled in itertools.product((1, 3), (True, False)):
+            grouped = folded(source, plan(*ops, ddof=1, nan_policy=policy), threads, compiled=compiled)
             assert grouped.sizes.tolist() == np.bincount(keys).tolist()
             check(grouped, dtype, cells, keys, policy, ddof=1)
 
@@ -212,7 +212,8 @@ def key_array(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", KEY_NAMES)
 @pytest.mark.parametrize("keep", [True, False])
-def test_keys_of_every_type_with_nulls_kept_or_dropped(kind: str, keep: bool) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_keys_of_every_type_with_nulls_kept_or_dropped(kind: str, keep: bool, compiled: bool) -> None:
     keys = key_array(kind)
     cells = Cells(np.array([1.0, 2.0, 4.0, 8.0]))
     listed = (keys.dictionary_decode() if kind == "dictionary" else keys).to_pylist()
@@ -220,29 +221,30 @@ def test_keys_of_every_type_with_nulls_kept_or_dropped(kind: str, keep: bool) ->
     for cuts in ((), (1, 2, 3)):
         for threads in (1, 2):
             source = rows_of([keys], [(DTYPES["float64"], cells)], cuts)
-            grouped = folded(source, plan("sum", keep_nulls=keep, sort=False), threads)
+            grouped = folded(source, plan("sum", keep_nulls=keep, sort=False), threads, compiled=compiled)
             assert list(zip(grouped.keys[0].to_pylist(), grouped.columns[0].listed(), strict=True)) == list(
                 wanted.items()
             ) or (keep and sorted(map(str, wanted)) == sorted(map(str, grouped.keys[0].to_pylist())))
             assert dict(zip(grouped.keys[0].to_pylist(), grouped.columns[0].listed(), strict=True)) == wanted
             assert grouped.dropped == (0 if keep else 1)
-            ordered = folded(source, plan("sum", keep_nulls=keep), threads).keys[0].to_pylist()
+            ordered = folded(source, plan("sum", keep_nulls=keep), threads, compiled=compiled).keys[0].to_pylist()
             present = sorted(key for key in wanted if key is not None)
             assert ordered == present + ([None] if keep else [])
 
 
-def test_groups_of_several_keys_come_sorted_or_as_they_appear() -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_groups_of_several_keys_come_sorted_or_as_they_appear(compiled: bool) -> None:
     words = pyarrow.array(["b", "a", "b", None, "a", "b"])
     years = pyarrow.array([2, 1, 2, 1, None, 1], pyarrow.int16())
     flags = pyarrow.array([True, True, True, False, False, True])
     cells = Cells(np.arange(6))
     source = rows_of([words, years, flags], [(DTYPES["int64"], cells)], cuts=(2, 4))
-    grouped = folded(source, plan("sum", "argmax", sort=False, keep_nulls=True), threads=2)
+    grouped = folded(source, plan("sum", "argmax", sort=False, keep_nulls=True), 2, compiled=compiled)
     listed = list(zip(*(array.to_pylist() for array in grouped.keys), grouped.columns[0].listed(), strict=True))
     assert listed == [
         ("b", 2, True, 2), ("a", 1, True, 1), (None, 1, False, 3), ("a", None, False, 4), ("b", 1, True, 5),
     ]  # fmt: skip
-    grouped = folded(source, plan("sum"), threads=2)
+    grouped = folded(source, plan("sum"), 2, compiled=compiled)
     listed = list(zip(*(array.to_pylist() for array in grouped.keys), grouped.columns[0].listed(), strict=True))
     assert listed == [("a", 1, True, 1), ("b", 1, True, 5), ("b", 2, True, 2)]
     assert (grouped.rows, grouped.dropped) == (4, 2)
@@ -282,15 +284,19 @@ def test_any_partition_and_any_order_have_equal_bytes(data: st.DataObject) -> No
     order = data.draw(st.permutations(range(count)))
     cuts = data.draw(st.sets(st.integers(0, count)))
     threads = data.draw(st.integers(1, 3))
-    asked = plan("sum", "mean", "var", "min", "norm2", "count_nonzero", keep_nulls=True)
+    asked = plan("sum", "mean", "var", "min", "norm2", "count_nonzero", keep_nulls=True, states=True)
+    compiled = data.draw(st.booleans())
     array, column = pyarrow.array(keys, pyarrow.int32()), np.array(values)
     whole = folded(rows_of([array], [(DTYPES["float64"], Cells(column))]), asked, 1)
     moved = [array.take(pyarrow.array(order)), Cells(column[list(order)])]
-    parts = folded(rows_of([moved[0]], [(DTYPES["float64"], moved[1])], sorted(cuts)), asked, threads)
+    parts = folded(
+        rows_of([moved[0]], [(DTYPES["float64"], moved[1])], sorted(cuts)), asked, threads, compiled=compiled
+    )
     assert whole.keys[0].equals(parts.keys[0])
     for first, second in zip(whole.columns, parts.columns, strict=True):
         assert [repr(value) for value in first.listed()] == [repr(value) for value in second.listed()]
         assert first.counts.tolist() == second.counts.tolist()
+        assert [states.data.tobytes() for states in first.states] == [states.data.tobytes() for states in second.states]
 
 
 def test_many_keys_that_are_far_apart_are_told_apart_by_hash() -> None:
