@@ -40,7 +40,8 @@ def jit(function: Callable[..., Any]) -> Any:
     It releases the interpreter's lock, divides as IEEE 754 says, and never reorders or contracts operations on floats.
     """
     _count_preparing()
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(**options)(function)
     compiled._cache = _Cache(function)  # what `cache=True` does, with our files
     return compiled
 
