@@ -1,5 +1,5 @@
-"""`python -m warpfold.kernels.cpu` compiles what a CPU slot can run into an empty cache, and lists each function: how many
-types it serves, the processor seconds that it took by itself, and the bytes of its machine code.
+"""`python -m warpfold.kernels.cpu` compiles all that a CPU slot can run into an empty cache, and lists each
+function: how many types it has, the processor seconds that it took by itself, and the bytes of its machine code.
 """
 
 import resource
