@@ -18,15 +18,15 @@ import numpy as np
 from benchmarks.dask_workers import ManyWorkers, workers_of
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceSpec
-from warpfold.kernels.cpu.partial_columns import PartialColumn, PartialValues
 from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.parts.partial import PartialColumn, PartialTable
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.dask.running import Partitions
 from warpfold.worker.dask.task import Partition, PartitionDone, PartitionsMerged, PartitionTask, Share
 
 _STATES = StateColumn.of_bytes([bytes(300)])
-_STATE = PartialValues(np.zeros(1, np.int64), PartialColumn(("float64",), np.ones(1, np.int64), (_STATES,)))
+_STATE = PartialTable(np.zeros(1, np.int64), (PartialColumn(("float64",), (_STATES,)),))
 
 
 def asleep(number: int, seconds: float) -> PartitionDone:

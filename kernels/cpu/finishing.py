@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.states import ManySums, by_parts
+from warpfold.kernels.cpu.states import ManySums, MergedStates, by_parts
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.exact import ExactState, Flags, deviation, integer, mean, root, total, variance
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.exact import ExactState, Flags, StateError, deviation, integer, mean, root, total, variance
 from warpfold.kernels.exact.encoding import DIGIT_BITS
-from warpfold.kernels.ops import INTEGER, Finish, Op, Value
+from warpfold.kernels.ops import INTEGER, OPS, Finish, Op, Value
+from warpfold.kernels.ops.empties import with_empties
 from warpfold.kernels.parts.grouping import Index
-from warpfold.kernels.parts.keyed import whole_numbers
+from warpfold.kernels.parts.keyed import GroupColumn, whole_numbers
+from warpfold.kernels.parts.state_tables import StatesOf
 
 _SPECIAL = int(Flags.NAN | Flags.POS_INF | Flags.NEG_INF)
 
@@ -116,3 +119,23 @@ def _units(values: ManySums, squares: ManySums) -> tuple[tuple[int, int], int] |
     apart, rest = divmod(squares.exponent - 2 * values.exponent, DIGIT_BITS)
     below = max(0, -(apart // 2))
     return None if rest else ((below, apart + 2 * below), 2 * (values.exponent - DIGIT_BITS * below))
+
+
+def column_of_states(
+    each: StatesOf, sums: Sequence[MergedStates], groups: int, min_count: int, *, keep: bool = True
+) -> GroupColumn:
+    """The values of all groups, and with `keep` their states. Raises InvalidInput where the states are not those of
+    such elements."""
+    op = OPS[each.op]
+    counts = sums[0].counts(groups).copy()
+    if any((other.counts(groups) != counts).any() for other in sums[1:]):
+        raise InvalidInput(f"the sums and the sums of squares of {each.name!r} are not of the same elements", "tables")
+    states = tuple(merged.encoded(groups) for merged in sums) if keep else ()
+    missing = counts < max(min_count, op.least_count(each.ddof))
+    try:
+        parts = [merged.sums(groups) for merged in sums]
+        values = ValueFinish(op, each.result, each.ddof).values(parts, np.where(missing, 0, counts))
+    except StateError as error:
+        raise InvalidInput(f"the states of {each.name!r} are not those of {each.op}: {error}", "tables") from None
+    values = with_empties(op, DTYPES[each.dtypes[0]], values, counts)
+    return GroupColumn(each.name, each.op, each.result, values, missing, counts, states)

@@ -118,8 +118,6 @@ GroupBy = Callable[[KeyedSource, GroupPlan], GroupTable]
 def group_with_nulls(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:
     """Reduce by key where nulls propagate. Raises as `group_by`, and InvalidInput naming "states" where states are
     asked for."""
-    if plan.states:
-        raise InvalidInput("a null has no exact state: give states with null_policy omit or raise", "states")
     table = group_by(*with_columns_of_nulls(source, plan))
     return replace(table, columns=null_where_counted(table.columns, plan))
 
@@ -127,24 +125,28 @@ def group_with_nulls(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) ->
 def with_columns_of_nulls(source: KeyedSource, plan: GroupPlan) -> tuple[KeyedSource, GroupPlan]:
     """The rows with a column of truth values for each that is reduced, which says where its nulls are; and a plan that
     counts these by the same keys, behind its other aggregations."""
-    columns, read = len(source.dtypes), _columns_read(plan)
-    counts = [
-        Aggregation(op_named(COUNTED_BY), columns + place, f"{source.column_names[column]} is null")
-        for place, column in enumerate(read)
-    ]
+    read = _columns_read(plan)
     beside = replace(
         source,
-        column_names=(*source.column_names, *(asked.name for asked in counts)),
+        column_names=(*source.column_names, *(f"{source.column_names[column]} is null" for column in read)),
         dtypes=(*source.dtypes, *(DTYPES["bool"] for _ in read)),
         begin=lambda: (_with_truths(part, read) for part in source.begin()),
         whole=None,
     )
-    return beside, replace(plan, aggregations=(*plan.aggregations, *counts), null_policy=NullPolicy.OMIT)
+    return beside, counting_nulls(plan, len(source.dtypes))
 
 
-def counted_beside(plan: GroupPlan) -> int:
-    """How many counts of nulls `with_columns_of_nulls` adds to the aggregations."""
-    return len(_columns_read(plan))
+def counting_nulls(plan: GroupPlan, columns: int) -> GroupPlan:
+    """The plan with a count of the nulls of each column that it reduces, behind its other aggregations: the truth
+    values that are counted stand behind so many `columns`. Raises InvalidInput naming "states" where states are asked
+    for."""
+    if plan.states:
+        raise InvalidInput("a null has no exact state: give states with null_policy omit or raise", "states")
+    counts = [
+        Aggregation(op_named(COUNTED_BY), columns + place, f"nulls of {column}")
+        for place, column in enumerate(_columns_read(plan))
+    ]
+    return replace(plan, aggregations=(*plan.aggregations, *counts), null_policy=NullPolicy.OMIT)
 
 
 def null_where_counted(columns: Sequence[GroupColumn], plan: GroupPlan) -> tuple[GroupColumn, ...]:

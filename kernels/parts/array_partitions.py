@@ -12,15 +12,15 @@ from math import prod
 
 import numpy as np
 
-from warpfold.kernels.aggregates.by_name import op_of_values, selecting
 from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, PartialValues, values_array
 from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.parts.array_parts import ArrayPart
 from warpfold.kernels.parts.blocks import blocks, most_of_block
 from warpfold.kernels.parts.grouping import AlongAxes, Index
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn
+from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.over_devices import together
+from warpfold.kernels.parts.partial import PartialColumn, PartialTable, ops_of_parts, values_array
 from warpfold.kernels.sources.sequential import Elements
 
 
@@ -29,7 +29,7 @@ class ReducedPart:
     """A reduced part: its values, or without values what it adds to them, and how long that took."""
 
     reduction: GroupedReduction
-    partial: PartialValues | None
+    partial: PartialTable | None
 
 
 def reduce_part(  # noqa: PLR0917
@@ -42,19 +42,21 @@ def reduce_part(  # noqa: PLR0917
     def reduced(name: str, *, keep: bool) -> GroupedReduction:
         return _in_blocks(backend, sources, part, name, nan_policy, ddof, progress, keep=keep, on_cpu=on_cpu)
 
-    reduction = reduced(op.name, keep=op.adds and (states or not part.whole))
-    if part.values is None:
-        return ReducedPart(reduction, None)
-    counts, dtypes = np.asarray(reduction.counts, np.int64), tuple(source.dtype.name for source in sources)
-    column = PartialColumn(dtypes, counts, reduction.states)
-    if not op.adds:
-        of_values = reduction if op.name == op_of_values(op) else reduced(op_of_values(op), keep=False)
-        values = values_array(of_values.values, of_values.dtype)
+    if part.values is None or op.adds:
+        reduction = reduced(op.name, keep=op.adds and (states or not part.whole))
+        if part.values is None:
+            return ReducedPart(reduction, None)
+    dtypes = tuple(source.dtype.name for source in sources)
+    if op.adds:
+        column = PartialColumn(dtypes, reduction.states)
+    else:
+        reductions = [reduced(name, keep=False) for name in ops_of_parts(op)]
+        reduction = replace(reductions[0], op=op.name)
         places = _placed(part, values_array(reduction.values, reduction.dtype)) if op.places else None
-        state = selecting(op, sources[0].dtype).of_values(values, counts, places)
-        column = PartialColumn(dtypes, counts, state=state)
+        values = values_array(reductions[-1].values, reductions[-1].dtype)
+        column = PartialColumn.selected(op, dtypes, np.asarray(reduction.counts, np.int64), values, places)
     bare = replace(reduction, values=(), counts=(), states=())
-    return ReducedPart(bare, PartialValues(part.values.numbers(), column))
+    return ReducedPart(bare, PartialTable(part.values.numbers(), (column,)))
 
 
 def _placed(part: ArrayPart, places: Index) -> Index:
@@ -99,7 +101,7 @@ def _in_blocks(  # noqa: PLR0917
 
 
 def joined(
-    parts: Sequence[ArrayPart], reductions: Sequence[GroupedReduction], merged: MergedColumn, asked: Aggregation,
+    parts: Sequence[ArrayPart], reductions: Sequence[GroupedReduction], merged: Merged, asked: Aggregation,
     *, states: bool,
 ) -> GroupedReduction:  # fmt: skip
     """The values of all parts, in their order: those of whole parts as they are, and those of `merged`, rounded once.
@@ -112,9 +114,7 @@ def joined(
             pieces += [reduction for _, reduction in run]
             continue
         run_parts = list(run)
-        shared = shared or merged.column(
-            asked, max(part.values.rows for part in parts if part.values is not None), keep=states
-        )
+        shared = shared or merged.columns([asked], states=states)[0]
         stop = max(part.values.rows for part, _ in run_parts if part.values is not None)
         column = shared if stop - row == shared.counts.size else shared.taken(np.arange(row, stop))
         row = stop

@@ -264,12 +264,11 @@ class KeyedBackend(Protocol):
         ...
 
 
-def check_groups(count: int, plan: GroupPlan) -> None:
+def check_groups(count: int, most: int | None) -> None:
     """Raise InvalidInput naming "max_groups" where there are more groups than it allows."""
-    if count > plan.max_groups:
+    if most is not None and count > most:
         raise InvalidInput(
-            f"the keys make more than {plan.max_groups:,} groups: {count:,} were reached; max_groups may allow more",
-            "max_groups",
+            f"the keys make more than {most:,} groups: {count:,} were reached; max_groups may allow more", "max_groups"
         )
 
 

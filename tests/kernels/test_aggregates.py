@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from tests.support.kernels.conformance import same
 from tests.support.kernels.patterns import array_of_bits
 from warpfold.kernels.aggregates.aggregate import Folded, Ids, Layout, One, State
-from warpfold.kernels.aggregates.by_name import aggregate_of, combines, op_of_values, selecting
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn, values_array
+from warpfold.kernels.aggregates.by_name import aggregate_of, combines, op_of_values
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
 from warpfold.kernels.parts.grouping import AlongAxes, Index, Segments, walk_of
 from warpfold.kernels.parts.keyed import Aggregation
+from warpfold.kernels.parts.merged import Merged
+from warpfold.kernels.parts.partial import PartialColumn, PartialTable, values_array
 
 T = TypeVar("T")
 
@@ -213,7 +214,8 @@ def test_the_values_are_those_of_the_definition(op: Op, dtype: DType) -> None:
 def test_values_of_partitions_make_those_of_all(op: Op, dtype: DType) -> None:
     """Another device gives values, which are states again: in columns that are merged while rows come."""
     for made in made_of(op, dtype, ("single", "ids")):
-        merged, groups = MergedColumn(op), made.case.groups
+        groups = made.case.groups
+        merged = Merged([op], groups=groups)
         for start, stop in made.pieces():
             between = {"start": start, "stop": stop}
             values_made = [made.answer(group, OPS[op_of_values(op)], **between) for group in range(groups)]
@@ -221,20 +223,18 @@ def test_values_of_partitions_make_those_of_all(op: Op, dtype: DType) -> None:
             values = values_array(listed, OPS[op_of_values(op)].result_dtype(dtype))
             counts = np.array([0 if answer is None else answer.count for answer in values_made])
             places = np.array([made.place(group, **between) for group in range(groups)]) if op.places else None
-            state = selecting(op, dtype).of_values(values, counts, places)
-            column = PartialColumn((dtype.name,), counts, state=state)
-            merged.add(sent(column), np.arange(groups), groups)
-        reduced = merged.column(Aggregation(op, 0, op.name), groups)
+            column = PartialColumn.selected(op, (dtype.name,), counts, values, places)
+            merged.add(sent(PartialTable(np.arange(groups), (column,))))
+        (reduced,) = merged.columns([Aggregation(op, 0, op.name)])
         made.check(reduced.values)
         assert reduced.counts.tolist() == made.counts.tolist()
 
 
 def test_partitions_of_two_dtypes_are_refused() -> None:
-    merged, ids, counts = MergedColumn(OPS["max"]), np.zeros(1, np.int64), np.ones(1, np.int64)
+    merged, group = Merged([OPS["max"]]), np.zeros(1, np.int64)
     for name in ("int32", "float32"):
-        state = selecting(OPS["max"], DTYPES[name]).of_values(np.ones(1), counts)
-        part = PartialColumn((name,), counts, state=state)
+        column = PartialColumn.selected(OPS["max"], (name,), group + 1, np.ones(1), None)
         if name == "int32":
-            merged.add(part, ids, 1)
+            merged.add(PartialTable(group, (column,)))
     with pytest.raises(InvalidInput, match="a partition has float32, and another int32: all partitions need one dtype"):
-        merged.add(part, ids, 1)
+        merged.add(PartialTable(group, (column,)))

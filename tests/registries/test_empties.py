@@ -23,6 +23,7 @@ from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
 from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
+from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.merging import MergePlan, StatesTable
 from warpfold.kernels.parts.partitions import merged_value, reduce_partition
 from warpfold.kernels.source import ArraySource
@@ -103,7 +104,10 @@ def _in_partitions(op: Op, dtype: DType) -> Value | None:
         reduce_partition(backend(), opened, op, number, nan_policy=NanPolicy.PROPAGATE).partial for number in range(2)
     ]
     try:
-        return merged_value(op, [part.column for part in parts], 0, [0, 0])[0]
+        merged = Merged([op])
+        for part in parts:
+            merged.add(part)
+        return merged_value(merged, op, 0, [0, 0])[0]
     except NoElements:
         return None
 

@@ -1,10 +1,9 @@
 """Reductions on a Dask cluster as jobs: a part of the kinds `reduce` and `groupby`."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -16,16 +15,15 @@ from warpfold.contract.keyed import plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.kernels.backend import Reduction
-from warpfold.kernels.cpu.keyed.partitions import MergedTable
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import op_named
-from warpfold.kernels.ops.operands import result_dtype
 from warpfold.kernels.parts.array_partitions import joined
 from warpfold.kernels.parts.keyed import Aggregation
+from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.partitions import merged_value
+from warpfold.kernels.parts.row_partitions import merged_rows, table_of
 from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.sources.absent_chunks import notice_of
 from warpfold.kernels.sources.inputs import Inputs
@@ -57,24 +55,25 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     parts = cut(spec, attempt.folders, len(cluster.workers()))
     if spec.grouping() is not None:
         return _many_values(attempt, cluster, spec, inputs, parts)
-    op, partials = op_named(spec.op), list[PartialColumn]()
-    ran = _ran(attempt, cluster, spec, parts.partitions, lambda partial: partials.append(partial.column))
-    value, count, states = merged_value(op, partials, spec.ddof, ran.before())
-    times, dtypes = ran.times(), [DTYPES[name] for name in ran.ordered[0].dtypes]
+    op = op_named(spec.op)
+    merged = Merged([op])
+    ran = _ran(attempt, cluster, spec, parts.partitions, merged)
+    value, count, dtype = merged_value(merged, op, spec.ddof, ran.before())
+    times, states = ran.times(), merged.states(0)
     nulls = sum(each.nulls for each in ran.ordered)
     null = bool(nulls) and any(source.propagates_nulls for _, source in spec.sources())
     if not null:
         check_length(value)
     reduction = Reduction(
         value=value,
-        dtype=result_dtype(op, *dtypes),
+        dtype=dtype,
         count=max(0, count - nulls) if null else count,
         op=spec.op,
         strategy="exact" if op.adds else ran.ordered[0].strategy,
         correctly_rounded=True,
         load_ms=times.load_ms,
         kernel_ms=times.kernel_ms,
-        state=states[0].to_bytes() if len(states) == 1 and not null else None,
+        state=states[0][0] if len(states) == 1 and not null else None,
         prepare_ms=times.prepare_ms,
         stages=times.stages,
     )
@@ -98,7 +97,7 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         partitions=ran.view(),
     )
     point = point_of(
-        attempt, reduction, ran.nbytes, dtype=dtypes[0].name, n=ran.read, value=None if null else repr(value)
+        attempt, reduction, ran.nbytes, dtype=ran.ordered[0].dtypes[0], n=ran.read, value=None if null else repr(value)
     )
     return Success(result.model_dump(mode="json"), (point,))
 
@@ -107,10 +106,11 @@ def run_spread_groups(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Su
     """Reduce the rows of `spec` on the cluster of this slot. Raises a KernelError."""
     cluster = _cluster(attempt)
     cluster.check_versions()
-    merging = MergedTable(plan_of(spec))
-    ran = _ran(attempt, cluster, spec, cut_rows(spec, attempt.folders, len(cluster.workers())), merging.add)
+    plan = plan_of(spec)
+    merged = merged_rows(plan)
+    ran = _ran(attempt, cluster, spec, cut_rows(spec, attempt.folders, len(cluster.workers())), merged)
     began = working_s()
-    table, times = merging.table(ran.before()), ran.times()
+    table, times = table_of(merged, plan, ran.before()), ran.times()
     kernels = dict.fromkeys(each.kernel for each in ran.ordered if each.kernel is not None)
     table = replace(
         table,
@@ -129,17 +129,14 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
     from states."""
     op, grouping = op_named(spec.op), spec.grouping()
     assert grouping is not None, "there are many values"
-    merging = MergedColumn(op)
+    merged = Merged([op])
     array_parts = [each.part for each in parts.partitions if each.part is not None]
-    shared = max((part.values.rows for part in array_parts if part.values is not None), default=0)
-    ran = _ran(
-        attempt, cluster, spec, parts.partitions, lambda partial: merging.add(partial.column, partial.ids, shared)
-    )
+    ran = _ran(attempt, cluster, spec, parts.partitions, merged)
     began = working_s()
     dtypes = [DTYPES[name] for name in ran.ordered[0].dtypes]
     asked = Aggregation(op, 0, op.name, spec.ddof)
     values = [each.values for each in ran.ordered if each.values is not None]
-    reduction = joined(array_parts, values, merging, asked, states=spec.states)
+    reduction = joined(array_parts, values, merged, asked, states=spec.states)
     shape = parts.shape or (ran.read,)
     times = ran.times()
     reduction = replace(
@@ -178,12 +175,12 @@ def _ran(
     cluster: Cluster,
     spec: ReduceSpec | GroupbySpec,
     partitions: Sequence[Partition],
-    take: Callable[[Any], None],
+    merged: Merged,
 ) -> Ran:
     def report(done: int, total: int) -> None:
         attempt.progress(done, total, "bytes")
 
-    return Partitions(cluster, spec, attempt.folders, partitions, report, take).run()
+    return Partitions(cluster, spec, attempt.folders, partitions, report, merged.add).run()
 
 
 def _objects(ran: Ran) -> list[_ReadByWorkers]:

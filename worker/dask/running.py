@@ -18,11 +18,11 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.kernels.errors import CudaError, InvalidInput, KernelError, OutOfMemory, RankLost, Unavailable
+from warpfold.kernels.parts.partial import PartialTable
 from warpfold.worker.dask.cluster import Cluster
 from warpfold.worker.dask.device import own_version
 from warpfold.worker.dask.ran import Ran
 from warpfold.worker.dask.task import (
-    Partial,
     Partition,
     PartitionDone,
     PartitionFailed,
@@ -74,7 +74,7 @@ class Partitions:
     folders: Folders
     partitions: Sequence[Partition]
     report: Report
-    take: Callable[[Partial], None]
+    take: Callable[[PartialTable], None]
     fan_in: int = 1
     done: dict[int, PartitionDone] = field(default_factory=dict)
     _todo: deque[int] = field(default_factory=deque)

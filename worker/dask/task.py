@@ -19,8 +19,6 @@ from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
 from warpfold.kernels.backend import Backend, GroupedReduction, GroupsBackend, Progress, Stages
-from warpfold.kernels.cpu.keyed.partitions import PartialTable, reduce_rows
-from warpfold.kernels.cpu.partial_columns import PartialValues
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.kernels.lowering.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.machine.cores import cores_at_most
@@ -29,7 +27,10 @@ from warpfold.kernels.parts.array_partitions import reduce_part
 from warpfold.kernels.parts.array_parts import ArrayPart
 from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.parts.keyed import KeyedBackend, KeyedSource
+from warpfold.kernels.parts.merged import Merged, merge
+from warpfold.kernels.parts.partial import PartialTable
 from warpfold.kernels.parts.partitions import Reduced, reduce_partition
+from warpfold.kernels.parts.row_partitions import merged_rows, reduce_rows
 from warpfold.kernels.places.place import ObjectMetadata
 from warpfold.kernels.source import part_of, unchanged
 from warpfold.kernels.sources.absent_chunks import AbsentChunks
@@ -38,8 +39,6 @@ from warpfold.kernels.sources.sequential import Elements, SequentialSource, abse
 from warpfold.worker.dask.device import device_of_worker, own_version
 
 T = TypeVar("T")
-
-Partial = PartialValues | PartialTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class PartitionDone:
     array."""
 
     number: int
-    partial: Partial | None
+    partial: PartialTable | None
     values: GroupedReduction | None
     read: int
     nbytes: int
@@ -111,7 +110,7 @@ class PartitionsMerged:
     """Several partitions, and their merged partial result."""
 
     done: tuple[PartitionDone, ...]
-    partial: Partial
+    partial: PartialTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +162,9 @@ def _with_fault(number: int, work: Callable[[], T]) -> T | PartitionFailed:
 
 
 def _merged(spec: ReduceSpec | GroupbySpec, done: Sequence[PartitionDone]) -> PartitionsMerged:
-    partials = [each.partial for each in done]
-    merged: Partial
-    if isinstance(spec, GroupbySpec):
-        merged = PartialTable.merged([each for each in partials if isinstance(each, PartialTable)], plan_of(spec))
-    else:
-        op = op_named(spec.op)
-        merged = PartialValues.merged([each for each in partials if isinstance(each, PartialValues)], op)
-    return PartitionsMerged(tuple(replace(each, partial=None) for each in done), merged)
+    merged = merged_rows(plan_of(spec)) if isinstance(spec, GroupbySpec) else Merged([op_named(spec.op)])
+    partial = merge([each.partial for each in done if each.partial is not None], merged)
+    return PartitionsMerged(tuple(replace(each, partial=None) for each in done), partial)
 
 
 def _reduced(task: PartitionTask) -> PartitionDone:
@@ -255,7 +249,7 @@ def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share
     between = None if partition.start is None or partition.stop is None else (partition.start, partition.stop)
     rows: KeyedSource = open_rows(spec, task.folders, between)
     table, partial = reduce_rows(backend, rows, plan_of(spec), partition.number, progress)
-    read = int(partial.sizes.sum()) + partial.dropped
+    read = partial.rows
     return PartitionDone(
         number=partition.number,
         partial=partial,
@@ -279,7 +273,7 @@ def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share
 
 def _done(
     task: PartitionTask, reduced: Reduced | GroupedReduction, opened: Sequence[Elements], share: Share,
-    *, partial: Partial | None, read: int,
+    *, partial: PartialTable | None, read: int,
 ) -> PartitionDone:  # fmt: skip
     decoded = [source for source in opened if isinstance(source, SequentialSource)]
     return PartitionDone(

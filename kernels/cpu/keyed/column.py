@@ -15,7 +15,6 @@ from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.interpreted import InterpretedKeyedSums, values_of_states
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
-from warpfold.kernels.cpu.partial_columns import values_array
 from warpfold.kernels.cpu.states import ManySums, states_by_parts
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
@@ -23,6 +22,7 @@ from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import NanPolicy, Op, Terms
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count
+from warpfold.kernels.parts.partial import values_array
 
 
 class AggregatedKeys:

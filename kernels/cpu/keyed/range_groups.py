@@ -102,7 +102,7 @@ class _RangeTables:
         groups = self._groups[number] or self._make()
         groups.add(0, rows)
         self._groups[number], self._counts[number] = groups, groups.count
-        check_groups(sum(self._counts), self._plan)
+        check_groups(sum(self._counts), self._plan.max_groups)
         if self.are_last:
             self.made[number], self._groups[number] = groups.table(0.0), None
 

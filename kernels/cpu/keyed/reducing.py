@@ -196,7 +196,7 @@ class _Groups:
             column.add(start, cells, ids, groups)
 
     def _check(self) -> None:
-        check_groups(self._keys.count, self._plan)
+        check_groups(self._keys.count, self._plan.max_groups)
 
     def _hold_firsts(self, groups: int) -> None:
         known = self._firsts.size

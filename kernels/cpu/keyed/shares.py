@@ -15,7 +15,6 @@ from typing import Protocol
 import numpy as np
 
 from warpfold.kernels.backend import Progress, Stages
-from warpfold.kernels.cpu.keyed.partitions import MergedTable, PartialTable, reduce_rows
 from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.parts.joint_progress import JointProgress
 from warpfold.kernels.parts.keyed import (
@@ -27,6 +26,8 @@ from warpfold.kernels.parts.keyed import (
     KeyedSource,
     WholeColumns,
 )
+from warpfold.kernels.parts.partial import PartialTable
+from warpfold.kernels.parts.row_partitions import merged_rows, reduce_rows, table_of
 from warpfold.kernels.source import part_of
 
 MOST_OF_SHARE = 1 << 25
@@ -197,18 +198,18 @@ class _Reduced:
 
     @property
     def rows(self) -> int:
-        return int(self.partial.sizes.sum()) + self.partial.dropped
+        return self.partial.rows
 
 
 def _together(shares: Sequence[_Reduced], plan: GroupPlan) -> GroupTable:
     """The table of all shares, which come in their order. Times are those of the device that took longest, and of
     merging."""
     began = working_s()
-    merging = MergedTable(plan)
+    merged = merged_rows(plan)
     for each in shares:
-        merging.add(each.partial)
+        merged.add(each.partial)
     before = np.cumsum([0, *(each.rows for each in shares)])[:-1]
-    table = merging.table(before.tolist())
+    table = table_of(merged, plan, before.tolist())
     merged_s = working_s() - began
 
     def longest(seconds: Callable[[GroupTable], float | None]) -> float | None:

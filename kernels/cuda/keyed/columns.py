@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.keys import Keys
-from warpfold.kernels.cpu.keyed.merging import column_of_states
+from warpfold.kernels.cpu.finishing import column_of_states
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.cuda.gpu.launch import Gpu

@@ -138,7 +138,7 @@ class _Table:
     def __init__(self, source: KeyedSource, plan: GroupPlan, rows: _OnGpu, first: KeyedColumn) -> None:
         self._rows = rows
         if rows.table is None:
-            check_groups(first.keys.size, plan)
+            check_groups(first.keys.size, plan.max_groups)
             self._numbers = first.keys
             self.keys = [_keys_of(first.keys, source.key_types[0])]
             self.sizes = first.counts if first.omitted is None else first.counts + first.omitted
@@ -210,7 +210,7 @@ def _read(source: KeyedSource, plan: GroupPlan, progress: Progress | None) -> _O
     rows = 0
     for part in _ahead(source.begin()):
         ids = table.number(part.keys)
-        check_groups(table.count, plan)
+        check_groups(table.count, plan.max_groups)
         counted = np.bincount(ids, minlength=table.count + 1)
         known = sizes.size
         sizes = np.concatenate([sizes, np.zeros(counted.size - known, np.int64)]) + counted

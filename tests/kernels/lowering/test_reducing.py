@@ -16,8 +16,8 @@ from warpfold.contract.jobs import result_of
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cpu.keyed.partitions import reduce_rows
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.parts.row_partitions import reduce_rows
 from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")

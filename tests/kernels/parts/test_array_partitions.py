@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.support.gpu.adversarial import adversarial
 from warpfold.kernels.backend import GroupedReduction
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialValues
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.parts import array_parts
@@ -20,6 +19,7 @@ from warpfold.kernels.parts.array_partitions import joined, reduce_part
 from warpfold.kernels.parts.array_parts import cut_array
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.keyed import Aggregation
+from warpfold.kernels.parts.merged import Merged, merge
 from warpfold.kernels.source import ArraySource
 
 FLOAT64 = DTYPES["float64"]
@@ -82,9 +82,9 @@ def test_any_parts_have_the_values_of_the_whole_in_their_order(  # noqa: PLR0917
         for part in parts
     ]  # fmt: skip
     partials = data.draw(st.permutations([each.partial for each in reduced if each.partial is not None]))
-    merged, shared = MergedColumn(row), max((part.values.rows for part in parts if part.values is not None), default=0)
-    for partial in [PartialValues.merged(partials[:2], row), *partials[2:]] if len(partials) > 1 else partials:
-        merged.add(partial.column, partial.ids, shared)
+    merged = Merged([row])
+    for partial in [merge(partials[:2], Merged([row])), *partials[2:]] if len(partials) > 1 else partials:
+        merged.add(partial)
     asked = Aggregation(row, 0, op, int(row.ddof))
     made = joined(parts, [each.reduction for each in reduced], merged, asked, states=row.adds)
     assert shown(made) == shown(backend().reduce_groups(ArraySource(array), shape, grouping, op, **options))

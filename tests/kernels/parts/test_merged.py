@@ -1,5 +1,5 @@
-"""Partial columns of sums that are merged in any order, while rows come, are those of all elements. The other ops are
-in `tests/kernels/aggregates/`."""
+"""Partial results of sums that are merged in any order, while groups come, are those of all elements. The other ops are
+in `tests/kernels/test_aggregates.py`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.partial_columns import MergedColumn, PartialColumn
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import OPS
+from warpfold.kernels.parts.keyed import Aggregation
+from warpfold.kernels.parts.merged import Merged
+from warpfold.kernels.parts.partial import PartialColumn, PartialTable
 from warpfold.kernels.parts.state_tables import terms_of
 
 FLOATS = st.lists(st.sampled_from([0.0, -0.0, 1.5, -2.0, 1e300, float("nan"), float("inf")]), max_size=3)
@@ -34,8 +36,8 @@ of_floats = parts_of(st.just(("float64", FLOATS)))
 @pytest.mark.parametrize("op", ["sum", "var"])
 @settings(max_examples=25, deadline=None)
 @given(parts=of_floats)
-def test_rows_of_states_may_come_with_any_part(op: str, parts: list[Part]) -> None:
-    merged, kinds = MergedColumn(OPS[op]), terms_of(OPS[op])
+def test_groups_of_states_may_come_with_any_part(op: str, parts: list[Part]) -> None:
+    merged, kinds = Merged([OPS[op]]), terms_of(OPS[op])
     held: list[list[float]] = [[]]
     for _, more, lists in parts:
         held += [[] for _ in range(more)]
@@ -44,12 +46,12 @@ def test_rows_of_states_may_come_with_any_part(op: str, parts: list[Part]) -> No
         columns = [StateColumn.of_bytes([state(each, terms) for each in some]) for terms in kinds]
         for row, elements in zip(ids.tolist(), some, strict=True):
             held[row] += elements
-        counts = np.array([len(each) for each in some])
-        merged.add(PartialColumn(("float64",), counts, tuple(columns)), ids, len(held))
-        whole = merged.partial(len(held))
-        assert whole.counts.tolist() == [len(each) for each in held]
-        for terms, column in zip(kinds, whole.states, strict=True):
-            assert [column[row] for row in range(len(held))] == [state(each, terms) for each in held]
+        merged.add(PartialTable(ids, (PartialColumn(("float64",), tuple(columns)),)))
+        assert merged.count == len(held)
+        (column,) = merged.columns([Aggregation(OPS[op], 0, op)])
+        assert column.counts.tolist() == [len(each) for each in held]
+        for terms, states in zip(kinds, merged.states(0), strict=True):
+            assert [states[row] for row in range(len(held))] == [state(each, terms) for each in held]
 
 
 def state(elements: Sequence[float], terms: Any) -> bytes:
