@@ -124,6 +124,7 @@ class BlockingDriver:
         self._conninfo = conninfo
         self._options = options
         self._statements = Statements()
+        self._closed = False
         self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
 
     def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -137,14 +138,19 @@ class BlockingDriver:
         try:
             return work(cast(Connection, DriverConnection(self._statements, fetch)), *args, **kwargs)
         finally:
-            if connection.info.transaction_status is TransactionStatus.IDLE:
+            if connection.info.transaction_status is TransactionStatus.IDLE and not self._closed:
                 self._idle.append(connection)
-            else:  # lost, or in the middle of a statement
+            else:  # lost, in the middle of a statement, or the last to come back
                 if connection.broken:
-                    self.close()  # Postgres was restarted, or the network cut off: the idle ones are dead as well
+                    self._close_idle()  # Postgres was restarted, or the network cut off: the idle ones are dead as well
                 connection.close()
 
     def close(self) -> None:
+        """Close what is idle now, and what is in use as soon as its work ends."""
+        self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
@@ -163,6 +169,7 @@ class AsyncDriver:
         self._options = options
         self._statements = Statements()
         self._room = asyncio.Semaphore(at_most)
+        self._closed = False
         self._idle: list[psycopg.AsyncConnection[tuple[Any, ...]]] = []
 
     async def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -176,7 +183,7 @@ class AsyncDriver:
                 except OperationalError:
                     if not connection.closed:
                         raise
-                await self.close()  # Postgres was restarted: the others are dead as well
+                await self._close_idle()  # Postgres was restarted: the others are dead as well
             return await self._on(await self._connected(), work, *args, **kwargs)
 
     async def _on(
@@ -197,12 +204,18 @@ class AsyncDriver:
             driver = cast(Connection, DriverConnection(self._statements, fetch))
             return await greenlet_spawn(partial(work, driver, *args, **kwargs))
         finally:
-            if connection.info.transaction_status is TransactionStatus.IDLE:
+            if connection.info.transaction_status is TransactionStatus.IDLE and not self._closed:
                 self._idle.append(connection)
             else:
                 await connection.close()
 
     async def close(self) -> None:
+        """Close what is idle now, and what is in use as soon as its work ends: a server that stops may end before the
+        requests that it holds."""
+        self._closed = True
+        await self._close_idle()
+
+    async def _close_idle(self) -> None:
         while self._idle:
             await self._idle.pop().close()
 

@@ -9,9 +9,11 @@ import psycopg
 import pytest
 from sqlalchemy import ARRAY, JSON, Boolean, Connection, DateTime, Uuid, bindparam, literal, select
 from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.util import await_only
 
+from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase, Database, conninfo
-from warpfold.app.driver import BlockingDriver
+from warpfold.app.driver import AsyncDriver, BlockingDriver
 
 _WHOLE = select(
     bindparam("id", type_=Uuid).label("id"),
@@ -143,3 +145,26 @@ def test_with_one_connection_that_is_lost_the_idle_ones_are_given_up(database_ur
         driver.run(divide, 1)
     assert driver.run(divide, 1) == 1, "by a new connection"
     driver.close()
+
+
+def test_a_connection_that_is_in_use_at_the_end_is_closed_when_its_work_ends(database_url: str) -> None:
+    url, options = conninfo(database_url), {"application_name": "at the end"}
+
+    def blocking_end(connection: Connection) -> int:
+        blocking.close()
+        return divide(connection, 1)
+
+    async def requests() -> int:
+        driver = AsyncDriver(url, options, at_most=1)
+
+        def end(connection: Connection) -> int:
+            await_only(driver.close())
+            return divide(connection, 1)
+
+        return await driver.run(end)
+
+    blocking = BlockingDriver(url, options)
+    assert blocking.run(blocking_end) == 1 == asyncio.run(requests())
+    with psycopg.connect(url, autocommit=True) as other:
+        left = "select count(*) from pg_stat_activity where application_name = 'at the end'"
+        until(lambda: other.execute(left).fetchone() == (0,))
