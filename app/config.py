@@ -4,6 +4,7 @@ import os
 import sys
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -187,6 +188,17 @@ class Settings(BaseSettings):
         repr=False,
         description="A secret of 32 characters or more, the same for apis and workers: an api gives any uploaded array "
         "to a worker that shows it. If it is empty, an api gives them to their owners and to admins alone.",
+    )
+
+    share_jobs: bool = Field(
+        True,
+        description="Whether everyone sees new jobs and batches that read nothing private, unless their owners say "
+        "otherwise. If it is false, new jobs and batches are private.",
+    )
+    share_old: Literal["nothing", "jobs", "everything"] = Field(
+        "jobs",
+        description="What everyone sees of what was stored before it could be shared: `nothing`, the `jobs` and "
+        "batches, or `everything`, which is the uploaded arrays as well.",
     )
 
     webhook_allow_private: bool = Field(False, description="Whether webhooks may go to private and local addresses.")

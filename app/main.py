@@ -43,6 +43,7 @@ from warpfold.app.notifications import Notifications
 from warpfold.app.polls import PollCache
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.results import endpoints as results
+from warpfold.app.sharing import endpoints as sharing
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.app.webhooks import endpoints as webhooks
 
@@ -144,6 +145,7 @@ def _include_routes(app: FastAPI) -> None:
         webhooks,
         datasets,
         resumable_uploads,
+        sharing,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
     app.include_router(datasets.for_workers, dependencies=[Depends(known_parameters_for_workers)])

@@ -5,6 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.datasets import repository
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.error_handlers import as_api_error
@@ -43,15 +45,18 @@ async def inspect(request: InspectRequest, user: User, context: Using) -> Inspec
     The api reads the files of its own machine, which should have the same data roots as the workers. It reads them
     in a separate process, with limits of time and memory. A user may have two inspections under way at most.
     """
-    return await look(context, user.id, request)
+    return await look(context, user, request)
 
 
-async def look(context: Context, user_id: int, request: InspectRequest) -> Inspection:
-    """Look into the files of a request. Raises ApiError."""
+async def look(context: Context, user: Principal, request: InspectRequest) -> Inspection:
+    """Look into the files of a request, which the user may read. Raises ApiError."""
+    dataset_id = request.source.dataset_id
+    if dataset_id is not None and not await context.database.read(repository.get, dataset_id, context.viewer(user)):
+        raise Invalid.of("source.id", "there is no dataset with this id that you may read, or it was deleted")
     try:
         settings = context.settings
         request.source.check("source", settings.data_roots, settings.max_values, settings.listed_places)
-        return await context.inspections.inspect(user_id, request.source, request.timeout_s)
+        return await context.inspections.inspect(user.id, request.source, request.timeout_s)
     except errors.InvalidInput as error:
         raise as_api_error(error) from None
     except TooManyInspections as error:

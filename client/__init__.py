@@ -31,6 +31,7 @@ from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
 from warpfold.client.models import Dataset, Job, Merged
 from warpfold.client.results import Measurement, Results
+from warpfold.client.sharing import Sharing
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.ops import Terms
 
@@ -66,6 +67,7 @@ __all__ = [
     "Result",
     "Results",
     "ScalingResult",
+    "Sharing",
     "Terms",
     "ThreeNumbersResult",
     "Unreachable",

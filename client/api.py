@@ -9,7 +9,18 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
-from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, reductions, results, uploads
+from warpfold.client import (
+    artefacts,
+    batches,
+    catalogue,
+    datasets,
+    inspections,
+    jobs,
+    reductions,
+    results,
+    sharing,
+    uploads,
+)
 from warpfold.client.artefacts import Format
 from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
 from warpfold.client.connection import Connection
@@ -26,6 +37,7 @@ from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
 from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
 from warpfold.client.results import Filter, Results
+from warpfold.client.sharing import Sharing, Thing
 from warpfold.contract.jobs import JobSpec
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.exact import ExactState
@@ -56,7 +68,7 @@ class Client(Connection, MergesTables):
         return self._live(jobs.get(job_id))
 
     def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> "list[LiveJob]":
-        """The newest jobs of all users, or those that fit a `JobFilter`."""
+        """The newest jobs that you see, or those of them that fit a `JobFilter`."""
         return [LiveJob.of(job, self) for job in self._do(jobs.find(chosen, limit))]
 
     def count_jobs(self, **chosen: Unpack[JobFilter]) -> JobCount:
@@ -247,7 +259,7 @@ class Client(Connection, MergesTables):
         return self._do(inspections.inspect(source, timeout_s))
 
     def datasets(self, *, owner: str | None = None, limit: int = 50) -> list[Dataset]:
-        """The newest uploaded arrays."""
+        """The newest uploaded arrays that you may read."""
         return self._do(datasets.find(owner, limit))
 
     def dataset(self, dataset_id: str) -> Dataset:
@@ -257,6 +269,21 @@ class Client(Connection, MergesTables):
     def delete_dataset(self, dataset_id: str) -> None:
         """Give up an uploaded array."""
         self._do(datasets.delete(dataset_id))
+
+    # --- sharing
+
+    def sharing(self, thing: Thing, id: str) -> Sharing:
+        """Who sees a dataset, a job or a batch of yours, beside you and admins."""
+        return self._do(sharing.get(thing, id))
+
+    def share(self, thing: Thing, id: str, users: Sequence[str] = (), *, everyone: bool = False) -> Sharing:
+        """Share a dataset, a job or a batch of yours with these users, or with everyone, and with nobody else. What
+        belongs to a job is shared with it."""
+        return self._do(sharing.put(thing, id, users, everyone=everyone))
+
+    def unshare(self, thing: Thing, id: str) -> Sharing:
+        """Make a dataset, a job or a batch of yours private."""
+        return self._do(sharing.put(thing, id, (), everyone=False))
 
     # --- results
 

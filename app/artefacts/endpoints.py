@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.artefacts import formats, repository
 from warpfold.app.artefacts.store import ArtefactStore
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.errors import (
@@ -89,7 +90,7 @@ async def download(
     """Download a result that was too large to stand in the job. A job whose whole result stands in it has no
     artefact (404). A job that has not succeeded has no artefact yet (409). An artefact that has expired or was
     deleted is gone (410)."""
-    artefact, folder = await _stored(context, job_id)
+    artefact, folder = await _stored(context, user, job_id)
     stored = _part(artefact, format, part)
     chosen = stored.format if stored is not None else format or "npy"
     name = f"{job_id}{'' if stored is None or stored is artefact.parts[0] else f'-{stored.name}'}.{chosen}"
@@ -115,8 +116,8 @@ async def download(
 async def delete(job_id: UUID, user: User, context: Using) -> Response:
     """Delete a stored result before it expires; it then no longer counts towards the quota. The job stays, with its
     preview. Only the owner of the job and admins may do this."""
-    job = await service.get(context, job_id)
-    await _stored(context, job_id)
+    job = await service.get(context, user, job_id)
+    await _stored(context, user, job_id)
     if job.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may delete its stored result.")
     kept = await context.database.read(repository.get, job_id)
@@ -126,9 +127,9 @@ async def delete(job_id: UUID, user: User, context: Using) -> Response:
     return Response(status_code=204)
 
 
-async def _stored(context: Context, job_id: UUID) -> tuple[Artefact, Path]:
+async def _stored(context: Context, user: Principal, job_id: UUID) -> tuple[Artefact, Path]:
     """The stored result of a job and its folder. Raises NotFound, Conflict and Gone."""
-    result = json.loads(await service.result(context, job_id))
+    result = json.loads(await service.result(context, user, job_id))
     described = result.get("artefact")
     if described is None:
         raise NotFound(f"No part of this job's result is stored in files: all of it is in /v1/jobs/{job_id}/result.")

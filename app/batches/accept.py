@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Connection,
     SmallInteger,
     String,
@@ -21,13 +22,14 @@ from sqlalchemy import (
     text,
 )
 
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer
 from warpfold.app.batches import repository
 from warpfold.app.batches.preparing import Origin, Portion, WebhookOf
 from warpfold.app.batches.repository import Batch
-from warpfold.app.datasets import repository as datasets
 from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import accept, tags
 from warpfold.app.jobs.accept import RETRY_AFTER_FULL_S, Key
+from warpfold.app.jobs.inputs import Inputs, look_at
 from warpfold.app.jobs.transitions import wake_dispatcher
 from warpfold.app.quotas import room
 from warpfold.app.quotas.quota import Limits, QuotaName
@@ -41,13 +43,25 @@ from warpfold.contract.states import PRIORITIES
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """A batch whose specs were checked: where it came from, and the portions of its jobs in their order."""
+    """A batch whose specs were checked: where it came from, the portions of its jobs in their order, and whether it is
+    shared with everyone if it reads nothing private."""
 
     id: UUID
     origin: Origin
     options: BatchOptions
     count: int
     portions: Sequence[Portion]
+    shared: bool = True
+
+    @property
+    def inputs(self) -> Inputs:
+        """What its jobs read of users. One of them that reads something private makes the whole batch private."""
+        arrays: dict[str, str] = {}
+        results: dict[UUID, str] = {}
+        for portion in reversed(self.portions):  # the first field that names an input stays
+            arrays |= portion.datasets
+            results |= portion.results
+        return Inputs(arrays, results, any(portion.uploads for portion in self.portions))
 
     @property
     def places(self) -> int:
@@ -79,9 +93,9 @@ _STORE: TextClause = text("""
                                   name, batch_index, place)
     ), accepted as (
         insert into jobs (id, owner_id, kind, priority, needs, small, work, timeout_s, spec, spec_brief, tags,
-                          parent_id, name, request_id, traceparent, batch_id, batch_index, rank)
+                          parent_id, name, request_id, traceparent, shared, batch_id, batch_index, rank)
         select id, :owner_id, kind, priority, needs, small, work, timeout_s, spec, spec_brief, tags, parent_id, name,
-               :request_id, :traceparent, case when batch_index is not null then :batch_id end, batch_index,
+               :request_id, :traceparent, :shared, case when batch_index is not null then :batch_id end, batch_index,
                case when priority = :high_rank and needs <> 'none' and high > :high_left then :normal_rank
                     else priority end
         from new order by place
@@ -94,6 +108,7 @@ _STORE: TextClause = text("""
     bindparam("batch_id", type_=Uuid),
     bindparam("request_id", type_=String),
     bindparam("traceparent", type_=String),
+    bindparam("shared", type_=Boolean),
     bindparam("high_left", type_=BigInteger),
     bindparam("high_rank", PRIORITIES["high"], type_=SmallInteger),
     bindparam("normal_rank", PRIORITIES["normal"], type_=SmallInteger),
@@ -135,9 +150,11 @@ def take_room(connection: Connection, owner_id: int, places: int, defaults: Limi
         )
 
 
-def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Limits) -> AcceptedBatch:
-    """Store a batch, or find the one that was accepted with the same key. Raises Invalid that names the field, or
-    TooMany that names the quota."""
+def submit(
+    connection: Connection, new: NewBatch, key: Key | None, defaults: Limits, viewer: Viewer = THE_SERVICE
+) -> AcceptedBatch:
+    """Store a batch, whose inputs `viewer` sees, or find the one that was accepted with the same key. Raises Invalid
+    that names the field, or TooMany that names the quota."""
     owner_id = new.origin.owner.id
     room.take_turn(connection, owner_id)
     earlier = None if key is None else replayed(connection, owner_id, key)
@@ -145,12 +162,14 @@ def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Lim
         return earlier
     take_room(connection, owner_id, new.places, defaults)
     high_left = accept.high_left(connection, owner_id, defaults)
-    row = {"id": new.id, "owner_id": owner_id, "name": new.options.name, "tags": new.options.tags}
+    seen = look_at(connection, new.inputs, viewer)
+    shared = new.shared and seen.shared
+    row = {"id": new.id, "owner_id": owner_id, "name": new.options.name, "tags": new.options.tags, "shared": shared}
     connection.execute(insert(batches).values(**row, count=new.count))
     if key is not None:
         kept = {"owner_id": owner_id, "key": key.name, "body_hash": key.body_hash, "batch_id": new.id}
         connection.execute(insert(idempotency_keys).values(**kept))
-    same = {"owner_id": owner_id, "batch_id": new.id}
+    same = {"owner_id": owner_id, "batch_id": new.id, "shared": shared}
     same |= {"request_id": new.origin.request_id, "traceparent": new.origin.traceparent}
     for portion in new.portions:
         connection.execute(_STORE, {**same, "rows": portion.rows, "high_left": high_left})
@@ -158,23 +177,12 @@ def submit(connection: Connection, new: NewBatch, key: Key | None, defaults: Lim
     connection.execute(_PLACE, {"batch_id": new.id})
     if any(portion.tagged for portion in new.portions):
         tags.note_batch(connection, new.id)
-    _use_datasets(connection, new.portions)
+    seen.use(connection)
     _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
     _register_own(connection, new)
     wake_dispatcher(connection)
     ids = ", ".join(portion.ids for portion in new.portions)
     return AcceptedBatch(repository.existing(connection, new.id), ids, new=True)
-
-
-def _use_datasets(connection: Connection, portions: Sequence[Portion]) -> None:
-    named: dict[str, str] = {}
-    for portion in portions:
-        for dataset, field in portion.datasets.items():
-            named.setdefault(dataset, field)
-    missing = datasets.use(connection, named.keys()) if named else ()
-    for dataset, field in named.items():
-        if dataset in missing:
-            raise Invalid.of(field, "there is no dataset with this id, or it was deleted")
 
 
 def _register(connection: Connection, owner_id: int, wanted: Sequence[WebhookOf]) -> None:

@@ -141,8 +141,8 @@ async def page(
     id: Annotated[
         IdBeginning | None,
         Query(
-            description="List the batch with this id, or the batches whose ids begin so. They may be of any user, "
-            "unless `owner` names one."
+            description="List the batch with this id, or the batches whose ids begin so. They may be of any user "
+            "whose batches you see, unless `owner` names one."
         ),
     ] = None,
     owner: Annotated[
@@ -158,7 +158,7 @@ async def page(
     """List your batches, those of `owner`, or those whose ids begin with `id`, newest first."""
     whose = owner or (user.name if id is None else None)
     before = key_of(_LISTING, cursor)
-    batches = await context.database.search(repository.page, whose, limit + 1, before, id)
+    batches = await context.database.search(repository.page, whose, limit + 1, before, id, viewer=context.viewer(user))
     following = cursor_of(_LISTING, batches[limit - 1].seq) if len(batches) > limit else None
     return BatchPage(items=[view_of(batch) for batch in batches[:limit]], next_cursor=following)
 
@@ -187,7 +187,7 @@ async def show(
     the answer is held until anything changes. To wait for the end, repeat until the status is succeeded, failed or
     cancelled."""
     wait = seconds_to_wait(prefer)
-    batch = await service.get(context, batch_id)
+    batch = await service.get(context, user, batch_id)
     if wait is not None and not batch.status.terminal:
         first = batch.status
 
@@ -196,7 +196,7 @@ async def show(
                 return seen.status.terminal or not matches(if_none_match, etag_of(seen))
             return seen.status is not first
 
-        batch = await service.hold(context, batch_id, wait, enough, partial(gone, request))
+        batch = await service.hold(context, user, batch_id, wait, enough, gone=partial(gone, request))
     headers = {"ETag": etag_of(batch), **applied(wait)}
     if if_none_match is not None and matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -233,11 +233,11 @@ async def events(
     ] = None,
 ) -> Response:
     """Send the counts of a batch's jobs as they change, with a comment every 15 seconds to keep the connection."""
-    batch = await service.get(context, batch_id)
+    batch = await service.get(context, user, batch_id)
     if batch.status.terminal and (last_event_id or 0) > batch.count:
         return Response(status_code=204)
     return EventSourceResponse(
-        service.stream(context, batch_id, partial(still_allowed, request)),
+        service.stream(context, user, batch_id, partial(still_allowed, request)),
         ping=KEEP_ALIVE_S,
         headers={"Cache-Control": "no-store"},
     )
@@ -292,7 +292,7 @@ async def all_results(
         media_type = PARQUET if format is ResultFormat.PARQUET else JSON_LINES
     if media_type is None:
         raise NotAcceptable(f"The results of a batch are {JSON_LINES} or {PARQUET}.")
-    await service.get(context, batch_id)
+    await service.get(context, user, batch_id)
     if media_type == PARQUET:
         results.check_parquet()
         return StreamingResponse(

@@ -30,6 +30,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from warpfold.app.auth.visibility import THE_SERVICE, visible
 from warpfold.app.batches import repository
 from warpfold.app.batches.repository import Batch
 from warpfold.app.jobs import listing
@@ -57,13 +58,6 @@ _FEW = 256
 """Where so few jobs of batches fit, the batches are found by way of them."""
 _TURNED = timedelta(seconds=30)
 """The most by which the order of the batches and the order of their times may differ."""
-
-
-_BROUGHT = select(batches.c.id, batches.c.first_seq).where(
-    batches.c.id.in_(
-        select(jobs.c.batch_id).where(jobs.c.seq == func.any(bindparam("fitting", type_=ARRAY(BigInteger))))
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +171,11 @@ def _of_few(lookups: PageLookups, chosen: Filter) -> dict[int, UUID] | None:
     fitting, looked_to = listing.look(lookups, in_batches, _FEW + 1, None, (2 * _FEW,))
     if len(fitting) > _FEW or looked_to is not None:
         return None
-    rows = lookups.connection.execute(_BROUGHT, {"fitting": fitting}) if fitting else ()
+    of_them = select(jobs.c.batch_id).where(jobs.c.seq == func.any(bindparam("fitting", type_=ARRAY(BigInteger))))
+    brought = select(batches.c.id, batches.c.first_seq).where(
+        batches.c.id.in_(of_them), visible(batches, chosen.viewer)
+    )
+    rows = lookups.connection.execute(brought, {"fitting": fitting}) if fitting else ()
     return {row.first_seq: row.id for row in rows}
 
 
@@ -214,11 +212,12 @@ def _newest(chosen: Filter) -> Subquery:
     """The newest batches, of the owners that the filter names."""
     columns = (batches.c.id, batches.c.name, batches.c.created_at, batches.c.first_seq, batches.c.last_seq)
     before, most = bindparam("before", type_=BigInteger), bindparam("most", type_=Integer)
-    newest = select(*columns).where(batches.c.first_seq < before)
+    newest = select(*columns).where(batches.c.first_seq < before, visible(batches, chosen.viewer))
     if chosen.owners:
         # A range of the index of owners: with `owner_id =` a plan may read the batches of all others on the way.
         place = tuple_(batches.c.owner_id, batches.c.first_seq)
         own = select(*columns).where(place < tuple_(users.c.id, before), place >= tuple_(users.c.id, 0))
+        own = own.where(visible(batches, chosen.viewer))
         own = own.order_by(batches.c.owner_id.desc(), batches.c.first_seq.desc()).limit(most)
         of_each = own.correlate(users).lateral("own")
         newest = select(of_each).select_from(users.join(of_each, true())).where(users.c.name.in_(chosen.owners))
@@ -227,8 +226,8 @@ def _newest(chosen: Filter) -> Subquery:
 
 
 def _of_a_job(chosen: Filter) -> Filter:
-    """The part of a filter that two jobs of one batch may answer differently."""
-    return replace(chosen, owners=(), parent=None, batch=None, since=None, until=None)
+    """The part of a filter that two jobs of one batch may answer differently. They are shared with the batch."""
+    return replace(chosen, owners=(), parent=None, batch=None, since=None, until=None, viewer=THE_SERVICE)
 
 
 def _questions(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
+from uuid import UUID
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -22,6 +23,7 @@ from warpfold.app.http.error_handlers import as_api_error, spec_problem
 from warpfold.app.http.errors import ApiError, BadRequest, FieldProblem, Invalid, TooLarge
 from warpfold.app.http.requests import MOST_FIELDS
 from warpfold.app.jobs import accept
+from warpfold.app.jobs.inputs import inputs_of
 from warpfold.app.jobs.store import Job
 from warpfold.app.tables.jobs import NONE
 from warpfold.contract.batches import MAX_JOBS, BatchOptions, BatchSpec, Sweep, check_one
@@ -140,7 +142,8 @@ class Portion:
     `rows` is a JSON list of objects with the columns of the jobs and of their children, in their order, and `ids` the
     JSON of the ids of the jobs with commas between. `places` is how many will wait in the queue, and `high` how many of
     them ask for the priority `high`. `tagged` says whether any of them has a tag or a name to be found by. `datasets`
-    are the uploaded arrays that they need, by the field that names each.
+    are the uploaded arrays that they need and `results` the jobs whose stored results they read, by the field that
+    names each; `uploads` says whether any of them reads an upload that has not ended.
     """
 
     rows: str = ""
@@ -150,6 +153,8 @@ class Portion:
     stored: int = 0
     tagged: bool = False
     datasets: dict[str, str] = field(default_factory=dict)
+    results: dict[UUID, str] = field(default_factory=dict)
+    uploads: bool = False
     webhooks: list[WebhookOf] = field(default_factory=list)
 
 
@@ -254,13 +259,22 @@ def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Sett
         for waiting in children or (job,):
             portion.places += 1
             portion.high += waiting.priority == _HIGH and waiting.needs != NONE
-        for dataset, named in accept.datasets_of(checked).items():
-            portion.datasets.setdefault(dataset, piece.problem(number, FieldProblem(field=named, message="")).field)
+        inputs = inputs_of(checked)
+        portion.uploads = portion.uploads or inputs.uploads
+        for dataset, named in inputs.datasets.items():
+            portion.datasets.setdefault(dataset, _named_in(piece, number, named))
+        for other, named in inputs.jobs.items():
+            portion.results.setdefault(other, _named_in(piece, number, named))
         if checked.webhook is not None:
-            place = piece.problem(number, FieldProblem(field="webhook.secret", message="")).field
+            place = _named_in(piece, number, "webhook.secret")
             portion.webhooks.append(WebhookOf(str(job.id), place, checked.webhook))
     portion.rows, portion.ids, portion.stored = f"[{', '.join(rows)}]", ", ".join(ids), len(rows)
     return portion
+
+
+def _named_in(piece: Piece, number: int, name: str) -> str:
+    """The field of the request that has the field `name` of a spec."""
+    return piece.problem(number, FieldProblem(field=name, message="")).field
 
 
 def too_many_jobs() -> Invalid:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     true,
 )
 
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer, sees, visible
 from warpfold.app.http.errors import no_such_batch
 from warpfold.app.jobs.store import brief_spec, light_result
 from warpfold.app.tables.batches import batches
@@ -151,7 +152,6 @@ _GET = _BATCHES.where(batches.c.id == bindparam("batch_id", type_=Uuid))
 _LISTED = _BATCHES.where(batches.c.id == func.any(bindparam("listed", type_=ARRAY(Uuid)))).order_by(
     batches.c.seq.desc()
 )
-_BEGINNING = select(batches.c.id).where(batches.c.id.between(bindparam("first"), bindparam("last"))).limit(2)
 _OWNER = select(users.c.id).where(users.c.name == bindparam("name"))
 _IDS = (
     select(func.concat('"', jobs.c.id, '"'))
@@ -191,19 +191,25 @@ def get(connection: Connection, batch_id: UUID) -> Batch | None:
     return None if row is None else _batch(row)
 
 
-def existing(connection: Connection, batch_id: UUID) -> Batch:
-    """Read one batch. Raises NotFound."""
+def existing(connection: Connection, batch_id: UUID, viewer: Viewer = THE_SERVICE) -> Batch:
+    """Read one batch. Raises NotFound, also where the viewer does not see it."""
     batch = get(connection, batch_id)
-    if batch is None:
+    if batch is None or not sees(connection, viewer, batches, batch_id, batch.owner_id):
         raise no_such_batch()
     return batch
 
 
 def page(
-    connection: Connection, owner: str | None, limit: int, before_seq: int | None, beginning: str | None = None
+    connection: Connection,
+    owner: str | None,
+    limit: int,
+    before_seq: int | None,
+    beginning: str | None = None,
+    *,
+    viewer: Viewer = THE_SERVICE,
 ) -> Sequence[Batch]:
     """Up to `limit` batches of one owner, or with None of all, newest first, older than `before_seq`, whose ids start
-    with `beginning`."""
+    with `beginning`, and which the viewer sees."""
     of: Any = batches.c
     if beginning is not None:
         ids = range_of_ids(beginning)
@@ -211,7 +217,10 @@ def page(
             return []
         # Few ids begin so: they are looked up first, lest the newest batches are walked until some of them fit.
         of = select(batches).where(batches.c.id.between(*ids)).cte("few").prefix_with("MATERIALIZED").c
+    seen = select(batches.c.id).where(batches.c.id == of.id, visible(batches, viewer)).exists()
     statement = select(of.id).order_by(of.seq.desc()).limit(limit)
+    if not viewer.sees_all:
+        statement = statement.where(seen)
     if owner is not None:
         owner_id = connection.execute(_OWNER, {"name": owner}).scalar_one_or_none()
         if owner_id is None:
@@ -227,10 +236,13 @@ def listed(connection: Connection, ids: Sequence[UUID]) -> Sequence[Batch]:
     return [_batch(row) for row in connection.execute(_LISTED, {"listed": ids})] if ids else []
 
 
-def beginning_with(connection: Connection, beginning: str) -> Sequence[UUID]:
-    """The ids of batches that begin so, of several only two."""
+def beginning_with(connection: Connection, beginning: str, viewer: Viewer) -> Sequence[UUID]:
+    """The ids of batches that begin so and that the viewer sees, of several only two."""
     ids = range_of_ids(beginning)
-    return connection.execute(_BEGINNING, {"first": ids[0], "last": ids[1]}).scalars().all() if ids else ()
+    if ids is None:
+        return ()
+    seen = select(batches.c.id).where(batches.c.id.between(*ids), visible(batches, viewer)).limit(2)
+    return connection.execute(seen).scalars().all()
 
 
 def ids_of(connection: Connection, batch_id: UUID) -> str:

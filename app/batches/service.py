@@ -12,6 +12,7 @@ from sse_starlette import ServerSentEvent
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import Viewer
 from warpfold.app.batches import accept, preparing, repository, transitions
 from warpfold.app.batches.accept import AcceptedBatch, NewBatch
 from warpfold.app.batches.preparing import Origin, Portion, UnreadBatch
@@ -19,7 +20,7 @@ from warpfold.app.batches.repository import Batch
 from warpfold.app.batches.views import BatchEnd, progress_of
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.context import Context
-from warpfold.app.http.errors import Conflict, Forbidden
+from warpfold.app.http.errors import Conflict, Forbidden, NotFound
 from warpfold.app.http.large_bodies import LARGE_BYTES
 from warpfold.app.http.middleware import current_request_id
 from warpfold.app.jobs.accept import Key
@@ -55,8 +56,8 @@ async def submit(context: Context, user: Principal, unread: UnreadBatch, key: Ke
             portions.append(await _done(context, few, preparing.prepared, piece, request.options, origin, settings))
             if sum(portion.stored for portion in portions) > MAX_JOBS:
                 raise preparing.too_many_jobs()
-        new = NewBatch(uuid4(), origin, request.options, request.count, portions)
-        accepted = await context.database.run(accept.submit, new, key, limits)
+        new = NewBatch(uuid4(), origin, request.options, request.count, portions, settings.share_jobs)
+        accepted = await context.database.run(accept.submit, new, key, limits, context.viewer(user))
         span.note(batch=str(accepted.batch.id), jobs=accepted.batch.count, new=accepted.new)
     if accepted.new:
         log.info("submitted a batch", batch=str(accepted.batch.id), jobs=accepted.batch.count, owner=user.name)
@@ -68,18 +69,18 @@ async def _done(context: Context, here: bool, function: Callable[..., T], *args:
     return function(*args) if here else await context.large_bodies.apart(function, *args)
 
 
-async def get(context: Context, batch_id: UUID) -> Batch:
-    """Read a batch. Raises NotFound."""
-    return await context.database.read(repository.existing, batch_id)
+async def get(context: Context, user: Principal, batch_id: UUID) -> Batch:
+    """Read a batch that the user sees. Raises NotFound."""
+    return await context.database.read(repository.existing, batch_id, context.viewer(user))
 
 
 async def cancel(context: Context, user: Principal, batch_id: UUID) -> Batch:
     """Ask for the end of a batch's jobs. Raises NotFound, Forbidden, or Conflict if they have all ended otherwise."""
-    return await context.database.run(_cancel, user, batch_id)
+    return await context.database.run(_cancel, user, context.viewer(user), batch_id)
 
 
-def _cancel(connection: Connection, user: Principal, batch_id: UUID) -> Batch:
-    batch = repository.existing(connection, batch_id)
+def _cancel(connection: Connection, user: Principal, viewer: Viewer, batch_id: UUID) -> Batch:
+    batch = repository.existing(connection, batch_id, viewer)
     if batch.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The batch belongs to {batch.owner}; only its owner and admins may cancel it.")
     if not batch.status.terminal:
@@ -92,16 +93,18 @@ def _cancel(connection: Connection, user: Principal, batch_id: UUID) -> Batch:
 
 async def hold(
     context: Context,
+    user: Principal,
     batch_id: UUID,
     seconds: float,
     enough: Callable[[Batch], bool],
+    *,
     gone: Callable[[], Awaitable[bool]],
 ) -> Batch:
     """Wait until `enough` is true of the batch, the time is over, or the client is `gone`; returns its last state."""
     until = time.monotonic() + seconds
     with context.notifications.watch(batch_id) as watch:
         while True:
-            batch = await get(context, batch_id)
+            batch = await get(context, user, batch_id)
             left = until - time.monotonic()
             if enough(batch) or left <= 0 or await gone():
                 return batch
@@ -117,7 +120,7 @@ async def _news(watch: Watch, batch: Batch, left: float) -> None:
 
 
 async def stream(
-    context: Context, batch_id: UUID, allowed: Callable[[], Awaitable[bool]]
+    context: Context, user: Principal, batch_id: UUID, allowed: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[ServerSentEvent]:
     """How the jobs of a batch stand, whenever that has changed; ends with the batch, or when the client that follows it
     is no longer `allowed` to.
@@ -131,12 +134,12 @@ async def stream(
             try:
                 if not await allowed():
                     return
-                batch = await context.database.read(repository.get, batch_id)
+                batch = await get(context, user, batch_id)
             except DATABASE_LOST:
                 await watch.wait(LOOK_AGAIN_S)
                 continue
-            if batch is None:
-                return  # retention removed the batch
+            except NotFound:
+                return  # retention removed the batch, or it is shared with the user no more
             progress = progress_of(batch)
             now = progress.model_dump_json()
             if now != shown:

@@ -167,16 +167,19 @@ class DatasetQuery(BaseModel):
 
 @router.get("", summary="List uploaded arrays", responses=answers(Invalid))
 async def page(*, user: User, context: Using, query: Annotated[DatasetQuery, Query()]) -> DatasetPage:
-    """List the uploaded arrays of all users, newest first. An array that several users hold is listed for each."""
+    """List the uploaded arrays that you may read, newest first. An array that several users hold is listed for each of
+    them who shares it."""
     before = key_of(_LISTING, query.cursor)
-    datasets = await context.database.read(repository.page, query.owner, query.bytes, query.limit + 1, before)
+    datasets = await context.database.read(
+        repository.page, query.owner, query.bytes, query.limit + 1, before, viewer=context.viewer(user)
+    )
     following = cursor_of(_LISTING, datasets[query.limit - 1].seq) if len(datasets) > query.limit else None
     return DatasetPage(items=[DatasetView.of(dataset) for dataset in datasets[: query.limit]], next_cursor=following)
 
 
 @router.get("/{dataset_id}", summary="Show an uploaded array", responses=answers(NotFound, Invalid))
 async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
-    """Show your entry of an uploaded array, or else the entry of its first owner."""
+    """Show your entry of an uploaded array, or else the entry of its first owner who shares it with you."""
     return DatasetView.of(await service.get(context, user, dataset_id))
 
 
@@ -195,7 +198,7 @@ async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
         },
         206: {"description": "The bytes of the file that `Range` asks for."},
         304: {"description": "The file is the one that the ETag in `If-None-Match` stands for."},
-        **answers(Forbidden, NotFound, RangeNotSatisfiable, Invalid),
+        **answers(NotFound, RangeNotSatisfiable, Invalid),
     },
 )
 async def download(
@@ -207,9 +210,9 @@ async def download(
     if_range: IfRange = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Download an uploaded array. Only its owners, admins and the workers of the service may do this; the workers
-    have a token of their own. Where each api of a service has its own folder, the file may be with another api
-    (404)."""
+    """Download an uploaded array. Its owners, those whom they share it with, admins and the workers of the service
+    may do this; the workers have a token of their own. Where each api of a service has its own folder, the file may be
+    with another api (404)."""
     whole = await service.stored(context, user, dataset_id)
     if if_none_match is not None and matches(if_none_match, whole.etag):
         return Response(status_code=304, headers={"ETag": whole.etag})

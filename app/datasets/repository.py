@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer, visible
 from warpfold.app.quotas.bytes_held import bytes_held
 from warpfold.app.tables.jobs import is_, jobs
 from warpfold.app.tables.users import datasets, users
@@ -46,8 +47,8 @@ def lock(connection: Connection, dataset_id: str) -> None:
 
 
 def hold(connection: Connection, contents: Contents, owner_id: int, name: str) -> bool:
-    """Let the owner hold the array; False if the owner held it already. Either way the array counts as used just
-    now."""
+    """Let the owner hold the array, which is private; False if the owner held it already. Either way the array
+    counts as used just now."""
     added = connection.execute(
         upsert(datasets)
         .values(
@@ -57,6 +58,7 @@ def hold(connection: Connection, contents: Contents, owner_id: int, name: str) -
             dtype=contents.dtype,
             shape=list(contents.shape),
             bytes=contents.bytes,
+            shared=False,
         )
         .on_conflict_do_nothing()
         .returning(datasets.c.seq)
@@ -84,18 +86,26 @@ def holdings(connection: Connection, owner_id: int, length: int) -> Holdings:
     return Holdings(bytes_held(connection, owner_id), connection.execute(select(as_long)).scalar_one())
 
 
-def get(connection: Connection, dataset_id: str, owner_id: int) -> Dataset | None:
-    """The owner's hold on an array, or else the oldest hold of another owner."""
-    own_first = (datasets.c.owner_id != owner_id, datasets.c.seq)
-    row = connection.execute(_ROWS.where(datasets.c.id == dataset_id).order_by(*own_first).limit(1)).one_or_none()
+def get(connection: Connection, dataset_id: str, viewer: Viewer) -> Dataset | None:
+    """The viewer's own hold on an array, or else the oldest hold of another owner that the viewer sees."""
+    own_first = (datasets.c.owner_id != viewer.user_id, datasets.c.seq)
+    seen = _ROWS.where(datasets.c.id == dataset_id, visible(datasets, viewer))
+    row = connection.execute(seen.order_by(*own_first).limit(1)).one_or_none()
     return None if row is None else _dataset(row)
 
 
 def page(
-    connection: Connection, owner: str | None, length: int | None, limit: int, before_seq: int | None
+    connection: Connection,
+    owner: str | None,
+    length: int | None,
+    limit: int,
+    before_seq: int | None,
+    *,
+    viewer: Viewer = THE_SERVICE,
 ) -> Sequence[Dataset]:
-    """Up to `limit` holds of an owner, on files of `length` bytes, newest first, older than `before_seq`."""
-    statement = _ROWS.order_by(datasets.c.seq.desc()).limit(limit)
+    """Up to `limit` holds of an owner that the viewer sees, on files of `length` bytes, newest first, older than
+    `before_seq`."""
+    statement = _ROWS.where(visible(datasets, viewer)).order_by(datasets.c.seq.desc()).limit(limit)
     if owner is not None:
         statement = statement.where(users.c.name == owner)
     if length is not None:

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer
 from warpfold.app.datasets import repository
 from warpfold.app.datasets.intake import FIRST_BYTES, Intake
 from warpfold.app.datasets.repository import Contents, Dataset, Holdings
@@ -157,14 +158,14 @@ def keep(
             )
     # Within the transaction: a row never stands without its file. A file without a row is swept up.
     store.place(incoming, contents.id)
-    dataset = repository.get(connection, contents.id, holder.user_id)
+    dataset = repository.get(connection, contents.id, Viewer(holder.user_id, sees_all=False))
     assert dataset is not None
     return dataset, new
 
 
 async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
-    """Read an array as the user holds it, or else as somebody does. Raises NotFound."""
-    dataset = await context.database.read(repository.get, dataset_id, user.id)
+    """Read an array as the user holds it, or else as somebody does who shares it with them. Raises NotFound."""
+    dataset = await context.database.read(repository.get, dataset_id, context.viewer(user))
     if dataset is None:
         raise _not_found()
     return dataset
@@ -172,13 +173,11 @@ async def get(context: Context, user: Principal, dataset_id: str) -> Dataset:
 
 async def stored(context: Context, user: Principal | None, dataset_id: str) -> StoredFile:
     """The row of an array's file, which is needed before the file is sent to `user`, who is None for a worker.
-    Raises NotFound and Forbidden."""
-    asking = 0 if user is None else user.id  # no user has the id 0
-    dataset = await context.database.read(repository.get, dataset_id, asking)
+    Raises NotFound."""
+    viewer = THE_SERVICE if user is None else context.viewer(user)
+    dataset = await context.database.read(repository.get, dataset_id, viewer)
     if dataset is None:
         raise _not_found()
-    if user is not None and dataset.owner_id != user.id and not user.is_admin:
-        raise Forbidden(f"The dataset belongs to {dataset.owner}; only its owner and admins may download it.")
     return StoredFile(dataset.contents.bytes, dataset_id)
 
 
@@ -204,4 +203,4 @@ async def delete(context: Context, user: Principal, dataset_id: str) -> None:
 
 
 def _not_found() -> NotFound:
-    return NotFound("There is no dataset with this id, or it was deleted.")
+    return NotFound("There is no dataset with this id that you may read, or it was deleted.")

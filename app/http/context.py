@@ -6,6 +6,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from warpfold.app.auth.access import Access
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import Viewer
 from warpfold.app.charts.renderer import ChartRenderer
 from warpfold.app.config import Settings
 from warpfold.app.db import Database
@@ -38,6 +40,10 @@ class Context:
     chart_renderer: ChartRenderer
     tracing: Tracing
     queue: PollCache
+
+    def viewer(self, user: Principal) -> Viewer:
+        """The user, as one who wants to see something."""
+        return Viewer.of(user, self.settings)
 
 
 async def context_of(request: Request) -> Context:

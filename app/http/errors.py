@@ -106,13 +106,13 @@ class NotFound(ApiError):
 
 
 def no_such_batch() -> NotFound:
-    """The answer to a request about an unknown batch."""
-    return NotFound("There is no batch with this id, or it was removed when its time was over.")
+    """The answer to a request about an unknown batch, or about one that the user may not see."""
+    return NotFound("There is no batch with this id that you may see, or it was removed when its time was over.")
 
 
 def no_such_job() -> NotFound:
-    """The answer to a request about an unknown job."""
-    return NotFound("There is no job with this id, or it was removed when its time was over.")
+    """The answer to a request about an unknown job, or about one that the user may not see."""
+    return NotFound("There is no job with this id that you may see, or it was removed when its time was over.")
 
 
 class NotAcceptable(ApiError):

@@ -6,7 +6,6 @@ loses the job. Statements are built once, with bound parameters: SQLAlchemy then
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -29,12 +28,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer
 from warpfold.app.config import Settings
-from warpfold.app.datasets import repository as dataset_rows
 from warpfold.app.datasets.store import Store
 from warpfold.app.db import QUEUE
 from warpfold.app.http.errors import Invalid, TooMany
 from warpfold.app.jobs import direct, store, tags
+from warpfold.app.jobs.inputs import NO_INPUTS, Inputs, look_at
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas import room
 from warpfold.app.quotas.quota import Limits, QuotaName, limits_of
@@ -54,7 +54,6 @@ from warpfold.kernels.ops import op_named
 from warpfold.kernels.places.addresses import names_private
 
 RETRY_AFTER_FULL_S = 5
-_NO_DATASETS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,10 @@ def job_of(
     *,
     secret: UUID | None = None,
     folders: Folders | None = None,
+    shared: bool = True,
 ) -> Job:
-    """The new job that `spec` asks for, with `job_id` as its id if that is given. `request_id` goes to the logs of all
+    """The new job that `spec` asks for, with `job_id` as its id if that is given, and `shared` with everyone if it
+    reads nothing private. `request_id` goes to the logs of all
     who handle the job, `traceparent` to their spans; either may be missing. With `folders`, the sizes of files are
     looked at, which may wait for a disk."""
     return Job.new(
@@ -95,6 +96,7 @@ def job_of(
         request_id=request_id,
         traceparent=traceparent,
         secret=secret,
+        shared=shared,
     )
 
 
@@ -104,14 +106,11 @@ def children_of(spec: JobSpec, parent: Job, owner: Principal) -> tuple[Job, ...]
     children = []
     for name, part in spec.parts():
         update = {"tags": {**part.tags, **spec.tags}, "priority": spec.priority, "webhook": None}
-        child = job_of(part.model_copy(update=update), owner, parent.request_id, parent.traceparent)
+        child = job_of(
+            part.model_copy(update=update), owner, parent.request_id, parent.traceparent, shared=parent.shared
+        )
         children.append(replace(child, parent_id=parent.id, name=name))
     return tuple(children)
-
-
-def datasets_of(spec: JobSpec) -> Mapping[str, str]:
-    """The uploaded arrays that a job needs, by their ids, and the field that names each."""
-    return {source.dataset_id: f"{field}.id" for field, source in spec.sources() if source.dataset_id is not None}
 
 
 def check_uploads(spec: JobSpec, settings: Settings, owner: Principal) -> None:
@@ -169,12 +168,16 @@ def submit(
     limits: Limits,
     *,
     children: tuple[Job, ...] = (),
-    datasets: Mapping[str, str] = _NO_DATASETS,
+    inputs: Inputs = NO_INPUTS,
+    viewer: Viewer = THE_SERVICE,
     webhook: Webhook | None = None,
 ) -> Job:
-    """Store a new job with its `children`, its use of `datasets` and its `webhook`, or find the job that was accepted
-    with the same key: that has another id. Raises Invalid that names the field, or TooMany where the owner's quota of
-    queued jobs leaves no room."""
+    """Store a new job with its `children`, its use of `inputs`, which `viewer` sees, and its `webhook`, or find the job
+    that was accepted with the same key: that has another id. Raises Invalid that names the field, or TooMany where the
+    owner's quota of queued jobs leaves no room."""
+    seen = look_at(connection, inputs, viewer)
+    if not seen.shared:
+        new, children = replace(new, shared=False), tuple(replace(child, shared=False) for child in children)
     if new.priority == _HIGH:
         room.take_turn(connection, new.owner_id)  # two that count the high jobs at once would see the same budget
         new, children = _ranked(connection, new, children, limits)
@@ -192,9 +195,7 @@ def submit(
         earlier = _earlier(connection, new, key)
         assert earlier is not None, "there was room, and the key was new"
         return earlier
-    if datasets:
-        for missing in dataset_rows.use(connection, datasets.keys()):
-            raise Invalid.of(datasets[missing], "there is no dataset with this id, or it was deleted")
+    seen.use(connection)
     for child in children:
         accept(connection, child)
     if job.tags or children:
@@ -205,7 +206,7 @@ def submit(
 
 
 def at_once(new: Job, *beside: object) -> bool:
-    """Whether one statement stores a new job whole, where its children, its datasets and its webhook are `beside`."""
+    """Whether one statement stores a new job whole, where its children, its inputs and its webhook are `beside`."""
     return not any(beside) and not new.tags and new.priority != _HIGH
 
 
@@ -307,6 +308,7 @@ _STORED = (
     "traceparent",
     "rank",
     "secret",
+    "shared",
 )
 """The columns of a new job that come from its submission; Postgres fills the others."""
 

@@ -148,11 +148,11 @@ async def submitted(
 
 @router.get("", response_model=JobPage, summary="List jobs", responses=answers(Invalid))
 async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()]) -> Response:
-    """List the jobs of all users, newest first. The list shows long `values` in brief, and results of studies not at
+    """List the jobs that you see, newest first. The list shows long `values` in brief, and results of studies not at
     all. To restrict by several states, kinds, owners or tags, repeat the parameter. Where several restrictions meet in
     few jobs, a page may have fewer than `limit` jobs, or none, before the last: follow `next_cursor` until it is
     null."""
-    chosen = query.chosen()
+    chosen = query.chosen(context.viewer(user))
     page = await context.database.search(listing.page, chosen, query.limit, key_of(_LISTING, query.cursor))
     following = None if page.following is None else cursor_of(_LISTING, page.following)
     count = await context.database.search(listing.count, chosen) if query.count else None
@@ -189,18 +189,18 @@ async def show(
     cancelled."""
     wait = seconds_to_wait(prefer)
     if wait is not None or if_none_match is not None:
-        seen = await _held(context, job_id, request, if_none_match, wait)
+        seen = await _held(context, user, job_id, request, if_none_match=if_none_match, wait=wait)
         etag = seen.etag(job_id)
         if if_none_match is not None and matches(if_none_match, etag):
             return Response(status_code=304, headers={"ETag": etag, **applied(wait)})
-    job = await service.get(context, job_id)
+    job = await service.get(context, user, job_id)
     return _job_response(job, applied(wait))
 
 
 async def _held(
-    context: Using, job_id: UUID, request: Request, if_none_match: str | None, wait: int | None
+    context: Context, user: Principal, job_id: UUID, request: Request, *, if_none_match: str | None, wait: int | None
 ) -> JobVersion:
-    first = await service.stamp(context, job_id)
+    first = await service.stamp(context, user, job_id)
     if wait is None or first.status.terminal:
         return first
 
@@ -209,9 +209,10 @@ async def _held(
             return not matches(if_none_match, seen.etag(job_id))
         return seen.status is not first.status
 
-    return await service.hold(
-        context, job_id, wait, lambda seen: seen.status.terminal or enough(seen), partial(gone, request)
-    )
+    def ended(seen: JobVersion) -> bool:
+        return seen.status.terminal or enough(seen)
+
+    return await service.hold(context, user, job_id, wait, ended, gone=partial(gone, request))
 
 
 @router.get(
@@ -245,12 +246,12 @@ async def events(
     ] = None,
 ) -> Response:
     """Send the events of a job as they happen, with a comment every 15 seconds to keep the connection."""
-    seen = await service.stamp(context, job_id)
+    seen = await service.stamp(context, user, job_id)
     after = last_event_id or 0
     if seen.status.terminal and after >= seen.version:
         return Response(status_code=204)
     return EventSourceResponse(
-        stream(context, job_id, after, partial(still_allowed, request)),
+        stream(context, user, job_id, after, partial(still_allowed, request)),
         ping=KEEP_ALIVE_S,
         headers={"Cache-Control": "no-store"},
     )
@@ -287,7 +288,7 @@ async def result(
 ) -> Response:
     """Show the result of a job. Before the job's end, and for a job that has no result, the answer is a 409 problem
     with `job_status`, `job_reason` and `job_error`."""
-    stored = await service.result(context, job_id)
+    stored = await service.result(context, user, job_id)
     if format == "csv":
         return Response(await run_in_threadpool(csv_of_result, stored), media_type=CSV)
     return Response(stored, media_type=_JSON)

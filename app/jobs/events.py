@@ -11,6 +11,8 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, select
 from sse_starlette import ServerSentEvent
 
+from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import Viewer, sees
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.context import Context
 from warpfold.app.jobs.views import EventView, ProgressView
@@ -46,14 +48,22 @@ _EVENTS = (
     .order_by(events.c.seq)
 )
 _PROGRESS = select(
-    jobs.c.version, jobs.c.status, jobs.c.progress_done, jobs.c.progress_total, jobs.c.progress_unit
+    jobs.c.version,
+    jobs.c.status,
+    jobs.c.progress_done,
+    jobs.c.progress_total,
+    jobs.c.progress_unit,
+    jobs.c.owner_id,
 ).where(jobs.c.id == bindparam("job_id"))
 
 
-def progress(connection: Connection, job_id: UUID) -> Progress | None:
-    """How far one job is, for streams, which look every second: without spec, result and place in the queue."""
+def progress(connection: Connection, job_id: UUID, viewer: Viewer) -> Progress | None:
+    """How far one job is, for streams, which look every second: without spec, result and place in the queue. None where
+    the viewer does not see it."""
     row = connection.execute(_PROGRESS, {"job_id": job_id}).one_or_none()
-    return None if row is None else Progress(row[0], Status(row[1]), *row[2:])
+    if row is None or not sees(connection, viewer, jobs, job_id, row.owner_id):
+        return None
+    return Progress(row[0], Status(row[1]), *row[2:5])
 
 
 def events_after(connection: Connection, job_id: UUID, seq: int) -> list[Event]:
@@ -95,7 +105,7 @@ def progress_json(now: Progress) -> str:
 
 
 async def stream(
-    context: Context, job_id: UUID, after: int, allowed: Callable[[], Awaitable[bool]]
+    context: Context, user: Principal, job_id: UUID, after: int, allowed: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[ServerSentEvent]:
     """Events numbered above `after`: the recorded ones, then new ones and progress as they come; ends with the job, or
     when the client that follows it is no longer `allowed` to.
@@ -109,13 +119,13 @@ async def stream(
                 if not await allowed():
                     return
                 # In this order, so that an event between the two reads is not overtaken by progress after it.
-                now = await context.database.read(progress, job_id)
+                now = await context.database.read(progress, job_id, context.viewer(user))
                 new = await context.database.read(events_after, job_id, after)
             except DATABASE_LOST:
                 await watch.wait(LOOK_AGAIN_S)
                 continue
             if now is None:
-                return  # retention removed the job
+                return  # retention removed the job, or it is shared with the user no more
             for event in new:
                 after = event.seq
                 yield ServerSentEvent(event_json(event), event=event.type.value, id=str(event.seq))

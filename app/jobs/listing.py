@@ -6,7 +6,7 @@ empty, and still name the next one. So the work of a page is bounded for all fil
 """
 
 import re
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -32,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import TextualSelect
 from sqlalchemy.types import TypeEngine
 
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer, visible
 from warpfold.app.jobs import tags
 from warpfold.app.jobs.lookups import LARGEST, PageLookups, range_of
 from warpfold.app.jobs.store import COLUMNS, OWNED, Job, brief_spec, job_of, light_result
@@ -59,7 +60,8 @@ class Filter:
     A job has an id that begins with `beginning`, one of `statuses`, of `kinds` and of `owners`, all of `tags`, which
     are (name, value) pairs with a value None for any, and all words of `text` at the beginning of a word of its tags or
     its name. `parent` is a preset, or False for jobs that are not part of one, and `batch` the batch that brought the
-    jobs, or False for jobs that came by themselves. A job was accepted at `since` or later, and before `until`.
+    jobs, or False for jobs that came by themselves. A job was accepted at `since` or later, and before `until`; and
+    `viewer` sees it.
     """
 
     beginning: str | None = None
@@ -72,6 +74,7 @@ class Filter:
     batch: UUID | Literal[False] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    viewer: Viewer = THE_SERVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +249,7 @@ def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
     """The search of a filter; None where no job can fit it."""
     low, high = lookups.ask(range_of, chosen.since, chosen.until)
     lists: list[_List] = []
-    conditions: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = [*_of_rows(chosen)]
     if chosen.beginning is not None:
         lists.append(_of_ids(chosen.beginning))
     if chosen.statuses or chosen.kinds or chosen.owners:
@@ -268,13 +271,19 @@ def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
         lists.append(_List(_ALONE, {}, 1, (jobs.c.batch_id.is_(None),)))
     elif chosen.batch is not None:
         lists.append(_List(_OF_BATCH, {"batch": chosen.batch}, 1, (jobs.c.batch_id == chosen.batch,)))
-    if chosen.since is not None:
-        conditions.append(jobs.c.created_at >= chosen.since)
-    if chosen.until is not None:
-        conditions.append(jobs.c.created_at < chosen.until)
     if low >= high or any(not each.heads for each in lists):
         return None
     return Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
+
+
+def _of_rows(chosen: Filter) -> Iterator[ColumnElement[bool]]:
+    """The conditions for which no list is made."""
+    if chosen.since is not None:
+        yield jobs.c.created_at >= chosen.since
+    if chosen.until is not None:
+        yield jobs.c.created_at < chosen.until
+    if not chosen.viewer.sees_all:
+        yield visible(jobs, chosen.viewer)
 
 
 def _of_ids(beginning: str) -> _List:

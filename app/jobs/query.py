@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.errors import Invalid
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.tags import words_of
@@ -77,8 +78,8 @@ class JobQuery(BaseModel):
     limit: int = Field(50, ge=1, le=200)
     cursor: Name | None = Field(None, description="The `next_cursor` of the page before.")
 
-    def chosen(self) -> Filter:
-        """The filter. Raises Invalid that names the field."""
+    def chosen(self, viewer: Viewer) -> Filter:
+        """The filter of what the viewer sees. Raises Invalid that names the field."""
         words = () if self.text is None else words_of(self.text)
         if self.text is not None and not 1 <= len(words) <= _MOST_WORDS:
             raise Invalid.of("text", f"should have a word, and no more than {_MOST_WORDS}")
@@ -93,6 +94,7 @@ class JobQuery(BaseModel):
             batch=self.batch,
             since=_in_utc(self.since),
             until=_in_utc(self.until),
+            viewer=viewer,
         )
 
 

@@ -11,11 +11,13 @@ from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.context import Context
-from warpfold.app.http.errors import Conflict, Forbidden, no_such_job
+from warpfold.app.http.errors import Conflict, Forbidden
 from warpfold.app.http.middleware import current_request_id
 from warpfold.app.jobs import accept, outcome, placing, presets, store, transitions
 from warpfold.app.jobs.accept import Key
+from warpfold.app.jobs.inputs import inputs_of
 from warpfold.app.jobs.store import Job, JobVersion
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
 from warpfold.app.notifications import Watch
@@ -61,20 +63,28 @@ async def submit(
     accept.check_uploads(spec, context.settings, user)
     with context.tracing.span("submit", kind=spec.kind) as span:
         arguments = spec, user, current_request_id(), span.traceparent, job_id
+        shared = context.settings.share_jobs
         if accept.reads_files(spec):  # whose sizes may have to come from a disk
             new = await asyncio.to_thread(
-                lambda: accept.job_of(*arguments, secret=secret, folders=context.settings.folders())
+                lambda: accept.job_of(*arguments, secret=secret, folders=context.settings.folders(), shared=shared)
             )
         else:
-            new = accept.job_of(*arguments, secret=secret)
-        children, datasets = accept.children_of(spec, new, user), accept.datasets_of(spec)
+            new = accept.job_of(*arguments, secret=secret, shared=shared)
+        children, inputs = accept.children_of(spec, new, user), inputs_of(spec)
         limits = Limits.of(context.settings)
         job = None
-        if accept.at_once(new, children, datasets, spec.webhook):
+        if accept.at_once(new, children, inputs, spec.webhook):
             job = await context.database.quickly(accept.submit_at_once, new, key, limits)
         if job is None:
             job = await context.database.run(
-                accept.submit, new, key, limits, children=children, datasets=datasets, webhook=spec.webhook
+                accept.submit,
+                new,
+                key,
+                limits,
+                children=children,
+                inputs=inputs,
+                viewer=context.viewer(user),
+                webhook=spec.webhook,
             )
         span.note(job=str(job.id), new=job.id == new.id)
     if job.id == new.id:
@@ -94,22 +104,18 @@ async def placed(context: Context, accepted: Job) -> Job:
     return job
 
 
-async def get(context: Context, job_id: UUID) -> Job:
-    """Read a job. Raises NotFound."""
-    job = await context.database.read(store.get, job_id)
-    if job is None:
-        raise no_such_job()
+async def get(context: Context, user: Principal, job_id: UUID) -> Job:
+    """Read a job that the user sees. Raises NotFound."""
+    job = await context.database.read(store.existing, job_id, context.viewer(user))
     if job.waiter is None:
         return job
     estimated = await placing.estimates(context, [job.waiter])
     return job.in_turn(estimated[job.id])
 
 
-async def stamp(context: Context, job_id: UUID) -> JobVersion:
-    """Read a job's stamp. Raises NotFound."""
-    stamp_of_job = await context.database.read(store.stamp, job_id)
-    if stamp_of_job is None:
-        raise no_such_job()
+async def stamp(context: Context, user: Principal, job_id: UUID) -> JobVersion:
+    """Read the stamp of a job that the user sees. Raises NotFound."""
+    stamp_of_job = await context.database.read(store.stamp, job_id, context.viewer(user))
     if stamp_of_job.waiter is None:
         return stamp_of_job
     estimated = await placing.estimates(context, [stamp_of_job.waiter])
@@ -118,9 +124,11 @@ async def stamp(context: Context, job_id: UUID) -> JobVersion:
 
 async def hold(
     context: Context,
+    user: Principal,
     job_id: UUID,
     seconds: float,
     enough: Callable[[JobVersion], bool],
+    *,
     gone: Callable[[], Awaitable[bool]],
 ) -> JobVersion:
     """Wait until `enough` is true of the job's stamp, the time is over, or the client is `gone`; returns the last
@@ -128,7 +136,7 @@ async def hold(
     until = time.monotonic() + seconds
     with context.notifications.watch(job_id) as watch:
         while True:
-            seen = await stamp(context, job_id)
+            seen = await stamp(context, user, job_id)
             left = until - time.monotonic()
             if enough(seen) or left <= 0 or await gone():
                 return seen
@@ -155,16 +163,16 @@ async def submit_and_wait(
     with context.notifications.watch(job_id, for_end=True, secret=secret) as watch:
         job = await submit(context, user, spec, key, job_id, secret=secret)
         if job.id == job_id:
-            return await _ended(context, job, until, watch, gone)
+            return await _ended(context, user, job, until, watch, gone=gone)
     if job.status.terminal:
         return job
     with context.notifications.watch(job.id, for_end=True) as watch:
         watch.tell()  # it may have ended before it was watched
-        return await _ended(context, job, until, watch, gone)
+        return await _ended(context, user, job, until, watch, gone=gone)
 
 
 async def _ended(
-    context: Context, accepted: Job, until: float, watch: Watch, gone: Callable[[], Awaitable[bool]]
+    context: Context, user: Principal, accepted: Job, until: float, watch: Watch, *, gone: Callable[[], Awaitable[bool]]
 ) -> Job:
     while (left := until - time.monotonic()) > 0:
         await watch.wait(left)
@@ -176,16 +184,16 @@ async def _ended(
             return job
         if await gone():
             break
-    return await get(context, accepted.id)
+    return await get(context, user, accepted.id)
 
 
 async def cancel(context: Context, user: Principal, job_id: UUID) -> Job:
     """Ask for a job's end. Raises NotFound, Forbidden, or Conflict if it has ended otherwise."""
-    return await context.database.run(_cancel, user, job_id)
+    return await context.database.run(_cancel, user, context.viewer(user), job_id)
 
 
-def _cancel(connection: Connection, user: Principal, job_id: UUID) -> Job:
-    job = store.existing(connection, job_id)
+def _cancel(connection: Connection, user: Principal, viewer: Viewer, job_id: UUID) -> Job:
+    job = store.existing(connection, job_id, viewer)
     if job.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may cancel it.")
     if job.children:
@@ -198,9 +206,9 @@ def _cancel(connection: Connection, user: Principal, job_id: UUID) -> Job:
     return job
 
 
-async def result(context: Context, job_id: UUID) -> str:
+async def result(context: Context, user: Principal, job_id: UUID) -> str:
     """The stored JSON of a job's result. Raises NotFound, or Conflict where the job has no result (yet)."""
-    job = await get(context, job_id)
+    job = await get(context, user, job_id)
     if job.result is not None:
         return job.result
     extension: dict[str, object] = {"job_status": job.status.value, "job_reason": job.reason, "job_error": job.error}

@@ -12,6 +12,7 @@ from zlib import crc32
 
 from sqlalchemy import Connection, Text, bindparam, case, cast, func, literal_column, select, true
 
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer, sees
 from warpfold.app.census import LIES
 from warpfold.app.http.errors import no_such_job
 from warpfold.app.jobs import outcome, presets
@@ -56,8 +57,8 @@ class Job:
 
     `rank` is the priority as which the job waits. `queue_position` is 1 for the queued job that is next, None unless
     the job is queued and to be run. `children` are those of a preset that is read alone, in their order. `small`,
-    `work` and the last four fields are stored with a new job and not read again. `slot` is the one that its acceptance
-    handed it to, if any.
+    `work` and the last five fields are stored with a new job and not read again: `shared` says whether everyone sees
+    it. `slot` is the one that its acceptance handed it to, if any.
     """
 
     id: UUID
@@ -104,6 +105,7 @@ class Job:
     request_id: str | None = None
     traceparent: str | None = None
     secret: UUID | None = None
+    shared: bool = True
 
     @classmethod
     def new(
@@ -127,6 +129,7 @@ class Job:
         request_id: str | None = None,
         traceparent: str | None = None,
         secret: UUID | None = None,
+        shared: bool = True,
     ) -> "Job":
         """A job that is not accepted yet, as it will be right after its acceptance but for what Postgres adds: `seq`,
         `created_at`, `rank` and `queue_position`."""
@@ -167,6 +170,7 @@ class Job:
             request_id=request_id,
             traceparent=traceparent,
             secret=secret,
+            shared=shared,
         )
 
     @property
@@ -287,19 +291,20 @@ def get(connection: Connection, job_id: UUID) -> Job | None:
     return job if job.status.terminal else job.seeing(places(connection))
 
 
-def existing(connection: Connection, job_id: UUID) -> Job:
-    """Read one job, whole. Raises NotFound."""
+def existing(connection: Connection, job_id: UUID, viewer: Viewer = THE_SERVICE) -> Job:
+    """Read one job, whole. Raises NotFound, also where the viewer does not see it."""
     job = get(connection, job_id)
-    if job is None:
+    if job is None or not sees(connection, viewer, jobs, job_id, job.owner_id):
         raise no_such_job()
     return job
 
 
-def stamp(connection: Connection, job_id: UUID) -> JobVersion | None:
-    """Read one job's stamp, for polls, without its place in the queue: one row by primary key."""
+def stamp(connection: Connection, job_id: UUID, viewer: Viewer) -> JobVersion:
+    """Read one job's stamp, for polls, without its place in the queue: one row by primary key. Raises NotFound, also
+    where the viewer does not see the job."""
     row = connection.execute(_STAMP, {"job_id": job_id}).one_or_none()
-    if row is None:
-        return None
+    if row is None or not sees(connection, viewer, jobs, job_id, row.owner_id):
+        raise no_such_job()
     waits_for_slots = row.status == Status.QUEUED or row.children_wait
     slots = fingerprint(places(connection)) if waits_for_slots else ""
     in_queue = row.status == Status.QUEUED and row.needs != NONE

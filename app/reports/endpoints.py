@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.charts.chart import Theme
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
@@ -49,7 +50,7 @@ async def show(
     media_type = preferred(accept, (_JSON, _HTML, _MARKDOWN))
     if media_type is None:
         raise NotAcceptable(f"A report is {_JSON}, {_HTML} or {_MARKDOWN}.")
-    report = await _report(context, job_id)
+    report = await _report(context, user, job_id)
     if media_type == _JSON:
         content = report.model_dump_json()
     elif media_type == _HTML:
@@ -78,7 +79,7 @@ async def chart(
     theme: Annotated[Theme, Query()] = Theme.LIGHT,
 ) -> Response:
     """Show one chart of a report by its name, as SVG or PNG."""
-    charts = rendering.charts_of(await _report(context, job_id))
+    charts = rendering.charts_of(await _report(context, user, job_id))
     if name not in charts:
         known = ", ".join(charts) or "it has none"
         raise NotFound(f"The report has no chart {name[:64]!r}: {known}.")
@@ -88,8 +89,8 @@ async def chart(
     return Response(await context.chart_renderer.png(charts[name], theme), media_type=_PNG, headers=_HEADERS)
 
 
-async def _report(context: Context, job_id: UUID) -> Report:
-    job = await service.get(context, job_id)
+async def _report(context: Context, user: Principal, job_id: UUID) -> Report:
+    job = await service.get(context, user, job_id)
     if not job.status.terminal:
         raise Conflict(f"The job is {job.status}; its report comes with its end.", headers={"Retry-After": "1"})
     ended = await context.database.read(finished, job_id)

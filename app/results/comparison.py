@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Invalid, NotFound
 from warpfold.app.results import repository
@@ -69,12 +70,15 @@ class Regression:
     slowdown: Ratio
 
 
-async def compare(context: Context, baseline: str, candidate: str, *, across: bool) -> BenchmarkComparison:
+async def compare(
+    context: Context, user: Principal, baseline: str, candidate: str, *, across: bool
+) -> BenchmarkComparison:
     """Compare the points of two sides, each of which is a job's id, or "id:strategy".
 
     Raises NotFound for a side without points, and Invalid for points of different devices or drivers unless `across`.
     """
-    theirs, ours = await _points(context, "baseline", baseline), await _points(context, "candidate", candidate)
+    theirs = await _points(context, user, "baseline", baseline)
+    ours = await _points(context, user, "candidate", candidate)
     places = sorted(_places([*theirs, *ours]), key=str)
     if len(places) > 1 and not across:
         named = " and ".join(f"{device} (driver {driver or 'none'}, {uuid})" for device, uuid, driver in places)
@@ -83,9 +87,10 @@ async def compare(context: Context, baseline: str, candidate: str, *, across: bo
     return _matched(theirs, ours, across_strategies=both_named)
 
 
-async def _points(context: Context, field: str, side: str) -> Sequence[Measured]:
+async def _points(context: Context, user: Principal, field: str, side: str) -> Sequence[Measured]:
     job_id, _, strategy = side.partition(":")
-    points = await context.database.read(repository.points_of, UUID(job_id), strategy or None)
+    viewer = context.viewer(user)
+    points = await context.database.read(repository.points_of, UUID(job_id), strategy or None, viewer)
     if not points:
         raise NotFound(
             f"{field}: {side} has no points of a benchmark, and a comparison takes two benchmarks or two of their "

@@ -101,9 +101,10 @@ async def page(
     context: Using,
     query: Annotated[PageQuery, Query()],
 ) -> Response:
-    """List measured points, newest first. Each point is a row, whatever job it came from."""
+    """List the measured points of jobs that you see, newest first. Each point is a row, whatever job it came from."""
     limit = query.limit
-    points = await context.database.search(repository.page, query, limit + 1, key_of(_LISTING, query.cursor))
+    before = key_of(_LISTING, query.cursor)
+    points = await context.database.search(repository.page, query, limit + 1, before, context.viewer(user))
     rows = points[:limit]
     following = cursor_of(_LISTING, points[limit - 1].id) if len(points) > limit else None
     headers = {} if following is None else {"Link": f'<{_next(request, following)}>; rel="next"'}
@@ -130,7 +131,7 @@ async def compare(
     """Compare a candidate with a baseline: how much faster the candidate is, case by case, with confidence intervals.
     To compare two strategies of one job, send `baseline=JOB:cub` and `candidate=JOB:single_pass`. Points of different
     devices or drivers are compared only with `across=true`. Suspect, failed and skipped points are never compared."""
-    return ComparisonView.of(await comparison.compare(context, baseline, candidate, across=across))
+    return ComparisonView.of(await comparison.compare(context, user, baseline, candidate, across=across))
 
 
 @router.get("/regressions", summary="List regressions", responses=answers(Invalid))
@@ -144,7 +145,8 @@ async def regressions(
     same driver. The answer lists the cases whose latest point takes more than `worst` times as long, if the confidence
     intervals do not explain the difference."""
     chosen = MeasurementFilter(**query.model_dump(exclude={"worst"}))
-    points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES)
+    viewer = context.viewer(user)
+    points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES, viewer)
     slower = comparison.regressions(points, query.worst)
     return Regressions(items=[RegressionView.of(regression) for regression in slower])
 

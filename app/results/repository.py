@@ -8,6 +8,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection, Row, Select, and_, func, not_, select
 
+from warpfold.app.auth.visibility import THE_SERVICE, Viewer, visible
+from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.jobs import Kind
 from warpfold.contract.measurement import FILTERS, Measurement
@@ -70,24 +72,34 @@ _HISTORY = tuple(
 )
 
 
-def page(connection: Connection, chosen: MeasurementFilter, limit: int, before_id: int | None) -> Sequence[Measured]:
-    """Up to `limit` measurements, newest first, older than `before_id`."""
-    statement = _chosen(_ROWS, chosen).order_by(measurements.c.id.desc()).limit(limit)
+def page(
+    connection: Connection,
+    chosen: MeasurementFilter,
+    limit: int,
+    before_id: int | None,
+    viewer: Viewer = THE_SERVICE,
+) -> Sequence[Measured]:
+    """Up to `limit` measurements of jobs that the viewer sees, newest first, older than `before_id`."""
+    statement = _chosen(_ROWS, chosen, viewer).order_by(measurements.c.id.desc()).limit(limit)
     if before_id is not None:
         statement = statement.where(measurements.c.id < before_id)
     return [_measured(row) for row in connection.execute(statement)]
 
 
-def points_of(connection: Connection, job_id: UUID, strategy: str | None) -> Sequence[Measured]:
-    """A job's benchmark points, of one strategy or all."""
+def points_of(
+    connection: Connection, job_id: UUID, strategy: str | None, viewer: Viewer = THE_SERVICE
+) -> Sequence[Measured]:
+    """The benchmark points of a job that the viewer sees, of one strategy or all."""
     chosen = MeasurementFilter(kind="benchmark", job_id=job_id, strategy=strategy)
-    statement = _chosen(_ROWS, chosen).order_by(measurements.c.id)
+    statement = _chosen(_ROWS, chosen, viewer).order_by(measurements.c.id)
     return [_measured(row) for row in connection.execute(statement)]
 
 
-def histories(connection: Connection, chosen: MeasurementFilter, length: int, most: int) -> Sequence[Measured]:
-    """The latest `length` points that count of each case on each device with each driver, cases one after the other
-    and each newest first; of at most `most` cases, those measured last."""
+def histories(
+    connection: Connection, chosen: MeasurementFilter, length: int, most: int, viewer: Viewer = THE_SERVICE
+) -> Sequence[Measured]:
+    """Of jobs that the viewer sees, the latest `length` points that count of each case on each device with each driver,
+    cases one after the other and each newest first; of at most `most` cases, those measured last."""
     counts = and_(
         measurements.c.kind == "benchmark",
         measurements.c.outcome == Outcome.MEASURED,
@@ -102,6 +114,7 @@ def histories(connection: Connection, chosen: MeasurementFilter, length: int, mo
             func.max(measurements.c.id).over(partition_by=_HISTORY).label("latest"),
         ).where(counts),
         chosen,
+        viewer,
     ).subquery()
     cases = select(ranked.c.latest).distinct().order_by(ranked.c.latest.desc()).limit(most).scalar_subquery()
     statement = (
@@ -112,7 +125,10 @@ def histories(connection: Connection, chosen: MeasurementFilter, length: int, mo
     return [_measured(row) for row in connection.execute(statement)]
 
 
-def _chosen(statement: Select[Any], chosen: MeasurementFilter) -> Select[Any]:
+def _chosen(statement: Select[Any], chosen: MeasurementFilter, viewer: Viewer) -> Select[Any]:
+    if not viewer.sees_all:
+        seen = select(jobs.c.id).where(jobs.c.id == measurements.c.job_id, visible(jobs, viewer))
+        statement = statement.where(seen.exists())
     for name in _EQUAL:
         value = getattr(chosen, name)
         if value is not None:

@@ -3,7 +3,18 @@
 The tables lie below all other folders, because the SQL of one folder reads the tables of others.
 """
 
-from warpfold.app.tables import artefacts, batches, jobs, measurements, queue, service, users, webhooks
+from warpfold.app.tables import artefacts, batches, jobs, measurements, queue, service, sharing, users, webhooks
 from warpfold.app.tables.schema import metadata
 
-__all__ = ["artefacts", "batches", "jobs", "measurements", "metadata", "queue", "service", "users", "webhooks"]
+__all__ = [
+    "artefacts",
+    "batches",
+    "jobs",
+    "measurements",
+    "metadata",
+    "queue",
+    "service",
+    "sharing",
+    "users",
+    "webhooks",
+]

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     ForeignKey,
@@ -24,6 +25,7 @@ batches = Table(
     Column("id", Uuid, primary_key=True),
     Column("seq", BigInteger, Identity(), nullable=False, unique=True),  # pages are cut by it
     Column("owner_id", ForeignKey("users.id"), nullable=False),
+    Column("shared", Boolean),  # whether everyone sees it; null: it is older than sharing
     Column("name", String(128), nullable=False, server_default=""),
     Column("tags", JSONB, nullable=False, server_default=text("'{}'")),  # the tags of all of its jobs
     Column("count", Integer, nullable=False),  # jobs; those of a preset are the preset's

@@ -47,6 +47,7 @@ jobs = Table(
     Column("owner_id", ForeignKey("users.id"), nullable=False),
     Column("kind", String(32), nullable=False),
     Column("status", String(16), nullable=False, server_default="queued"),
+    Column("shared", Boolean),  # whether everyone sees it (app.auth.visibility); null: it is older than sharing
     Column("priority", SmallInteger, nullable=False),  # the priority that was asked for
     # The rank in the queue, larger first: its priority, lowered for a high job beyond the owner's budget; waiting
     # raises it.

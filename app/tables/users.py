@@ -6,6 +6,7 @@ The arrays themselves are files (`app.datasets.store`).
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -96,6 +97,7 @@ datasets = Table(
     Column("dtype", String(16), nullable=False),
     Column("shape", JSON, nullable=False),
     Column("bytes", BigInteger, nullable=False),  # the size of the file
+    Column("shared", Boolean),  # whether everyone sees it; null: it is older than sharing
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("last_used_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
 )

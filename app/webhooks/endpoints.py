@@ -104,7 +104,7 @@ router = APIRouter(prefix="/v1", tags=["webhooks"])
 async def show_deliveries(job_id: UUID, user: User, context: Using) -> DeliveriesView:
     """Show the webhook of a job and every attempt to deliver its message. Only its owner and admins may: an address may
     be a secret."""
-    owner = await context.database.read(repository.owner_of, job_id)
+    owner = await context.database.read(repository.owner_of, job_id, context.viewer(user))
     if owner is None:
         raise no_such_job()
     _check_owner(user, owner, "job")
@@ -119,7 +119,7 @@ async def show_deliveries(job_id: UUID, user: User, context: Using) -> Deliverie
 async def show_deliveries_of_batch(batch_id: UUID, user: User, context: Using) -> DeliveriesView:
     """Show the webhook of a batch and every attempt to deliver its message. Only its owner and admins may: an address
     may be a secret."""
-    owner = await context.database.read(repository.owner_of_batch, batch_id)
+    owner = await context.database.read(repository.owner_of_batch, batch_id, context.viewer(user))
     if owner is None:
         raise no_such_batch()
     _check_owner(user, owner, "batch")

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Table, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from warpfold.app.auth.visibility import Viewer, visible
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import users
@@ -241,18 +242,19 @@ def failed(
     )
 
 
-def owner_of(connection: Connection, job_id: UUID) -> tuple[int, str] | None:
-    """The id and the name of a job's owner; None if there is no such job."""
-    return _owner(connection, jobs, job_id)
+def owner_of(connection: Connection, job_id: UUID, viewer: Viewer) -> tuple[int, str] | None:
+    """The id and the name of a job's owner; None if the viewer sees no such job."""
+    return _owner(connection, jobs, job_id, viewer)
 
 
-def owner_of_batch(connection: Connection, batch_id: UUID) -> tuple[int, str] | None:
-    """The id and the name of a batch's owner; None if there is no such batch."""
-    return _owner(connection, batches, batch_id)
+def owner_of_batch(connection: Connection, batch_id: UUID, viewer: Viewer) -> tuple[int, str] | None:
+    """The id and the name of a batch's owner; None if the viewer sees no such batch."""
+    return _owner(connection, batches, batch_id, viewer)
 
 
-def _owner(connection: Connection, of: Table, identity: UUID) -> tuple[int, str] | None:
-    owner = select(users.c.id, users.c.name).join(of, users.c.id == of.c.owner_id).where(of.c.id == identity)
+def _owner(connection: Connection, of: Table, identity: UUID, viewer: Viewer) -> tuple[int, str] | None:
+    owner = select(users.c.id, users.c.name).join(of, users.c.id == of.c.owner_id)
+    owner = owner.where(of.c.id == identity, visible(of, viewer))
     row = connection.execute(owner).one_or_none()
     return None if row is None else (row.id, row.name)
 

@@ -21,6 +21,7 @@ from warpfold.client.cli import (
     merging,
     reducing,
     results,
+    sharing,
     submitting,
 )
 from warpfold.client.cli.exits import Exit
@@ -68,7 +69,19 @@ def build() -> typer.Typer:
         """Options of the command itself."""
         context.obj = Session(url, patience)
 
-    for group in (reducing, merging, inspecting, submitting, jobs, batches, results, datasets, catalogue, access):
+    for group in (
+        reducing,
+        merging,
+        inspecting,
+        submitting,
+        jobs,
+        batches,
+        results,
+        datasets,
+        sharing,
+        catalogue,
+        access,
+    ):
         group.register(app)
     doctor.register(app)
     register_server_commands(app)

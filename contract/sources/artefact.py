@@ -22,6 +22,10 @@ class ArtefactSource(SourceSpec):
     type: Literal["artefact"]
     job_id: UUID = Field(description="The id of the job.")
 
+    @property
+    def read_job_id(self) -> UUID:
+        return self.job_id
+
     def identity(self) -> str:
         return f"the stored result of job {self.job_id}"
 

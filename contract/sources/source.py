@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+from uuid import UUID
 
 from pydantic import BaseModel
 
@@ -54,6 +55,11 @@ class SourceSpec(Frozen, ABC):
     @property
     def dataset_id(self) -> str | None:
         """The uploaded array that must be there until the job has ended; None if no such array is read."""
+        return None
+
+    @property
+    def read_job_id(self) -> UUID | None:
+        """The job whose stored result is read; None for other sources."""
         return None
 
     @property

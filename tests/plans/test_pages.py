@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from tests.support.api import Api
+from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.dashboard.pages.jobs import JobsQuery
 from warpfold.app.jobs import listing
 from warpfold.app.jobs.listing import Filter
@@ -84,8 +85,8 @@ def _scanned(plan: Any) -> int:
 @pytest.mark.parametrize(
     "chosen",
     [
-        JobsQuery().filter(),
-        JobsQuery(statuses=("succeeded",), kinds=("reduce",), owner="ann", parts="on").filter(),
+        JobsQuery().filter(THE_SERVICE),
+        JobsQuery(statuses=("succeeded",), kinds=("reduce",), owner="ann", parts="on").filter(THE_SERVICE),
         Filter(statuses=(Status.RUNNING,)),
         Filter(statuses=(Status.FAILED,)),
         Filter(owners=("bob",)),

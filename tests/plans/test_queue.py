@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select, text
 from tests.support.query_plans import Explained
 from tests.support.servers import fresh_database
 from warpfold.app import census
+from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.batches import repository as batches
 from warpfold.app.batches import transitions as of_batches
 from warpfold.app.census import waiting_by_owner
@@ -104,7 +105,7 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
         "take room for a batch": lambda connection: room.take(connection, 1, 500, 10**7),
         "show the first that waits": lambda connection: store.get(connection, first),
         "show the last that waits": lambda connection: store.get(connection, last),
-        "poll the last that waits": lambda connection: store.stamp(connection, last),
+        "poll the last that waits": lambda connection: store.stamp(connection, last, THE_SERVICE),
         "a look at the queue": see,
         "turns of many": lambda connection: _turns(connection, waiting),
         "metrics": monitoring.queue_state,
@@ -152,8 +153,8 @@ def _submitted(connection: Connection, limits: Limits, key: Key | None = None, *
 
 def _turns(connection: Connection, job_ids: Sequence[UUID]) -> None:
     seen = see(connection)
-    stamps = [store.stamp(connection, job_id) for job_id in job_ids]
-    waiters: list[Waiter] = [stamp.waiter for stamp in stamps if stamp is not None and stamp.waiter is not None]
+    stamps = [store.stamp(connection, job_id, THE_SERVICE) for job_id in job_ids]
+    waiters: list[Waiter] = [stamp.waiter for stamp in stamps if stamp.waiter is not None]
     if unread := seen.unread(waiters):
         seen.read(connection, unread)
     assert len(seen.estimates(waiters)) == len(job_ids)

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection, Text, cast, func, insert, select, update
 
 from tests.support.waiting import until
+from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases, store, transitions, workers
 from warpfold.app.jobs.estimates import see
@@ -83,8 +84,7 @@ class Ledger:
 
     def start(self, job_id: UUID) -> datetime | None:
         """When a waiting job is to start, by a look at the queue now; None where that is unknown."""
-        stamp = self.database.run(store.stamp, job_id)
-        assert stamp is not None
+        stamp = self.database.run(store.stamp, job_id, THE_SERVICE)
         assert stamp.waiter is not None
         seen = self.database.run(see)
         if unread := seen.unread([stamp.waiter]):

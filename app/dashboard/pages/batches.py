@@ -48,7 +48,7 @@ class FailedRow:
 @router.get("/batches/{batch_id}")
 async def show(batch_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
     """Show the page."""
-    batch = await service.get(context, batch_id)
+    batch = await service.get(context, visitor, batch_id)
     return page(request, "batch", user=visitor, **await _model(context, batch, visitor))
 
 
@@ -63,7 +63,7 @@ async def live(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the changing part of the page, for polls. Once the batch has ended, the part that is sent polls no more."""
-    batch = await _read(context, shared, batch_id)
+    batch = await _read(context, shared, visitor, batch_id)
     tag = etag(visitor, batch)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
@@ -79,13 +79,14 @@ async def cancel(
     return RedirectResponse(safe_path(next) if next else f"/batches/{batch_id}", 303)
 
 
-async def _read(context: Context, shared: Shared, batch_id: UUID) -> Batch:
-    """The batch as it was within the last second: many windows that show it count its jobs once."""
+async def _read(context: Context, shared: Shared, visitor: Principal, batch_id: UUID) -> Batch:
+    """The batch as it was within the last second: many windows of a user that show it count its jobs
+    once."""
 
     async def read() -> Batch:
-        return await service.get(context, batch_id)
+        return await service.get(context, visitor, batch_id)
 
-    return await shared.polls.get(("batch", batch_id), read)
+    return await shared.polls.get(("batch", batch_id, context.viewer(visitor)), read)
 
 
 async def _model(context: Context, batch: Batch, visitor: Principal) -> dict[str, Any]:

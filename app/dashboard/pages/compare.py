@@ -10,6 +10,7 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import JobRow
@@ -56,7 +57,7 @@ async def show(
 ) -> Response:
     """Show the jobs that the address names, and a form to name more."""
     named = [_id(text) for text in job or () if text.strip()]
-    compared = [await jobs.get(context, job_id) for job_id in dict.fromkeys(named)]
+    compared = [await jobs.get(context, visitor, job_id) for job_id in dict.fromkeys(named)]
     rows = [JobRow.of(row, visitor) for row in compared]
     specs = _lines([json.loads(row.spec) for row in compared])
     outcomes = _lines([_outcome(row) for row in compared])
@@ -67,7 +68,7 @@ async def show(
         rows=rows,
         tables=[("Outcome", outcomes), ("Spec", specs)],
         same_bits=_same_bits(compared),
-        faceoffs=await _faceoffs(context, compared, rows, across=across),
+        faceoffs=await _faceoffs(context, visitor, compared, rows, across=across),
         across=across,
         room=max(0, MOST - len(compared)),
     )
@@ -106,7 +107,7 @@ def _same_bits(compared: Sequence[Job]) -> bool | None:
 
 
 async def _faceoffs(
-    context: Context, compared: Sequence[Job], rows: Sequence[JobRow], *, across: bool
+    context: Context, visitor: Principal, compared: Sequence[Job], rows: Sequence[JobRow], *, across: bool
 ) -> list[ComparedBenchmark]:
     """Compare every other benchmark with the first."""
     benchmarks = [job.id for job in compared if job.kind == "benchmark"]
@@ -114,7 +115,7 @@ async def _faceoffs(
     faceoffs = []
     for job_id in benchmarks[1:]:
         try:
-            comparison = await results.compare(context, str(benchmarks[0]), str(job_id), across=across)
+            comparison = await results.compare(context, visitor, str(benchmarks[0]), str(job_id), across=across)
         except (Invalid, NotFound) as error:
             faceoffs.append(ComparedBenchmark(shown[job_id], None, error.detail))
         else:

@@ -83,7 +83,7 @@ class ResultSummary:
 @router.get("/jobs/{job_id}")
 async def show(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
     """Show the page."""
-    job = await service.get(context, job_id)
+    job = await service.get(context, visitor, job_id)
     return page(request, "job", user=visitor, **await _model(context, job, visitor))
 
 
@@ -96,10 +96,10 @@ async def live(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the changing part of the page, for polls. Once the job has ended, the part that is sent polls no more."""
-    tag = etag(visitor, job_id, await service.stamp(context, job_id))
+    tag = etag(visitor, job_id, await service.stamp(context, visitor, job_id))
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
-    job = await service.get(context, job_id)
+    job = await service.get(context, visitor, job_id)
     answer = part("job_live", **await _model(context, job, visitor)).response(request)
     if job.status.terminal:
         answer.headers["HX-Trigger-After-Settle"] = "ended"
@@ -110,7 +110,7 @@ async def live(
 async def measured(job_id: UUID, request: Request, visitor: Visitor, context: Using) -> Response:
     """Show the charts and tables of a job that succeeded. A reduction to one value has no charts or tables: the page
     itself shows its result."""
-    job = await service.get(context, job_id)
+    job = await service.get(context, visitor, job_id)
     result = None if job.result is None else await run_in_threadpool(result_of, job.result)
     if result is None or isinstance(result, ReduceResult):
         return Response()

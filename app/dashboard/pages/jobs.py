@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.visibility import Viewer
 from warpfold.app.batches import folding, repository
 from warpfold.app.batches.repository import Batch
 from warpfold.app.dashboard.forms.reading import APART
@@ -79,8 +80,8 @@ class JobsQuery:
     batched: str = ""
     cursor: str = ""
 
-    def filter(self) -> Filter:
-        """The restrictions of the list. Raises Invalid that names the field."""
+    def filter(self, viewer: Viewer) -> Filter:
+        """The restrictions of the list, and who looks at it. Raises Invalid that names the field."""
         if self.text and not words_of(self.text):
             raise Invalid.of("text", "should have a letter or a digit")
         now = datetime.now(UTC)
@@ -94,6 +95,7 @@ class JobsQuery:
             batch=_batch(self.batch) if self.batch else None,
             since=_moment("since", self.since, now),
             until=_moment("until", self.until, now),
+            viewer=viewer,
         )
 
     @property
@@ -186,9 +188,10 @@ router = pages()
 @router.get("/jobs")
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing, asked: AddressQuery) -> Response:
     """The whole page; where the text is an id, or the beginning of one, the page of that job or batch."""
-    if asked.text and (named := await context.database.search(_page_named, asked.text)):
+    viewer = context.viewer(visitor)
+    if asked.text and (named := await context.database.search(_page_named, asked.text, viewer)):
         return RedirectResponse(named, 303)
-    listed = await _page_of(context, shared, asked, anew=True)
+    listed = await _page_of(context, shared, asked, viewer, anew=True)
     model = _model(asked, listed, visitor)
     return page(request, "jobs", user=visitor, statuses=list(Status), kinds=KINDS, how=HOW, **model)
 
@@ -204,7 +207,7 @@ async def live(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """The list alone, for polls."""
-    listed = await _page_of(context, shared, asked)
+    listed = await _page_of(context, shared, asked, context.viewer(visitor))
     tag = _etag(asked, listed, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
@@ -225,20 +228,24 @@ async def cancel(
     return RedirectResponse(safe_path(next) if next else f"/jobs/{job_id}", 303)
 
 
-def _page_named(connection: Connection, text: str) -> str | None:
-    """The address of the one job or batch that `text` names: its id, the beginning of it, or its address."""
+def _page_named(connection: Connection, text: str, viewer: Viewer) -> str | None:
+    """The address of the one job or batch, of those that the viewer sees, that `text` names: its id, the beginning of
+    it, or its address."""
     beginning = text.rstrip("/").rpartition("/")[2]
     if len(beginning) < _SHORTEST_ID or not is_beginning(beginning):
         return None
-    pages = [f"/jobs/{job.id}" for job in listing.page(connection, Filter(beginning=beginning), 2).jobs]
-    pages += [f"/batches/{batch}" for batch in repository.beginning_with(connection, beginning)]
+    chosen = Filter(beginning=beginning, viewer=viewer)
+    pages = [f"/jobs/{job.id}" for job in listing.page(connection, chosen, 2).jobs]
+    pages += [f"/batches/{batch}" for batch in repository.beginning_with(connection, beginning, viewer)]
     return pages[0] if len(pages) == 1 else None
 
 
-async def _page_of(context: Context, shared: Shared, asked: JobsQuery, *, anew: bool = False) -> JobsPage:
+async def _page_of(
+    context: Context, shared: Shared, asked: JobsQuery, viewer: Viewer, *, anew: bool = False
+) -> JobsPage:
     """The page as it was within the last second, or with `anew` as it is now."""
     before = key_of(_LISTING, asked.cursor or None)
-    chosen = asked.filter()
+    chosen = asked.filter(viewer)
     look = _folded if asked.folded else _each
 
     async def read() -> JobsPage:
@@ -250,7 +257,7 @@ async def _page_of(context: Context, shared: Shared, asked: JobsQuery, *, anew: 
 
     # The key is the query and not the filter: "2h ago" is another moment at each look.
     answer = shared.polls.renewed if anew else shared.polls.get
-    return await answer(("jobs", asked), read)
+    return await answer(("jobs", asked, viewer), read)
 
 
 def _each(connection: Connection, chosen: Filter, before: int | None) -> JobsPage:

@@ -58,7 +58,7 @@ async def show(
     if source is None:
         submission = submission_of(blank(kind if kind in kinds() else kinds()[0]), address, most)
     else:
-        stored = (await service.get(context, source)).spec
+        stored = (await service.get(context, visitor, source)).spec
         if len(stored) <= LARGE_BYTES:
             submission = submission_from(stored, address, most)
         else:
@@ -86,7 +86,7 @@ async def fields(
     form, problems = form_in(typed), tuple[FieldProblem, ...]()
     if look_into:
         try:
-            inspection = await look(context, visitor.id, look_for(form, typed, look_into))
+            inspection = await look(context, visitor, look_for(form, typed, look_into))
             form = offering(form, look_into, inspection, typed)
         except ApiError as error:
             problems = problems_of(error, look_into)

@@ -32,13 +32,12 @@ from warpfold.contract.states import Status
 
 _MOST_RUNNING = 100
 _LATEST = 8
-_RUNNING = Filter(statuses=(Status.RUNNING,))
 _GONE = frozenset({"stopped"})
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot with its device and the job that it runs."""
+    """A slot with its device and the job that it runs, if the visitor sees that job."""
 
     worker: Worker
     state: str
@@ -63,7 +62,7 @@ router = pages()
 @router.get("/")
 async def show(request: Request, visitor: Visitor, context: Using, shared: Sharing) -> Response:
     """Show the page."""
-    return page(request, "now", user=visitor, **_model(await _seen(context, shared, anew=True), visitor))
+    return page(request, "now", user=visitor, **_model(await _seen(context, shared, visitor, anew=True), visitor))
 
 
 @router.get("/live/now")
@@ -75,7 +74,7 @@ async def live(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Show the changing part of the page, for polls."""
-    seen = await _seen(context, shared)
+    seen = await _seen(context, shared, visitor)
     tag = _etag(seen, visitor)
     if if_none_match is not None and matches(if_none_match, tag):
         return unchanged(tag)
@@ -86,22 +85,24 @@ async def live(
     return (await shared.polls.get(("now part", tag), rendered)).response(request)
 
 
-async def _seen(context: Context, shared: Shared, *, anew: bool = False) -> Snapshot:
-    """What there was to see within the last second, or with `anew` what there is now."""
+async def _seen(context: Context, shared: Shared, visitor: Principal, *, anew: bool = False) -> Snapshot:
+    """What there was for the visitor to see within the last second, or with `anew` what there is now."""
+    viewer = context.viewer(visitor)
+    active = Filter(statuses=(Status.RUNNING,), viewer=viewer)
 
     async def read() -> Snapshot:
         database = context.database
-        latest = await database.search(folding.page, Filter(parent=False), _LATEST)
+        latest = await database.search(folding.page, Filter(parent=False, viewer=viewer), _LATEST)
         return Snapshot(
             workers=tuple(await database.read(catalogue.all_workers)),
-            running=tuple((await database.search(page_of_jobs, _RUNNING, _MOST_RUNNING)).jobs),
+            running=tuple((await database.search(page_of_jobs, active, _MOST_RUNNING)).jobs),
             latest=tuple(await placed(context, latest.rows)),
             owners=tuple(await database.read(shares)),
             turns=await owners_turns(context),
         )
 
     answer = shared.polls.renewed if anew else shared.polls.get
-    return await answer("now", read)
+    return await answer(("now", viewer), read)
 
 
 def _etag(seen: Snapshot, visitor: Principal) -> str:

@@ -61,7 +61,8 @@ Asking = Annotated[dict[str, str], Depends(_asked)]
 async def show(request: Request, visitor: Visitor, context: Using, asked: Asking, cursor: Text = "") -> Response:
     """Show the page."""
     before = key_of(_LISTING, cursor or None)
-    points = await context.database.search(repository.page, _filter(asked), _PAGE + 1, before)
+    viewer = context.viewer(visitor)
+    points = await context.database.search(repository.page, _filter(asked), _PAGE + 1, before, viewer)
     query = urlencode(asked)
     return page(
         request,
@@ -83,7 +84,8 @@ async def show(request: Request, visitor: Visitor, context: Using, asked: Asking
 async def charts(request: Request, visitor: Visitor, context: Using, asked: Asking) -> Response:
     """Show charts of the points that pass the filters: the newest of each case, on the device measured last."""
     chosen = _filter({"kind": "benchmark", "outcome": "measured"} | asked)
-    points = await context.database.search(repository.page, chosen, _MOST_CHARTED, None)
+    viewer = context.viewer(visitor)
+    points = await context.database.search(repository.page, chosen, _MOST_CHARTED, None, viewer)
     figures = await run_in_threadpool(figures_of_points, _newest(points))
     return part("charts", figures=figures).response(request)
 

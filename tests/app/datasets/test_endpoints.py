@@ -193,8 +193,10 @@ def test_the_file_goes_with_its_last_owner(uploads: Api, folder: Path) -> None:
     assert bob.post("/v1/datasets", content=FILE).status_code == 201
     assert bob.get(path).json()["owner"] == "bob"
     assert ann.delete(path).status_code == 204
-    assert ann.get(path).json()["owner"] == "bob"
+    assert ann.get(path).status_code == 404
     assert len(files(folder)) == 1
+    assert bob.put(f"{path}/sharing", json={"users": ["ann"]}).json() == {"everyone": False, "users": ["ann"]}
+    assert ann.get(path).json()["owner"] == "bob"
     forbidden = ann.delete(path)
     assert forbidden.status_code == 403
     assert "belongs to bob" in forbidden.json()["detail"]
@@ -240,7 +242,7 @@ def test_a_job_may_name_only_a_dataset_that_is_there(uploads: Api, http: httpx.C
     refused = http.post("/v1/jobs", json={**spec, "source": present, "other": gone})
     assert refused.status_code == 422
     assert refused.json()["errors"] == [
-        {"field": "other.id", "message": "there is no dataset with this id, or it was deleted"}
+        {"field": "other.id", "message": "there is no dataset with this id that you may read, or it was deleted"}
     ]
     assert len(http.get("/v1/jobs").json()["items"]) >= 1
     wrong = http.post("/v1/jobs", json={**spec, "source": {"type": "dataset", "id": "../../etc/passwd"}})

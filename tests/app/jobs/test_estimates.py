@@ -10,6 +10,7 @@ from tests.support.ledger import Ledger
 from tests.support.queue import fill
 from tests.support.rates import CPU
 from warpfold.app import census
+from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, store
 from warpfold.app.jobs.dispatch_state import Depth
@@ -27,9 +28,7 @@ def queue(connection: Connection) -> Sequence[Row[*tuple[Any, ...]]]:
 
 
 def waiter(database: BlockingDatabase, job_id: UUID) -> Waiter | None:
-    stamp = database.run(store.stamp, job_id)
-    assert stamp is not None
-    return stamp.waiter
+    return database.run(store.stamp, job_id, THE_SERVICE).waiter
 
 
 def estimated(seen: QueueSeen, database: BlockingDatabase, job_ids: Sequence[UUID]) -> Mapping[UUID, Estimate]:

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.support.ledger import Ledger
+from warpfold.app.auth.access_tokens import Principal, Role
 from warpfold.app.config import Settings
 from warpfold.app.http.context import Context
 from warpfold.app.jobs import placing, service
@@ -27,6 +28,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[QueueSeen]:
     return taken
 
 
+ADMIN = Principal(0, "root", Role.ADMIN)
+
+
 def tell(settings: Settings, story: Callable[[Context], Awaitable[None]]) -> None:
     """Tell a story in the context of an api that keeps a look for an hour."""
 
@@ -46,10 +50,10 @@ def test_one_look_at_the_queue_serves_all_who_ask_for_a_while(
     first, second = ledger.submit(), ledger.submit()
 
     async def story(context: Context) -> None:
-        stamps = await asyncio.gather(*(service.stamp(context, job_id) for job_id in [first, second] * 5))
+        stamps = await asyncio.gather(*(service.stamp(context, ADMIN, job_id) for job_id in [first, second] * 5))
         assert [stamp.queue_position for stamp in stamps] == [1, 2] * 5
         third = ledger.submit()
-        assert (await service.get(context, third)).queue_position == 3
+        assert (await service.get(context, ADMIN, third)).queue_position == 3
         [placed] = await placing.placed(context, [ledger.job(second)])
         assert placed.queue_position == 2
         assert list(await placing.owners_turns(context)) == [ledger.job(first).owner]
@@ -65,8 +69,8 @@ def test_who_asks_for_jobs_that_do_not_wait_takes_no_look(
     ledger.cancel(ended)
 
     async def story(context: Context) -> None:
-        assert (await service.stamp(context, ended)).queue_position is None
-        assert (await service.get(context, ended)).queue_position is None
+        assert (await service.stamp(context, ADMIN, ended)).queue_position is None
+        assert (await service.get(context, ADMIN, ended)).queue_position is None
         assert (await placing.placed(context, [ledger.job(ended)])) == [ledger.job(ended)]
 
     tell(settings, story)

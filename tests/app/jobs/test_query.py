@@ -3,12 +3,13 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.jobs.query import JobQuery
 
 
 def test_values_that_are_repeated_and_times_without_an_offset_are_taken_as_they_are_meant() -> None:
     query = {"status": ("queued", "queued"), "owner": ("ann", "ben", "ann"), "tag": ("a", "b:c:d"), "parent": "none"}
-    chosen = JobQuery.model_validate({**query, "since": "2026-11-21"}).chosen()
+    chosen = JobQuery.model_validate({**query, "since": "2026-11-21"}).chosen(THE_SERVICE)
     assert (chosen.statuses, chosen.owners) == (("queued",), ("ann", "ben"))
     assert chosen.tags == (("a", None), ("b", "c:d"))
     assert chosen.parent is False

@@ -1,0 +1,1 @@
+"""Sharing by the owner's word: with everyone, or with named users."""

@@ -1,0 +1,29 @@
+"""The tables of named users who may see a private dataset, job or batch. Whether a thing is shared with everyone stands
+in its own row, in the column `shared`, which is null for what was stored before there was the column."""
+
+from sqlalchemy import Column, ForeignKey, ForeignKeyConstraint, String, Table
+
+from warpfold.app.tables.schema import metadata
+
+
+def _user() -> Column[int]:
+    return Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+
+
+job_shares = Table(
+    "job_shares", metadata, Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True), _user()
+)
+batch_shares = Table(
+    "batch_shares",
+    metadata,
+    Column("batch_id", ForeignKey("batches.id", ondelete="CASCADE"), primary_key=True),
+    _user(),
+)
+dataset_shares = Table(
+    "dataset_shares",
+    metadata,
+    Column("dataset_id", String(64), primary_key=True),
+    Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    _user(),
+    ForeignKeyConstraint(["dataset_id", "owner_id"], ["datasets.id", "datasets.owner_id"], ondelete="CASCADE"),
+)
