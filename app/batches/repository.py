@@ -210,16 +210,16 @@ def page(
 ) -> Sequence[Batch]:
     """Up to `limit` batches of one owner, or with None of all, newest first, older than `before_seq`, whose ids start
     with `beginning`, and which the viewer sees."""
+    seen = visible(batches, viewer)
     of: Any = batches.c
     if beginning is not None:
         ids = range_of_ids(beginning)
         if ids is None:
             return []
         # Few ids begin so: they are looked up first, lest the newest batches are walked until some of them fit.
-        of = select(batches).where(batches.c.id.between(*ids)).cte("few").prefix_with("MATERIALIZED").c
-    seen = select(batches.c.id).where(batches.c.id == of.id, visible(batches, viewer)).exists()
+        of = select(batches).where(batches.c.id.between(*ids), seen).cte("few").prefix_with("MATERIALIZED").c
     statement = select(of.id).order_by(of.seq.desc()).limit(limit)
-    if not viewer.sees_all:
+    if beginning is None:
         statement = statement.where(seen)
     if owner is not None:
         owner_id = connection.execute(_OWNER, {"name": owner}).scalar_one_or_none()

@@ -24,7 +24,7 @@ from warpfold.app.http.errors import (
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
 from warpfold.app.sharing import repository
-from warpfold.app.sharing.repository import Owned, Shared, UnknownUser
+from warpfold.app.sharing.repository import Owned, SharedWith, UnknownUser
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import datasets
@@ -35,7 +35,7 @@ _MOST_USERS = 100
 router = APIRouter(prefix="/v1", tags=["sharing"], route_class=JsonRoute)
 
 
-class Sharing(BaseModel):
+class SharingView(BaseModel):
     """Who sees a thing beside its owner and admins."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"everyone": False, "users": ["bob"]}]})
@@ -46,7 +46,7 @@ class Sharing(BaseModel):
     )
 
     @classmethod
-    def of(cls, shared: Shared) -> Self:
+    def of(cls, shared: SharedWith) -> Self:
         return cls(everyone=shared.everyone, users=tuple(shared.users))
 
 
@@ -55,53 +55,53 @@ _CHANGED = answers(BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMedia, 
 
 
 @router.get("/datasets/{dataset_id}/sharing", summary="Show who may read an uploaded array", responses=_READ)
-async def show_dataset(dataset_id: Id, user: User, context: Using) -> Sharing:
+async def show_dataset(dataset_id: Id, user: User, context: Using) -> SharingView:
     """Show with whom your entry of an uploaded array is shared. Only its owner and admins may."""
     return await _show(context, user, datasets, dataset_id)
 
 
 @router.put("/datasets/{dataset_id}/sharing", summary="Share an uploaded array", responses=_CHANGED)
-async def share_dataset(dataset_id: Id, sharing: Sharing, user: User, context: Using) -> Sharing:
+async def share_dataset(dataset_id: Id, sharing: SharingView, user: User, context: Using) -> SharingView:
     """Share your entry of an uploaded array with these users, and with nobody else; `{}` makes it private. Whoever may
     read an array may download it, look into it and name it in jobs. Jobs that were accepted before keep their input."""
     return await _share(context, user, datasets, dataset_id, sharing)
 
 
 @router.get("/jobs/{job_id}/sharing", summary="Show who sees a job", responses=_READ)
-async def show_job(job_id: UUID, user: User, context: Using) -> Sharing:
+async def show_job(job_id: UUID, user: User, context: Using) -> SharingView:
     """Show with whom a job is shared. Only its owner and admins may."""
     return await _show(context, user, jobs, job_id)
 
 
 @router.put("/jobs/{job_id}/sharing", summary="Share a job", responses=_CHANGED)
-async def share_job(job_id: UUID, sharing: Sharing, user: User, context: Using) -> Sharing:
+async def share_job(job_id: UUID, sharing: SharingView, user: User, context: Using) -> SharingView:
     """Share a job with these users, and with nobody else; `{}` makes it private. Its result, its stored result, its
     events, its measurements and its report are shared with it, and so are the jobs of a preset."""
     return await _share(context, user, jobs, job_id, sharing)
 
 
 @router.get("/batches/{batch_id}/sharing", summary="Show who sees a batch", responses=_READ)
-async def show_batch(batch_id: UUID, user: User, context: Using) -> Sharing:
+async def show_batch(batch_id: UUID, user: User, context: Using) -> SharingView:
     """Show with whom a batch is shared. Only its owner and admins may."""
     return await _show(context, user, batches, batch_id)
 
 
 @router.put("/batches/{batch_id}/sharing", summary="Share a batch", responses=_CHANGED)
-async def share_batch(batch_id: UUID, sharing: Sharing, user: User, context: Using) -> Sharing:
+async def share_batch(batch_id: UUID, sharing: SharingView, user: User, context: Using) -> SharingView:
     """Share a batch and all of its jobs with these users, and with nobody else; `{}` makes it private."""
     return await _share(context, user, batches, batch_id, sharing)
 
 
-async def _show(context: Context, user: Principal, table: Table, identity: UUID | str) -> Sharing:
+async def _show(context: Context, user: Principal, table: Table, identity: UUID | str) -> SharingView:
     thing = await _owned(context, user, table, identity)
-    return Sharing.of(await context.database.read(repository.shared, thing, context.viewer(user)))
+    return SharingView.of(await context.database.read(repository.shared, thing, context.viewer(user)))
 
 
-async def _share(context: Context, user: Principal, table: Table, identity: UUID | str, wanted: Sharing) -> Sharing:
+async def _share(context: Context, user: Principal, table: Table, identity: UUID | str, wanted: SharingView) -> SharingView:
     thing = await _owned(context, user, table, identity)
     try:
-        return Sharing.of(
-            await context.database.run(repository.share, thing, Shared(wanted.everyone, tuple(wanted.users)))
+        return SharingView.of(
+            await context.database.run(repository.share, thing, SharedWith(wanted.everyone, tuple(wanted.users)))
         )
     except UnknownUser as error:
         raise Invalid.of(f"users.{error.index}", "there is no user of this name") from None

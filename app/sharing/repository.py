@@ -43,7 +43,7 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedWith:
     """With whom something is shared: with everyone, and with the named users in any case."""
 
     everyone: bool
@@ -67,17 +67,17 @@ def owned(connection: Connection, table: Table, identity: UUID | str, viewer: Vi
     return None if row is None else Owned(table, identity, row.owner_id, row.name)
 
 
-def shared(connection: Connection, thing: Owned, viewer: Viewer) -> Shared:
+def shared(connection: Connection, thing: Owned, viewer: Viewer) -> SharedWith:
     """With whom a thing is shared."""
     everyone = select(open_to_all(thing.table, viewer)).where(*thing.is_it())
     key = (thing.named.c[name] == value for name, value in thing.key.items())
     names = select(users.c.name).join(thing.named, thing.named.c.user_id == users.c.id).where(*key)
-    return Shared(
+    return SharedWith(
         connection.execute(everyone).scalar_one(), connection.execute(names.order_by(users.c.name)).scalars().all()
     )
 
 
-def share(connection: Connection, thing: Owned, wanted: Shared) -> Shared:
+def share(connection: Connection, thing: Owned, wanted: SharedWith) -> SharedWith:
     """Share a thing as `wanted`, and with nobody else; what is part of it is shared with it. Raises UnknownUser."""
     known = {
         row.name: row.id
@@ -92,7 +92,7 @@ def share(connection: Connection, thing: Owned, wanted: Shared) -> Shared:
     connection.execute(delete(thing.named).where(*(thing.named.c[name] == value for name, value in thing.key.items())))
     if known:
         connection.execute(insert(thing.named), [{**thing.key, "user_id": user_id} for user_id in known.values()])
-    return Shared(wanted.everyone, sorted(known))
+    return SharedWith(wanted.everyone, sorted(known))
 
 
 def _part_of(thing: Owned) -> ColumnElement[bool]:

@@ -129,7 +129,7 @@ def test_an_upload_is_looked_into_by_its_id(http: httpx.Client, root: Path) -> N
     columns = looked(http, {"type": "dataset", "id": text, "text": "tsv"})["contents"]
     assert [column["name"] for column in columns] == ["a", "b"]
     field, message = fault(asked(http, {"type": "dataset", "id": "0" * 64}))
-    assert (field, "is not there" in message) == ("source.id", True)
+    assert (field, "that you may read" in message) == ("source.id", True)
 
 
 @pytest.mark.parametrize(

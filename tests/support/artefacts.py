@@ -1,5 +1,6 @@
 """Results that are stored as a worker stores them, without a kernel."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,6 +15,7 @@ from warpfold.app.jobs import leases
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceArrayResult
+from warpfold.contract.measurement import Measurement
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
 from warpfold.worker.kinds.attempt import Attempt
 
@@ -48,13 +50,13 @@ def written(api: Api, lease: Lease, values: Any, dtype: str = "float64", counts:
         return writer.finish()
 
 
-def keep(api: Api, lease: Lease, stored: Stored, quota: int = 1 << 40) -> None:
+def keep(api: Api, lease: Lease, stored: Stored, quota: int = 1 << 40, points: Sequence[Measurement] = ()) -> None:
     """End the job as its worker does."""
 
     def end(connection: Any) -> None:
         result = {**ReduceArrayResult.model_json_schema()["examples"][0], "values": None, "hex": None, "counts": None}
         result["artefact"] = stored.artefact.model_dump(mode="json")
-        assert leases.succeed(connection, lease, result, ())
+        assert leases.succeed(connection, lease, result, points)
         name = ArtefactName(lease.job_id, lease.attempt)
         repository.keep(connection, store_of(api), name, stored.note.bytes, quota)
 

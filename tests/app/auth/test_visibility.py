@@ -1,0 +1,136 @@
+"""The table of routes and roles in docs/sharing.md, against a walk over every route of the OpenAPI document."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.api import NO_TLS, THREE_VALUES, Api, running_api
+from tests.support.private_things import ROLES, PrivateThings, let_all_in, made
+from warpfold.app.auth.access import SESSION_COOKIE
+from warpfold.app.auth.access_tokens import create_token
+from warpfold.app.auth.sessions import open_session
+
+PAGE = Path(__file__).parents[3] / "docs/sharing.md"
+_ROW = re.compile(r"^\| `([A-Z]+ /\S*)` \| (.+) \|$", re.MULTILINE)
+OWN_THINGS = "/v1/users/me"
+BODIES: Mapping[str, Any] = {
+    "/v1/jobs": dict(THREE_VALUES),
+    "/v1/batches": {"specs": [dict(THREE_VALUES)]},
+    "/v1/uploads": None,
+}
+LISTED: Mapping[str, tuple[Mapping[str, str], str]] = {
+    "/v1/jobs": ({}, "job_id"),
+    "/v1/batches": ({"owner": "ann"}, "batch_id"),
+    "/v1/datasets": ({}, "dataset_id"),
+    "/v1/results": ({}, "job_id"),
+    "/v1/results/regressions": ({"worst": "1"}, ""),
+}
+"""The parameters with which a list is asked for, and which private thing it would have."""
+
+
+def table() -> Mapping[str, Mapping[str, str]]:
+    """What the page says of each route, by role."""
+    roles = ("owner", "admin", "named user", "other user", "viewer")
+    rows = {route: dict(zip(roles, cells.split(" | "), strict=True)) for route, cells in _ROW.findall(PAGE.read_text())}
+    assert len(rows) > 40
+    return rows
+
+
+TABLE = table()
+
+
+@pytest.fixture(scope="module")
+def walked(shared_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    folders = {"dataset_dir": tmp_path_factory.mktemp("datasets"), "artefact_dir": tmp_path_factory.mktemp("artefacts")}
+    with running_api(shared_api.settings.model_copy(update=folders)) as api:
+        let_all_in(api)
+        yield api
+
+
+@pytest.fixture(scope="module")
+def things(walked: Api) -> PrivateThings:
+    return made(walked)
+
+
+def test_the_table_has_every_route_and_no_other(walked: Api) -> None:
+    paths = walked.client("ann").get("/openapi.json").json()["paths"]
+    assert set(TABLE) == {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+
+
+def ask(api: Api, role: str, route: str, things: PrivateThings) -> httpx.Response:
+    """The answer of a route about these things; of a stream its head alone."""
+    method, path = route.split(" ")
+    user = ROLES[role]
+    if path.startswith(OWN_THINGS):  # they may take the token away
+        api.tokens["once"] = api.database.run(create_token, user)
+        user = "once"
+    names = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1 << 60}
+    filled = path.format(**names)
+    parameters = LISTED.get(path, ({}, ""))[0] if method == "GET" else {}
+    if path == "/v1/results/compare":
+        parameters = {"baseline": things.job_id, "candidate": things.job_id}
+    headers = {"Upload-Length": "100", "Upload-Offset": "0", "Upload-Complete": "?0"}
+    body = {"json": BODIES.get(path, {})} if method in ("POST", "PUT") and BODIES.get(path, {}) is not None else {}
+    if method == "PATCH":
+        body, headers = {"content": b"x" * 10}, headers | {"Content-Type": "application/partial-upload"}
+    if path.endswith("/sharing") and method == "PUT":
+        body = {"json": {"users": ["bob"]}}
+    with api.client(user).stream(method, filled, params=parameters, headers=headers, **body) as answer:
+        if "event-stream" not in answer.headers.get("content-type", ""):
+            answer.read()
+        return answer
+
+
+def meaning(answer: httpx.Response, of_unknown: httpx.Response | None) -> str:
+    if of_unknown is not None and answer.status_code == of_unknown.status_code == 404:
+        return "404" if words(answer) == words(of_unknown) else "yes"
+    return str(answer.status_code) if answer.status_code in (401, 403) else "yes"
+
+
+def words(answer: httpx.Response) -> str:
+    """The words of a refusal without the ids in it."""
+    return re.sub(r"[0-9a-f]{8}[0-9a-f-]{24,}", "ID", str(answer.json()["detail"]))
+
+
+@pytest.mark.parametrize("route", TABLE)
+def test_each_route_answers_each_role_as_the_table_says(walked: Api, things: PrivateThings, route: str) -> None:
+    seen = {}
+    about_things = any(f"{{{name}}}" in route for name in asdict(things)) or route == "GET /v1/results/compare"
+    for role in ROLES:
+        own = made(walked) if route.startswith("DELETE") and about_things else things
+        answer = ask(walked, role, route, own)
+        of_unknown = ask(walked, role, route, PrivateThings.unknown()) if about_things else None
+        seen[role] = meaning(answer, of_unknown)
+        if TABLE[route][role] == "what they see" and (name := LISTED[route.split(" ")[1]][1]):
+            listed = getattr(own, name) in answer.text
+            assert listed == (role in ("owner", "admin", "named user")), (role, answer.text)
+            seen[role] = "what they see"
+        elif TABLE[route][role] == "what they see":
+            seen[role] = "what they see" if answer.status_code == 200 else str(answer.status_code)
+    assert seen == {role: TABLE[route][role] for role in ROLES}
+
+
+def test_nobody_gets_anything_without_a_token(walked: Api, things: PrivateThings) -> None:
+    walked.tokens["nobody"] = "wf_none"
+    ids = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1}
+    for route in TABLE:
+        method, path = route.split(" ")
+        status = walked.client("nobody").request(method, path.format(**ids)).status_code
+        assert (status == 401) != (path in ("/healthz", "/readyz")), route
+
+
+def test_the_dashboard_hides_what_the_api_hides(walked: Api, things: PrivateThings) -> None:
+    for role, user in ROLES.items():
+        session = walked.database.run(open_session, walked.tokens[user], 1.0)
+        assert session is not None
+        hidden = role in ("viewer", "other user")
+        with httpx.Client(base_url=walked.url, cookies={SESSION_COOKIE: session}, verify=NO_TLS) as browser:
+            for path in (f"/jobs/{things.job_id}", f"/live/jobs/{things.job_id}", f"/batches/{things.batch_id}"):
+                assert (browser.get(path).status_code == 404) == hidden, (role, path)
+            assert (things.job_id[:8] in browser.get("/jobs?batched=on").text) != hidden, role
+            assert (things.job_id in browser.get("/results").text) != hidden, role
