@@ -97,7 +97,9 @@ async def _show(context: Context, user: Principal, table: Table, identity: UUID 
     return SharingView.of(await context.database.read(repository.shared, thing, context.viewer(user)))
 
 
-async def _share(context: Context, user: Principal, table: Table, identity: UUID | str, wanted: SharingView) -> SharingView:
+async def _share(
+    context: Context, user: Principal, table: Table, identity: UUID | str, wanted: SharingView
+) -> SharingView:
     thing = await _owned(context, user, table, identity)
     try:
         return SharingView.of(

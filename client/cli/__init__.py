@@ -21,7 +21,6 @@ from warpfold.client.cli import (
     merging,
     reducing,
     results,
-    sharing,
     submitting,
 )
 from warpfold.client.cli.exits import Exit
@@ -78,7 +77,6 @@ def build() -> typer.Typer:
         batches,
         results,
         datasets,
-        sharing,
         catalogue,
         access,
     ):

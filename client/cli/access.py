@@ -1,4 +1,4 @@
-"""Commands about whom the service takes you for: login, logout, whoami, rotate-token."""
+"""Commands about access: login, logout, whoami, rotate-token, and who sees what: share, unshare."""
 
 import sys
 from typing import Annotated
@@ -12,8 +12,12 @@ from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Session, ending_well, fail, service
 from warpfold.client.settings import Surroundings, find_target, forget_login, keep_login, read_logins, replace_token
+from warpfold.client.sharing import Sharing, Thing
 
 _PANEL = "Account"
+
+_Thing = Annotated[Thing, typer.Argument(metavar="dataset|job|batch", help="What is shared.", show_default=False)]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="The whole id.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -23,6 +27,9 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=_PANEL)(logout)
     app.command(rich_help_panel=_PANEL)(whoami)
     app.command(rich_help_panel=_PANEL)(rotate_token)
+    share_example = "Example: warpfold share dataset $(warpfold dataset upload samples.npy) --with bob"
+    app.command(rich_help_panel="Data", epilog=share_example)(share)
+    app.command(rich_help_panel="Data")(unshare)
 
 
 def login(
@@ -80,3 +87,39 @@ def rotate_token(context: typer.Context) -> None:
         print(token)
     else:
         output.say(f"the new token for {old.url} is in {place}")
+
+
+def share(
+    context: typer.Context,
+    thing: _Thing,
+    identity: _Id,
+    *,
+    users: Annotated[
+        list[str] | None, typer.Option("--with", metavar="USER", help="A user who sees it; may be repeated.")
+    ] = None,
+    everyone: Annotated[bool, typer.Option("--everyone", help="Share it with every user of the service.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Share an uploaded array, a job or a batch of yours with users, and with nobody else. Without an option, show with
+    whom it is shared."""
+    with service(context) as client:
+        if users or everyone:
+            sharing = client.share(thing, identity, users or (), everyone=everyone)
+        else:
+            sharing = client.sharing(thing, identity)
+    _show(sharing, as_json)
+
+
+def unshare(context: typer.Context, thing: _Thing, identity: _Id, as_json: Json = False) -> None:
+    """Make an uploaded array, a job or a batch of yours private."""
+    with service(context) as client:
+        sharing = client.unshare(thing, identity)
+    _show(sharing, as_json)
+
+
+def _show(sharing: Sharing, as_json: bool) -> None:
+    if as_json:
+        output.document(sharing)
+    else:
+        others = ["everyone"] if sharing.everyone else [*sharing.users]
+        output.properties([("seen by", ", ".join(["you", "admins", *others]))])
