@@ -4,7 +4,7 @@ from typing import Annotated, Self
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints
 from sqlalchemy import Table
 
 from warpfold.app.auth.access_tokens import Principal
@@ -40,7 +40,7 @@ class SharingView(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"everyone": False, "users": ["bob"]}]})
 
-    everyone: bool = Field(False, description="Whether every user of the service sees it.")
+    everyone: StrictBool = Field(False, description="Whether every user of the service sees it.")
     users: Listed[Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00]*$")]] = Field(
         (), max_length=_MOST_USERS, description="The names of the users who see it in any case."
     )
