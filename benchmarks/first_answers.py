@@ -23,7 +23,7 @@ from benchmarks.provenance import of_host
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.formats.dialect import Dialect
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.ops import OPS

@@ -25,7 +25,7 @@ from rich.table import Table
 from benchmarks.provenance import of_host
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan

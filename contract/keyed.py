@@ -14,7 +14,8 @@ from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.options import FileOptions
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.frames import Frame, Wanted, keyed_arrays, keyed_frame
+from warpfold.kernels.formats.frames import Frame, Wanted, keyed_frame
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import NullPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
 

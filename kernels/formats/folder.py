@@ -41,6 +41,11 @@ class Tree(Protocol):
         """The names of the folders in the folder `name`. Raises OSError."""
         ...
 
+    def check_names(self) -> None:
+        """Raise InvalidInput where a file has another name than it is looked for by. Called before a file counts as
+        missing."""
+        return
+
 
 class Folder(Tree):
     """A folder that stays open as long as this object lives. The object closes `descriptor` at its end."""

@@ -1,8 +1,9 @@
 """Datasets of HDF5 files. The variables of NetCDF-4 files are such datasets.
 
-A dataset that lies in the file as it is in memory is read like a .npy file. Others are decoded by the HDF5 library,
-block after block. External links, external storage and virtual datasets are refused, because they read other files: a
-file that anybody may have written must not name files of the server.
+A dataset that lies in the file as it is in memory is read like a .npy file. Others are decoded block after block, by
+the HDF5 library or, where their chunks are filtered, by `hdf5_chunks.py`. External links, external storage and virtual
+datasets are refused, because they read other files: a file that anybody may have written must not name files of the
+server.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions import Conventions, Lowering, lowered, lowering_of_hdf5
+from warpfold.kernels.formats.hdf5_chunks import FilteredChunks
 from warpfold.kernels.formats.hyperslab import Range, blocks, chunks_of, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.npy import Head
@@ -30,9 +32,6 @@ from warpfold.kernels.sources.sequential import Elements, SequentialSource, Tall
 
 BLOCK_BYTES = 1 << 25
 """The bytes that are decoded at a time."""
-
-MOST_CHUNK_BYTES = 1 << 28
-"""The largest chunk that is decoded."""
 
 _CHUNK_CACHE_BYTES = 1 << 26
 _MOST_LISTED = 1000
@@ -53,7 +52,7 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
             lowering = lowering_of_hdf5(conventions, dataset, path)
             at = _offset(dataset, head.dtype)
             chunk = dataset.chunks or tuple(1 for _ in head.shape)
-            _check_chunk(dataset, path, prod(chunk) * head.dtype.itemsize)
+            _reader(dataset, path)
             absent = _absent_chunks(dataset, path, selected, conventions.absent)
     if at is not None:
         stored = _as_stored(file, head, at, selected)
@@ -79,9 +78,9 @@ def _decoded(  # noqa: PLR0917
 
     def pieces() -> Iterator[NDArray[Any]]:
         with opened(file) as again, damaged(f"holds {path!r} that cannot be decoded", Exception):
-            decoded = _object_at(again, path)
+            read = _reader(_object_at(again, path), path)
             for block in in_blocks():
-                part = flattened(decoded[block], parts)
+                part = flattened(read(block), parts)
                 yield lowering.taken(ArraySource(part).read(0, part.size), tally.elements, tally)
 
     size = prod(shape) * (1 if parts is None else 2)
@@ -169,13 +168,9 @@ def _head(dataset: Any, path: str) -> Head:
     return Head(tuple(int(length) for length in shape), False, dtype, 0)
 
 
-def _check_chunk(dataset: Any, path: str, nbytes: int) -> None:
-    """Raise InvalidInput where the library would have to hold a chunk that is larger than the limit for decoding. A
-    chunk without filters has no limit, because it is read in parts."""
-    if nbytes > MOST_CHUNK_BYTES and dataset.id.get_create_plist().get_nfilters():
-        raise InvalidInput(
-            f"holds {path!r} in chunks of {nbytes:,} bytes, and at most {MOST_CHUNK_BYTES:,} are decoded at a time"
-        )
+def _reader(dataset: Any, path: str) -> Callable[[tuple[slice, ...]], NDArray[Any]]:
+    """Reads a block of a dataset. Raises InvalidInput as `FilteredChunks`."""
+    return dataset.__getitem__ if dataset.chunks is None else FilteredChunks(dataset, path).read
 
 
 def _offset(dataset: Any, dtype: "np.dtype[Any]") -> int | None:

@@ -9,6 +9,12 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
 
+MOST_ELEMENTS = 1 << 56
+"""The most elements of a file: the bytes of as many, and of another source beside them, are counted in 63 bits."""
+
+MOST_CHUNKS = 1 << 24
+"""The most chunks along an axis."""
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -22,12 +28,22 @@ class Range:
 def hyperslab(ranges: Sequence[Range], shape: Sequence[int]) -> tuple[slice, ...]:
     """The part of an array of `shape` that `ranges` select: a slice for each axis with 0 ≤ start ≤ stop. Axes without a
     range are whole. Raises InvalidInput naming "select" where an index lies outside of its axis, where Python would
-    leave such indices out without an error.
+    leave such indices out without an error, and where more elements are selected than any file can have.
     """
     if len(ranges) > len(shape):
         raise InvalidInput(f"has {len(shape)} axes, and select names {len(ranges)}", "select")
     named = (*ranges, *(Range() for _ in shape[len(ranges) :]))
-    return tuple(_slice(axis, chosen, length) for axis, (chosen, length) in enumerate(zip(named, shape, strict=True)))
+    selected = tuple(
+        _slice(axis, chosen, length) for axis, (chosen, length) in enumerate(zip(named, shape, strict=True))
+    )
+    check_elements(prod(lengths(selected)), "select" if ranges else None)
+    return selected
+
+
+def check_elements(count: int, field: str | None = None) -> None:
+    """Raise InvalidInput where a file claims so many elements that their bytes cannot be counted."""
+    if not 0 <= count <= MOST_ELEMENTS:
+        raise InvalidInput(f"claims {count:,} elements, and at most {MOST_ELEMENTS:,} are read", field)
 
 
 def _slice(axis: int, chosen: Range, length: int) -> slice:
@@ -45,15 +61,19 @@ def lengths(selected: Sequence[slice]) -> tuple[int, ...]:
 
 
 def chunks_of(selected: Sequence[slice], chunk: Sequence[int]) -> tuple[NDArray[np.int64], ...]:
-    """For each axis, the indices of the chunks that have selected elements."""
-    return tuple(
-        np.unique(np.arange(axis.start, axis.stop, axis.step, dtype=np.int64) // length)
-        if axis.step > 1
-        else np.arange(
-            axis.start // length, -(-axis.stop // length) if axis.stop > axis.start else axis.start // length
-        )
-        for axis, length in zip(selected, chunk, strict=True)
-    )
+    """For each axis, the indices of the chunks that have selected elements. Raises InvalidInput where they are too
+    many."""
+    return tuple(_chunks(axis, length) for axis, length in zip(selected, chunk, strict=True))
+
+
+def _chunks(axis: slice, length: int) -> NDArray[np.int64]:
+    indices = range(axis.start, axis.stop, axis.step)
+    count = len(indices) if axis.step > length else len(indices) and (indices[-1] // length - axis.start // length + 1)
+    if count > MOST_CHUNKS:
+        raise InvalidInput(f"is stored in {count:,} chunks along an axis, and at most {MOST_CHUNKS:,} are read")
+    if axis.step > length:  # each index is in a chunk of its own
+        return np.arange(axis.start, axis.stop, axis.step, dtype=np.int64) // length
+    return np.arange(axis.start // length, axis.start // length + count, dtype=np.int64)
 
 
 def blocks(selected: Sequence[slice], chunk: Sequence[int], most: int) -> Iterator[tuple[slice, ...]]:

@@ -17,6 +17,7 @@ from warpfold.kernels.formats.hyperslab import Range, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.npy import Head, read_head
 from warpfold.kernels.places.arrays import array_at
+from warpfold.kernels.places.file import is_remote
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.checksums import Checksum
 from warpfold.kernels.sources.sequential import Elements, SequentialSource
@@ -29,6 +30,7 @@ MOST_REORDERED_BYTES = 1 << 28
 
 _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError, OverflowError)
 """The last two are those of names that are no text, and of places that no file has."""
+_UTF_8 = 1 << 11
 _LOCAL = struct.Struct("<4s22xHH")
 _BLOCK_BYTES = 1 << 23
 _SUFFIX = ".npy"
@@ -59,8 +61,7 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
         archive = archive_in(file)
         name = chosen_name(member, members(archive), "an array")
         info = archive.getinfo(name + _SUFFIX)
-        if info.flag_bits & 1:
-            raise InvalidInput(f"holds {name!r} encrypted")
+        check_packing(info)
         if info.compress_type == zipfile.ZIP_STORED:
             return _stored(file, info, ranges)
         with archive.open(info) as packed:
@@ -71,7 +72,36 @@ def open_npz(file: BinaryIO, member: str | None, ranges: tuple[Range, ...]) -> E
 def archive_in(file: BinaryIO) -> zipfile.ZipFile:
     """The archive in `file`, which stays open. Raises InvalidInput where its directory is damaged or too long."""
     with damaged("is not a whole zip archive", *_FAULTS):
-        return zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+        archive = zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+        if not is_remote(file):  # of an object every member would be a request
+            check_names(archive, file)
+        return archive
+
+
+def check_names(archive: zipfile.ZipFile, file: BinaryIO) -> None:
+    """Raise InvalidInput where the directory of an archive names a member otherwise than the member itself does: a
+    member with a damaged name would count as missing."""
+    for info in archive.infolist():
+        name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
+        if not info.filename:
+            raise InvalidInput("is not a whole zip archive: a member has no name")
+        file.seek(info.header_offset)
+        local = file.read(_LOCAL.size + len(name))
+        if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
+            raise InvalidInput(f"is not a whole zip archive: {info.filename[:200]!r} is not where its directory says")
+        if _LOCAL.unpack_from(local)[1] != len(name) or local[_LOCAL.size :] != name:
+            raise InvalidInput(f"is not a whole zip archive: its directory calls {info.filename[:200]!r} what is not")
+
+
+def check_packing(info: zipfile.ZipInfo) -> None:
+    """Raise InvalidInput where a member cannot be unpacked in bounded memory: a few bytes of bzip2 or LZMA are
+    unpacked as a whole, however many they become."""
+    if info.flag_bits & 1:
+        raise InvalidInput(f"holds {info.filename[:200]!r} encrypted")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InvalidInput(
+            f"holds {info.filename[:200]!r} packed by a method other than deflate, which is not read here"
+        )
 
 
 def heads(file: BinaryIO) -> Iterator[tuple[str, Head | None, int]]:
@@ -81,6 +111,7 @@ def heads(file: BinaryIO) -> Iterator[tuple[str, Head | None, int]]:
         archive = archive_in(file)
         for name in members(archive):
             info = archive.getinfo(name + _SUFFIX)
+            check_packing(info)
             with archive.open(info) as packed:
                 try:
                     head = read_head(packed)  # type: ignore[arg-type]

@@ -83,7 +83,8 @@ class _Table:
 
         def make() -> Iterator[NDArray[Any]]:
             columns, elements_read = list(self._reading.columns), 0
-            batches = self._opened().iter_batches(_BATCH_ROWS, numbers, columns, use_threads=False)
+            rows = self._footer.rows_at_a_time(numbers, columns, _BATCH_ROWS)
+            batches = self._opened().iter_batches(rows, numbers, columns, use_threads=False)
             for elements in self._reading.elements(batches, start or 0, tally):
                 elements_read += elements.size
                 if count is not None and elements_read > count:

@@ -5,7 +5,7 @@ of its pages. So no row is left out by a number of nulls, and a number that may 
 """
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise, starmap
@@ -14,7 +14,9 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import damaged
+from warpfold.kernels.formats.parquet_pages import ColumnPages, leaves_of_words, longest_word
 from warpfold.kernels.formats.row_filter import Bounds, Condition, columns_of, may_hold
 from warpfold.kernels.formats.tables import random_access
 from warpfold.kernels.machine.extras import required
@@ -49,6 +51,8 @@ class Footer:
         length = _length(file)
         opened = required("pyarrow.parquet", "tables").ParquetFile(random_access(file))
         metadata, schema = opened.metadata, opened.schema_arrow
+        for number in range(metadata.num_row_groups):
+            check_elements(int(metadata.row_group(number).num_rows) * metadata.num_row_groups)
         stops = list(accumulate(map(_leaves, schema.types), initial=0))
         if stops[-1] != metadata.num_columns:
             raise InvalidInput("has a schema that names other columns than are stored")
@@ -74,6 +78,22 @@ class Footer:
             default_fragment_scan_options=dataset.ParquetFragmentScanOptions(page_checksum_verification=True),
         )
         return file_format.make_fragment(random_access(self.file))
+
+    def rows_at_a_time(self, groups: Collection[int], columns: Sequence[str], most: int) -> int:
+        """How many rows of the columns, at most `most`, are decoded at a time in row groups. Raises InvalidInput where
+        a page becomes more bytes than the footer declares."""
+        pages, rows = ColumnPages(self.file, self.metadata), most
+        words = dict(leaves_of_words(self.schema, self.leaf, columns))
+        for group in groups:
+            for name in columns:
+                if name in words:
+                    as_dictionary = partial(self.reader, read_dictionary=[name])
+                    longest = partial(_longest, as_dictionary, group, name)
+                    rows = min(rows, pages.rows_of_words(group, words[name], most, longest))
+                else:
+                    for leaf in self.stored[self.schema.get_field_index(name)]:
+                        pages.check(group, leaf)
+        return rows
 
     def leaf(self, name: str) -> int | None:
         """The number of the stored column of the column `name`; None of one in parts, and of lists."""
@@ -204,6 +224,10 @@ class Footer:
             for batch in self.reader(unit).iter_batches(_BATCH_ROWS, columns=columns):
                 for name in columns:
                     yield batch.column(name).drop_null().view(pyarrow.int64()).to_numpy()
+
+
+def _longest(reader: Callable[[], Any], group: int, name: str) -> int:
+    return longest_word(reader(), group, name)
 
 
 def _leaves(kind: Any) -> int:

@@ -4,7 +4,7 @@ The named column and the columns of the row filter are read, batch after batch. 
 it is in memory is read at its place.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, BinaryIO
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.arrow_messages import Messages
 from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
 from warpfold.kernels.formats.signature import Format, readable_format
@@ -29,6 +31,12 @@ from warpfold.kernels.source import FileBytes, FileSource
 from warpfold.kernels.sources.chained import ChainedSource, Link
 from warpfold.kernels.sources.sections import NullRefused
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, Tally
+
+_MOST_READ_BYTES = 1 << 28
+"""The largest Arrow file whose batches are read into memory."""
+
+_PART_ROWS = 1 << 20
+"""Rows of a record batch that are taken at a time."""
 
 _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 """Names of pyarrow's types that are not those of ours."""
@@ -118,10 +126,6 @@ class Reading:
         """The same column, read as truth values that say whether each element is a null."""
         return replace(self, dtype=DTYPES["bool"], meaning=None, truths=True)
 
-    def indices(self, schema: Any) -> list[int]:
-        """The indices of the columns in `schema`."""
-        return [schema.get_field_index(column) for column in self.columns]
-
     def source(self, batches: Callable[[], Iterator[Any]], likely: int) -> SequentialSource:
         """The elements of the record batches with the columns, which the function `batches` begins to read."""
         tally = Tally()
@@ -146,9 +150,11 @@ class Reading:
         pyarrow = required("pyarrow", "tables")
         with damaged("is damaged", pyarrow.ArrowException, OSError, ValueError):
             for batch in batches:
-                values = self._values(batch if self.rows is None else batch.filter(self.rows), start, tally)
-                start += values.size
-                yield values
+                for at in range(0, batch.num_rows, _PART_ROWS):
+                    part = batch.slice(at, _PART_ROWS)
+                    values = self._values(part if self.rows is None else part.filter(self.rows), start, tally)
+                    start += values.size
+                    yield values
 
     def _values(self, batch: Any, start: int, tally: Tally) -> NDArray[Any]:
         pyarrow = required("pyarrow", "tables")
@@ -259,6 +265,7 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     schema = ipc.open_file(random_access(file)).schema
     reading = Reading.of(schema, wanted)
     rows = dataset.IpcFileFormat().make_fragment(random_access(file)).count_rows()
+    check_elements(rows)
     widths = (_bit_width(schema.field(number).type) for number in range(len(schema)))
     uncompressed = file.seek(0, 2) >= rows * sum(widths) // 8
     if (
@@ -269,8 +276,10 @@ def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     ):
         return stored
 
+    Messages(file, schema, reading.columns).check_file()
+
     def batches() -> Iterator[Any]:
-        reader = _projected(ipc.open_file, random_access(file), reading)
+        reader = projected(ipc.open_file, file, reading.columns)
         for number in range(reader.num_record_batches):
             yield sound(reader.get_batch(number))
 
@@ -285,11 +294,17 @@ def _bit_width(kind: Any) -> int:
         return 0
 
 
-def _projected(open_ipc: Any, source: Any, reading: Reading) -> Any:
-    ipc = required("pyarrow.ipc", "tables")
+def projected(open_ipc: Any, file: BinaryIO, columns: Collection[str]) -> Any:
+    """What reads the record batches of an Arrow file or stream, and of these the columns alone. A large file is mapped,
+    because its batches may be as large."""
+    pyarrow, ipc = required("pyarrow", "tables"), required("pyarrow.ipc", "tables")
+    mapped = not is_remote(file) and file.seek(0, 2) > _MOST_READ_BYTES
+    source = pyarrow.memory_map(f"/dev/fd/{file.fileno()}") if mapped else random_access(file)
     names = open_ipc(source).schema
     source.seek(0)
-    return open_ipc(source, options=ipc.IpcReadOptions(included_fields=reading.indices(names)))
+    return open_ipc(
+        source, options=ipc.IpcReadOptions(included_fields=[names.get_field_index(each) for each in columns])
+    )
 
 
 def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
@@ -323,4 +338,16 @@ def _as_stored(file: BinaryIO, reading: Reading) -> ChainedSource | None:
 def _arrow_stream(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     ipc = required("pyarrow.ipc", "tables")
     reading = Reading.of(ipc.open_stream(random_access(file)).schema, wanted)
-    return reading.source(lambda: map(sound, _projected(ipc.open_stream, random_access(file), reading)), 0)
+    return reading.source(lambda: batches_of_stream(file, reading.columns), 0)
+
+
+def batches_of_stream(file: BinaryIO, columns: Collection[str]) -> Iterator[Any]:
+    """The record batches of a stream with some of their columns, each looked at before it is read. Raises InvalidInput,
+    and the errors of pyarrow."""
+    ipc = required("pyarrow.ipc", "tables")
+    reader = projected(ipc.open_stream, file, columns)
+    for _ in Messages(file, ipc.open_stream(random_access(file)).schema, columns).check_stream():
+        if (batch := next(reader, None)) is None:
+            return
+        yield sound(batch)
+    yield from map(sound, reader)

@@ -46,6 +46,10 @@ from warpfold.kernels.sources.sequential import Section, SequentialSource, Tally
 _INFERRED_BYTES = 1 << 18
 """The bytes that one thread parses at a time of the block that tells the dtypes."""
 
+MOST_COLUMNS = 1 << 16
+"""The most columns of a table of text: the reader takes some 6 KiB for each."""
+
+_LINE_END = re.compile(rb"[\r\n]")
 _ROW = re.compile(r"Row #(\d+)")
 
 
@@ -161,7 +165,11 @@ class TextFile:
         self.lines = TextLines(file, packed, dialect.delimiter)
         # In a table of a single column an empty line is a null. In a table of several columns it is not a row.
         self._lines_are_rows = False
-        self.names: Sequence[str] = self._read(self.lines.head(), {}, dialect.nulls_of_numbers).column_names
+        head = self.lines.head()
+        columns = _first_row(bytes(head)).count(dialect.delimiter.encode()) + 1
+        if columns > MOST_COLUMNS:
+            raise InvalidInput(f"has {columns:,} columns, and at most {MOST_COLUMNS:,} are read")
+        self.names: Sequence[str] = self._read(head, {}, dialect.nulls_of_numbers).column_names
         self._lines_are_rows = len(self.names) == 1
         self._layout = TextLayout(self.names, dialect)
 
@@ -315,6 +323,17 @@ class TextFile:
     def _rows_in(self, lines: Lines) -> int:
         text = bytes(lines.text)
         return QuotedText(text, self.dialect.delimiter).count_of_ends(b"\n") if lines.quoted else text.count(b"\n")
+
+
+def _first_row(text: bytes) -> bytes:
+    """The text up to the first line end outside of quotes."""
+    quotes = start = 0
+    for end in _LINE_END.finditer(text):
+        quotes += text.count(b'"', start, end.start())
+        start = end.start()
+        if quotes % 2 == 0:
+            return text[:start]
+    return text
 
 
 def _converting(types: dict[str, Any], nulls: Sequence[str]) -> Any:

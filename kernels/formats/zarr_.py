@@ -1,12 +1,11 @@
 """Arrays of Zarr hierarchies, versions 2 and 3, in folders and in zip archives.
 
 zarr-python decodes them: each thread asks for blocks of its own, and decodes their chunks itself. zarr-python reads
-through a store of this module, which follows no link and bounds the bytes that are read at a time. Only known codecs
-are taken, because a codec of numcodecs (pickle) runs code that a chunk contains.
+through a store of ours, which follows no link and bounds the bytes that are read at a time, and by codecs that are
+bounded (`zarr_codecs.py`).
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,8 @@ from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.hyperslab import Range, blocks, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.zarr_chunks import ChunksLookedFor
-from warpfold.kernels.formats.zarr_store import MOST_CHUNK_BYTES, MOST_METADATA_BYTES, OwnLoop, store_of
+from warpfold.kernels.formats.zarr_codecs import SLACK_BYTES, bound_decoders, check_codecs, metadata_of
+from warpfold.kernels.formats.zarr_store import MOST_CHUNK_BYTES, OwnLoop, store_of
 from warpfold.kernels.lowering.complexes import complex_numbers, flattened, part_dtype
 from warpfold.kernels.lowering.times import integers_of, times_of_dtype
 from warpfold.kernels.machine.extras import required
@@ -41,10 +41,6 @@ MOST_DECODED_BYTES = 1 << 28
 
 _MOST_LISTED = 1000
 _MOST_DEPTH = 16
-_CODECS = frozenset(
-    {"bytes", "transpose", "sharding_indexed", "crc32c", "blosc", "gzip", "zstd", "zlib", "bz2", "lzma", "lz4", "delta"}
-    | {"shuffle", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype", "adler32", "crc32", "fletcher32"}
-)
 
 
 def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], conventions: Conventions) -> SequentialSource:
@@ -55,10 +51,12 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     zarr = required("zarr", "arrays")
     with damaged("is not a Zarr hierarchy that can be read", Exception):
         path = chosen_name(None if name is None else name.strip("/"), _arrays(folder, name), "an array")
-        _check_codecs(folder, path)
+        check_codecs(folder, path)
         store = store_of(folder)
         array = zarr.open_array(store, path=path, mode="r")
+        bound_decoders(array)
         stored = _Stored.of(array, path)
+        store.most_bytes = stored.most_stored_bytes
         selected = hyperslab(ranges, stored.shape)
         lowering = lowering_of_zarr(conventions, array, path)
         chunks = ChunksLookedFor(folder, store, array, path, selected, conventions.absent)
@@ -111,6 +109,11 @@ class _Stored:
     def chunk_bytes(self) -> int:
         """The bytes of a chunk, or of a shard, when it is decoded."""
         return prod(self.chunk) * self.each * self.dtype.itemsize
+
+    @property
+    def most_stored_bytes(self) -> int:
+        """How many bytes a chunk, or a shard with its index, has at most as it is stored."""
+        return self.chunk_bytes + self.chunk_bytes // 8 + 16 * prod(self.chunk) + SLACK_BYTES
 
     @property
     def most(self) -> int:
@@ -233,29 +236,4 @@ def _walked(folder: Tree, path: str, depth: int, names: list[str]) -> list[str]:
 def _is_array(folder: Tree, path: str) -> bool:
     if folder.size(f"{path}/.zarray") is not None:
         return True
-    return _metadata(folder, f"{path}/zarr.json").get("node_type") == "array"
-
-
-def _metadata(folder: Tree, name: str) -> dict[str, Any]:
-    written = folder.read(name, 0, None, MOST_METADATA_BYTES)
-    document = {} if written is None else json.loads(written)
-    return document if isinstance(document, dict) else {}
-
-
-def _check_codecs(folder: Tree, path: str) -> None:
-    """Raise InvalidInput where an array is encoded by a codec that may do more than decode."""
-    second = _metadata(folder, f"{path}/.zarray")
-    third = _metadata(folder, f"{path}/zarr.json")
-    used = [*(second.get("filters") or ()), *filter(None, [second.get("compressor")]), *(third.get("codecs") or ())]
-    for name in _names_of(used):
-        if name.removeprefix("numcodecs.") not in _CODECS:
-            raise InvalidInput(f"holds {path!r} encoded by {name[:64]!r}, which is not decoded here")
-
-
-def _names_of(codecs: Iterable[Any]) -> Iterator[str]:
-    for codec in codecs:
-        named = codec if isinstance(codec, dict) else {"id": codec}
-        yield str(named.get("id", named.get("name")))
-        inner = named.get("configuration")
-        if isinstance(inner, dict):
-            yield from _names_of([*(inner.get("codecs") or ()), *(inner.get("index_codecs") or ())])
+    return metadata_of(folder, f"{path}/zarr.json").get("node_type") == "array"

@@ -44,6 +44,7 @@ class ChunksLookedFor:
         if self._shard is None or self._index is None:
             if missed:
                 with self._lock:
+                    self._folder.check_names()
                     self.absent.note(missed)
             return
         for shard in product(*(axis.tolist() for axis in chunks_of(block, self._shard))):

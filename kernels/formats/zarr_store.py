@@ -76,6 +76,8 @@ def _store_type() -> Any:
             super().__init__(read_only=True)
             self._folder = folder
             self._missed: set[str] = set()
+            self.most_bytes = 2 * MOST_CHUNK_BYTES
+            """The largest part of a chunk, or of a shard, that is read at a time."""
 
         def __eq__(self, other: object) -> bool:
             return isinstance(other, FolderStore) and other._folder is self._folder
@@ -95,7 +97,7 @@ def _store_type() -> Any:
                 start = byte_range.offset
             elif isinstance(byte_range, abc.SuffixByteRequest):
                 start = -byte_range.suffix
-            most = MOST_METADATA_BYTES if key.rpartition("/")[2] in _METADATA else 2 * MOST_CHUNK_BYTES
+            most = MOST_METADATA_BYTES if key.rpartition("/")[2] in _METADATA else self.most_bytes
             read = await asyncio.to_thread(self._folder.read, key, start, stop, most)
             kind = prototype or required("zarr.core.buffer", "arrays").default_buffer_prototype()
             if read is None and key.rpartition("/")[2] not in _METADATA:

@@ -8,15 +8,16 @@ from typing import BinaryIO
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.folder import Tree
-from warpfold.kernels.formats.npz import archive_in, read_whole
+from warpfold.kernels.formats.npz import archive_in, check_names, check_packing, read_whole
 from warpfold.kernels.formats.zarr_ import is_zarr
+from warpfold.kernels.places.file import is_remote
 
 
 class ZippedTree(Tree):
     """The files of an archive below `top`, which is empty or ends in a slash. The archive's file must stay open."""
 
-    def __init__(self, archive: zipfile.ZipFile, top: str) -> None:
-        self._archive = archive
+    def __init__(self, archive: zipfile.ZipFile, top: str, file: BinaryIO) -> None:
+        self._archive, self._file = archive, file
         self._members = {
             info.filename.removeprefix(top): info
             for info in archive.infolist()
@@ -36,8 +37,7 @@ class ZippedTree(Tree):
         info = self._members.get(name.strip("/"))
         if info is None:
             return None
-        if info.flag_bits & 1:
-            raise InvalidInput(f"holds {name!r} encrypted")
+        check_packing(info)
         if stat.S_ISLNK(info.external_attr >> 16):
             raise InvalidInput(f"holds {name!r}, which is not a regular file")
         size = info.file_size
@@ -53,12 +53,16 @@ class ZippedTree(Tree):
     def folders(self, name: str = "") -> Iterator[str]:
         yield from sorted(self._folders.get(name.strip("/"), ()))
 
+    def check_names(self) -> None:
+        if is_remote(self._file):  # the names in a file of this machine were checked as it was opened
+            check_names(self._archive, self._file)
+
 
 def zipped_zarr(file: BinaryIO) -> ZippedTree | None:
     """The Zarr hierarchy that an archive holds, at its top or in its only folder; None if it holds no hierarchy. Raises
     InvalidInput where `file` is not a whole archive."""
     archive = archive_in(file)
-    tree = ZippedTree(archive, "")
+    tree = ZippedTree(archive, "", file)
     if not is_zarr(tree) and len(tops := list(tree.folders())) == 1:
-        tree = ZippedTree(archive, f"{tops[0]}/")
+        tree = ZippedTree(archive, f"{tops[0]}/", file)
     return tree if is_zarr(tree) else None

@@ -19,7 +19,8 @@ from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.scaling.placement import Gang
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
+from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, NullPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.source import ArraySource, GeneratedSource

@@ -15,7 +15,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed import KeyedSums
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact.rounding import round_ratio
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 from warpfold.kernels.source import ArraySource, GeneratedSource

@@ -16,7 +16,7 @@ from warpfold.kernels.bench.contenders import contender
 from warpfold.kernels.bench.data import bounds_of, keys_of
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments

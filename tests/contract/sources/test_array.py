@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from tests.support.array_files import ARRAY, SELECTED, elements, opened, refused, zipped
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.formats import hdf5, npz
+from warpfold.kernels.formats import hdf5_chunks, npz
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import SequentialSource
 
@@ -275,7 +275,7 @@ def test_a_compressed_member_is_read_a_part_at_a_time_however_long_it_is(
 def test_a_chunk_of_hdf5_that_is_too_large_to_decode_is_refused(
     data_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hdf5, "MOST_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(hdf5_chunks, "MOST_CHUNK_BYTES", 1000)
     with h5py.File(data_root / "x.h5", "w") as file:
         file.create_dataset("packed", data=np.zeros(200), chunks=(200,), compression="gzip")
         file.create_dataset("plain", data=np.arange(200.0), chunks=(200,))

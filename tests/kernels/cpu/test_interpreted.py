@@ -20,7 +20,7 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, Op
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tests.support.array_files import SELECTED, elements, opened, refused, zipped
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.formats import zarr_
+from warpfold.kernels.formats import zarr_, zarr_codecs
 from warpfold.kernels.formats.folder import Folder
 from warpfold.kernels.sources.sequential import Section, SequentialSource
 
@@ -159,7 +159,7 @@ def test_members_of_a_zip_archive_are_held_to_the_limits_of_files(
     zipped(data_root / "a", data_root / "x.zip", compression=zipfile.ZIP_DEFLATED)
     monkeypatch.setattr(zarr_, "MOST_CHUNK_BYTES", 100_000)
     assert "are decoded at a time" in refused(data_root, "x.zip")
-    monkeypatch.setattr(zarr_, "MOST_METADATA_BYTES", 10)
+    monkeypatch.setattr(zarr_codecs, "MOST_METADATA_BYTES", 10)
     assert "at most 10 are read at a time" in refused(data_root, "x.zip")
     (data_root / "x.zip").write_bytes((data_root / "x.zip").read_bytes()[:-30])
     assert "is not a whole zip archive" in refused(data_root, "x.zip")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.keyed import range_groups, ranges, reducing
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, Op
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.source import ArraySource

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.keyed import range_loops
 from warpfold.kernels.cpu.keyed.ranges import KeyRanges, ranges_for
-from warpfold.kernels.formats.frames import keyed_arrays
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.source import ArraySource

@@ -25,7 +25,8 @@ from warpfold.kernels.cuda.keyed import columns, reducing
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
+from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.source import ArraySource

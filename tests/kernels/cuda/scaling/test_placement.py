@@ -18,7 +18,8 @@ from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.scaling.placement import CudaPlacement, Gang
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_arrays, keyed_frame
+from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
+from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import NullPolicy, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend

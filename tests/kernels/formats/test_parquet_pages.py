@@ -1,0 +1,53 @@
+"""The heads of pages say how many rows are decoded at a time, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats import parquet_pages
+from warpfold.kernels.formats.parquet_footer import Footer
+
+ROWS = 1 << 16
+LONG = ["w" * 100_000] * 4000
+TABLE = pa.table({"x": np.arange(4000.0), "short": [f"word {n % 9}" for n in range(4000)], "long": LONG})
+
+
+def rows(path: Path, *columns: str, **how: Any) -> int:
+    """How many rows of these columns are decoded at a time of the table as it is written."""
+    pq.write_table(TABLE, path, **how)
+    with path.open("rb") as file:
+        return Footer.of(file).rows_at_a_time([0], columns, ROWS)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_long_words_of_a_dictionary_come_few_at_a_time(tmp_path: Path, version: str) -> None:
+    how = {"data_page_version": version, "compression": "zstd"}
+    assert rows(tmp_path / "x.parquet", "x", "short", **how) == ROWS
+    assert rows(tmp_path / "x.parquet", "x", "long", **how) == (1 << 26) // 100_000
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_long_words_without_a_dictionary_come_few_at_a_time(tmp_path: Path, version: str) -> None:
+    how = {"data_page_version": version, "use_dictionary": False}
+    assert rows(tmp_path / "x.parquet", "short", **how) == ROWS
+    assert 300 < rows(tmp_path / "x.parquet", "long", **how) <= (1 << 26) // 100_000
+
+
+def test_words_that_repeat_the_ones_before_come_few_at_a_time(tmp_path: Path) -> None:
+    how = {"use_dictionary": False, "column_encoding": {"long": "DELTA_BYTE_ARRAY"}}
+    assert rows(tmp_path / "x.parquet", "long", **how) < 4000
+
+
+def test_a_page_that_becomes_more_than_its_column_has_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_pages, "MOST_PAGE_BYTES", 10_000)
+    for compression in ("zstd", "snappy", "gzip"):
+        with pytest.raises(InvalidInput, match=r"a page in column 'x' that becomes 32,\d+ bytes, and 10,000 are read"):
+            rows(tmp_path / "x.parquet", "x", use_dictionary=False, compression=compression)
+    assert rows(tmp_path / "x.parquet", "x", use_dictionary=False, compression="none") == ROWS
