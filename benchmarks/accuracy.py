@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.provenance import of_host
 from warpfold.kernels.accuracy import AccuracyAxes, StudiedCase, methods_on
 from warpfold.kernels.accuracy.study import Repeats, run
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.source import GeneratedSource

@@ -32,8 +32,8 @@ from rich.table import Table
 
 from benchmarks.feed_formats import Case, cases
 from benchmarks.provenance import of_host
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.formats.npy import open_array, read_head

@@ -31,7 +31,7 @@ from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.places.place import Places
 from warpfold.kernels.sources.file_checks import intact

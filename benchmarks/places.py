@@ -32,8 +32,8 @@ from rich.table import Table
 from benchmarks.provenance import of_host
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.path import PathSource
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.places.place import Place, Places
 from warpfold.kernels.places.remote import IN_FLIGHT, REQUEST_BYTES
 

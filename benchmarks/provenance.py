@@ -10,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.backend import Device
 from warpfold.kernels.bench import BenchmarkTarget
 from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import Unavailable
 
 _ROOT = Path(__file__).resolve().parents[1]

@@ -19,10 +19,10 @@ from rich.table import Table
 
 from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.bench import Axes, BenchmarkTarget, Record, Rule, open_target, record_of, run
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.printer import duration, figure, table
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import KernelError, Unavailable
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.open import open_backend

@@ -14,17 +14,16 @@ from warpfold.client.as_files import AsFile, as_file, elements_here
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
-from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Reduction
+from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.lowering.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
 from warpfold.kernels.ops.operands import Operands, operands
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
-from warpfold.kernels.parts.keyed import GroupTable, KeyedBackend
+from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.sequential import Elements, gathered, shaped
@@ -112,19 +111,15 @@ def reduce_groups(
     if not installed("numba"):
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
     backend = open_backend("cpu")
-    assert isinstance(backend, GroupsBackend), "a CPU reduces to many values"
     operands = [source for source in (first, other) if source is not None]
     sources, shapes = zip(*(shaped(source, None) for source in operands), strict=True)
     if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
         raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
     second = sources[1] if len(sources) > 1 else None
     with intact([("", part) for part in sources]):
-        reduction = backend.reduce_groups(
+        return backend.reduce_groups(
             sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
         )
-    if not nulls_met(operands):
-        return reduction
-    return without_values_of_nulls(reduction, nulls_of_values(backend, operands, shapes[0], grouping))
 
 
 def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
@@ -134,7 +129,6 @@ def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
         raise Unavailable(f"reductions by key need the server's packages here: {install('server')}")
     asked = GroupbySpec.model_validate(spec)
     backend = open_backend("cpu")
-    assert isinstance(backend, KeyedBackend), "a CPU reduces by key"
     rows = open_rows(asked, Folders((root,), root))
     with intact(rows.files):
         table: GroupTable = backend.group_by(rows, plan_of(asked))

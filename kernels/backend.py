@@ -1,17 +1,14 @@
-"""A backend is a device that reduces a source. `kernels.cpu` and `kernels.cuda` hold the two backends."""
+"""Devices, and what a reduction on one gives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.lowering.iso8601 import TimeValue
-from warpfold.kernels.ops import NanPolicy, Value
-from warpfold.kernels.parts.grouping import Grouping
-from warpfold.kernels.sources.sequential import Elements
+from warpfold.kernels.ops import Value
 
 LISTED = 10_000
 """Values of a reduction that come as Python has them."""
@@ -70,7 +67,8 @@ class Reduction:
     is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
     run them all. `stages` is None where a backend tells no stages apart. `decimal` is the value of decimals in full,
     and `time` that of instants and durations in words. Of a complex value `value` is the real part, and `imaginary` the
-    other one.
+    other one. `null` says that a null is among the elements and propagates: then there is no
+    value, whatever stands there.
     """
 
     value: Value
@@ -87,6 +85,7 @@ class Reduction:
     decimal: str | None = None
     time: TimeValue | None = None
     imaginary: float | None = None
+    null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,65 +123,3 @@ class GroupedReduction:
     def counted(self) -> tuple[int, ...]:
         """The counts as Python has them."""
         return tuple(self.counts.tolist()) if isinstance(self.counts, np.ndarray) else self.counts
-
-
-class Backend(Protocol):
-    """A device ready to reduce. Opening one may take seconds (driver, context, compiled kernels); using it does not."""
-
-    @property
-    def device(self) -> Device: ...
-
-    def reduce(
-        self,
-        source: Elements,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-    ) -> Reduction:
-        """Reduce all elements of `source`, once where it comes in order.
-
-        `other` is the second source of an op that takes two (dot); such an op needs it, and no other op takes it. It
-        has as many elements, and is of floats beside floats and of integers beside integers. `ddof` is for var and std.
-        Raises a KernelError; after a CudaError the process must be replaced.
-        """
-        ...
-
-    def close(self) -> None: ...
-
-
-@runtime_checkable
-class Spendable(Protocol):
-    """A backend that opens devices only for a job, and gives them back by the end of its process."""
-
-    @property
-    def spent(self) -> bool:
-        """Whether it has opened devices."""
-        ...
-
-
-@runtime_checkable
-class GroupsBackend(Protocol):
-    """A backend that reduces along axes and by segments, too."""
-
-    def reduce_groups(
-        self,
-        source: Elements,
-        shape: tuple[int, ...],
-        grouping: Grouping,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-        states: bool = False,
-    ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`, and with
-        `states` give their exact states; the other arguments are those of `Backend.reduce`. Raises a KernelError, which
-        names "states" where the values have no states."""
-        ...

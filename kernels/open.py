@@ -4,7 +4,8 @@ import re
 from contextlib import suppress
 from importlib import import_module
 
-from warpfold.kernels.backend import GANG, Backend
+from warpfold.kernels.backend import GANG
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput
 
 _CUDA_SLOT = re.compile(r"cuda:(0|[1-9][0-9]{0,2})")

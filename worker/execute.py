@@ -20,7 +20,8 @@ from warpfold.contract.folders import Folders
 from warpfold.contract.needs import DASK
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.tasks import TaskSpec, stored_task
-from warpfold.kernels.backend import GANG, Backend, Spendable
+from warpfold.kernels.backend import GANG
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.machine.extras import install
 from warpfold.kernels.machine.preparation import of_process
@@ -109,7 +110,7 @@ class Kernels:
             success = self._runs[spec.kind](attempt, spec)
         if not spec.small():
             self._rates.learn(spec, success.result)
-        spent = isinstance(self._backend, Spendable) and self._backend.spent
+        spent = self._backend.spent
         return dataclasses.replace(success, replace=True) if spent else success
 
     def _datasets_at_hand(self, attempt: Attempt, spec: TaskSpec) -> AbstractContextManager[None]:

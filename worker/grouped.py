@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.groupings import MOST_RESULTS, check_results, field_of
@@ -15,10 +14,11 @@ from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.contract.partitions import PartitionsView
 from warpfold.contract.time_view import TimeView
-from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
+from warpfold.kernels.backend import GroupedReduction, Progress
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met, nulls_of_values, without_values_of_nulls
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met
 from warpfold.kernels.lowering.reducing import meaning_of, refuse_meaning
 from warpfold.kernels.ops import NanPolicy, Result, op_named
 from warpfold.kernels.ops.operands import result_dtype
@@ -38,8 +38,6 @@ def run_grouped(
 ) -> Success:
     """Reduce the elements of one or two open `sources`, which read `inputs`, to many values. Raises a KernelError."""
     source, other = sources
-    if not isinstance(attempt.backend, GroupsBackend):
-        raise Unavailable("this slot does not reduce along axes and by segments")
     read_in_order = [part for part in (source, other) if isinstance(part, SequentialSource)]
     both = [part for part in (source, other) if part is not None]
     source, shape = shaped(source, spec.source.known_shape)
@@ -61,16 +59,9 @@ def run_grouped(
             if not _numbers_alone(part):
                 refuse_meaning(part, f"a result of more than {MOST_RESULTS:,} values", field_of(grouping))
     if whole.values > MOST_RESULTS or (spec.states and meaning_of(source) is None):
-        nulls = None
-        # Values are written block by block, so it must be known beforehand which of them are null.
-        if any(map(keeps_nulls, both)):
-            nulls = nulls_of_values(attempt.backend, both, shape, grouping)
-        reduction, count, stored = _reduced_to_files(attempt, attempt.backend, spec, whole, nulls)
+        reduction, count, stored = _reduced_to_files(attempt, spec, whole)
     else:
         reduction = _reduced(attempt.backend, spec, whole, progress)
-        if nulls_met(both):
-            nulls = nulls_of_values(attempt.backend, both, shape, grouping)
-            reduction = without_values_of_nulls(reduction, nulls)
         count = sum(reduction.counted())
     read = [remote for part in read_in_order for remote in part.tally.objects]
     done = ManyValues(
@@ -148,7 +139,7 @@ def success_of(
     return Success(result.model_dump(mode="json"), (point,), None if done.stored is None else done.stored.note)
 
 
-def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: Progress) -> GroupedReduction:
+def _reduced(backend: Backend, spec: ReduceSpec, block: Block, progress: Progress) -> GroupedReduction:
     return backend.reduce_groups(
         block.sources[0],
         block.shape,
@@ -163,21 +154,20 @@ def _reduced(backend: GroupsBackend, spec: ReduceSpec, block: Block, progress: P
     )
 
 
-def _reduced_to_files(
-    attempt: Attempt, backend: GroupsBackend, spec: ReduceSpec, whole: Block, nulls: NDArray[np.int64] | None
-) -> tuple[GroupedReduction, int, Stored]:
-    """Reduce block by block, and store the values. A value is null where `nulls` counts any nulls. Returns the
-    reduction of all blocks together (with its values only where the result holds them), how many elements entered the
-    values, and the stored artefact."""
+def _reduced_to_files(attempt: Attempt, spec: ReduceSpec, whole: Block) -> tuple[GroupedReduction, int, Stored]:
+    """Reduce block by block, and store the values. Returns the reduction of all blocks together (with its values
+    only where the result holds them), how many elements entered the values, and the stored artefact."""
     on_cpu = attempt.device.backend == "cpu"
     most = most_of_block(on_cpu=on_cpu, states=spec.states)
     sources = tuple(by_position(source, whole.values, most) for source in whole.sources)
     grouping, shape = whole.grouping, whole.shape
-    width, total, done, count, values = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0, 0
+    width, total, done, count = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0
     dtypes = [source.dtype for source in sources]
     parts: list[GroupedReduction] = []
     packed = any(meaning_of(part) is not None for part in sources)
-    with writer_of(attempt, spec, grouping, shape, dtypes, omits=nulls is not None, packed=packed) as writer:
+    with writer_of(
+        attempt, spec, grouping, shape, dtypes, omits=any(map(keeps_nulls, sources)), packed=packed
+    ) as writer:
         for block in blocks(sources, shape, grouping, most, strips=on_cpu):
             before = done
 
@@ -185,14 +175,11 @@ def _reduced_to_files(
                 attempt.progress((before + now) * width, total * width, "bytes")
 
             try:
-                part = _reduced(backend, spec, block, progress)
+                part = _reduced(attempt.backend, spec, block, progress)
             except InvalidInput as error:
                 if error.field == "nan_policy" and block.shape != shape:  # the block counts its elements from 0
                     raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
                 raise
-            if nulls is not None:
-                part = without_values_of_nulls(part, nulls[values : values + block.values])
-            values += block.values
             done += prod(block.shape)
             count += int(np.sum(part.counts))
             writer.append(part.values, part.counts, part.states)

@@ -19,7 +19,7 @@ from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.placement import RatesView
 from warpfold.contract.provenance import DeviceView
 from warpfold.contract.tasks import TaskSpec
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.rates import Rates, measure
 from warpfold.kernels.strategy import EXACT
 

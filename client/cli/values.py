@@ -21,7 +21,6 @@ from warpfold.contract.timings import bound_in_words
 from warpfold.contract.wording import number_of
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.errors import KernelError
-from warpfold.kernels.lowering.nulls import with_nulls
 from warpfold.kernels.ops import Value
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.file_checks import intact
@@ -59,7 +58,7 @@ def reduce_locally(
                 result = local.reduce(array.array, op, other=other.array, **chosen)
         else:
             result = local.reduce_elements(array, op, other=other, **chosen)
-        result, null = with_nulls(result, [part for part in (array, other) if part is not None])
+        null = result.null
         if not null:
             check_length(result.value)
         source = read.view(null_words_of([part for part in (array, other) if part is not None]))

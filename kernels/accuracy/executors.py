@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from warpfold.kernels.accuracy.looped import how, looped
 from warpfold.kernels.accuracy.methods import AccuracyMethod, method_named
 from warpfold.kernels.accuracy.point import AccuracyCase
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.bench.target import BenchmarkTarget, open_target
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.source import ArraySource

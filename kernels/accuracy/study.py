@@ -15,7 +15,7 @@ from warpfold.kernels.accuracy.exactly import Truth, to_float, ulp
 from warpfold.kernels.accuracy.executors import Compute, Executor, Executors
 from warpfold.kernels.accuracy.methods import method_named
 from warpfold.kernels.accuracy.point import AccuracyCase, AccuracyFigures, BoundVerdict, StudiedCase
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import CudaError
 from warpfold.kernels.lowering.conversion import narrowed_number
 from warpfold.kernels.studies.outcome import Outcome, outcome_of

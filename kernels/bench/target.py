@@ -5,11 +5,12 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.ceiling import Ceiling
 from warpfold.kernels.bench.conditions import Observer
 from warpfold.kernels.bench.measurement import Timer
 from warpfold.kernels.bench.workload import ShapedWorkload, Workload
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.source import Source
 from warpfold.kernels.studies.shapes import CaseShape
 

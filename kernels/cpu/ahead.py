@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from warpfold.kernels.backend import Backend, GroupsBackend
 from warpfold.kernels.catalog import resolve_grouped
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.parts.grouping import AlongAxes
-from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend, KeyedSource
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -33,14 +33,14 @@ def compile_all(backend: Backend) -> int:
     distribution; return the number of reductions."""
     compile_now()
     done = 0
-    if isinstance(backend, KeyedBackend) and find_spec("pyarrow"):  # tables need it
+    if find_spec("pyarrow"):  # tables need it
         for rows, plan in _rows_by_key():
             backend.group_by(rows, plan)
             done += 1
     for op, source, other in _reductions():
         try:
             backend.reduce(source, op, strategy=EXACT, other=other)
-            if isinstance(backend, GroupsBackend) and isinstance(source, ArraySource):
+            if isinstance(source, ArraySource):
                 backend.reduce_groups(source, (1,), AlongAxes((0,)), op, strategy=EXACT, other=other)
             done += 1
         except InvalidInput:  # the op has no exact strategy for this dtype, or the distribution needs parameters

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -19,24 +19,21 @@ from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.lowering.many_values import takes_meanings
-from warpfold.kernels.lowering.nulls import group_with_nulls
-from warpfold.kernels.lowering.reducing import group_meant, is_meant, reduce_meant
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.machine.jit import is_marked, mark_compiled
 from warpfold.kernels.machine.preparation import of_process
-from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
 from warpfold.kernels.ops.operands import Operands, check_states, operands
-from warpfold.kernels.parts.grouping import Grouping
-from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.parts.merging import MergePlan, StatesTable
+from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.sources.sequential import Elements, likely_count
-from warpfold.kernels.strategy import AUTO, EXACT
+from warpfold.kernels.strategy import EXACT
 
 
-class CpuBackend:
+class CpuBackend(Backend):
     """All cores of this machine. A reduction compiles the functions that it calls, or loads them from Numba's cache:
     compiling takes seconds the first time, and loading takes well under a second.
 
@@ -46,7 +43,7 @@ class CpuBackend:
 
     def __init__(self, cache_size: int | None = None, *, at_once: bool = False) -> None:
         """`cache_size` is the size of the last cache in bytes; None asks the system."""
-        self._device = _this_machine(cache_size or cache_bytes())
+        self.device = _this_machine(cache_size or cache_bytes())
         self._preparation = of_process()
         self._ready: set[Hashable] = set()
         self._at_once = at_once
@@ -56,87 +53,47 @@ class CpuBackend:
         for name in ("float32", "float64"):
             self.reduce(GeneratedSource("normal", count=1, seed=0, dtype=DTYPES[name]), "sum")
 
-    @property
-    def device(self) -> Device:
-        return self._device
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        """As `Backend.aggregate`."""
+        answer: Any
+        match query:
+            case Whole():
+                answer = self._whole(query, progress)
+            case Shaped():
+                answer = self._shaped(query, progress)
+            case ByKey():
+                answer = self._by_key(query, progress)
+        return cast(Answer, answer)
 
-    def reduce(
-        self,
-        source: Elements,
-        op: str,
-        *,
-        strategy: str = AUTO,
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-    ) -> Reduction:
-        """Reduce all elements of `source`, with those of `other` for an op of two.
-
-        Raises InvalidInput (an unknown op or strategy, an op the strategy does not compute, a second source or ddof
-        that the op does not take, an undefined value, a NaN where the policy is RAISE) or OutOfMemory.
-        """
-        if is_meant(source, other):
-            run = partial(self.reduce, strategy=strategy, nan_policy=nan_policy, progress=progress)
-            return reduce_meant(op_named(op), source, other, nan_policy, run, ddof=ddof)
-        row = op_named(op)
-        taken = operands(row, source, other, ddof)
-        chosen = resolve(row, source.dtype, strategy, "cpu", taken.other_dtype)
+    def _whole(self, query: Whole, progress: Progress | None) -> Reduction:
+        op = query.op
+        taken = operands(op, query.source, query.other, query.ddof)
+        chosen = resolve(op, query.source.dtype, query.strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
-        made, small = cpu_strategies()[chosen], row.adds and cpu_strategies()[chosen].interprets and _is_small(taken)
-        sources = [each for each in (taken.source, taken.other) if each is not None]
-        key: tuple[Any, ...] = (chosen, row.name, *map(_reader, sources))
-        # Files are added up by the functions of arrays in memory, which are compiled ahead.
-        mark = f"{(*key[:2], *((dtype, *generator) for dtype, _, *generator in key[2:]))}"
-        prepare = partial(made.prepare, taken, row)
-        compiled = taken.source.count == 0 or self._prepared(key, prepare, small=small, marks=[mark])
-        reduction = made.reduce(taken, row, nan_policy, progress, compiled=compiled)
+        made, small = cpu_strategies()[chosen], op.adds and cpu_strategies()[chosen].interprets and _is_small(taken)
+        key: tuple[Any, ...] = (chosen, op.name, *map(_reader, query.sources))
+        known = taken.source.count == 0 or key in self._ready
+        compiled = known or self._prepared(key, partial(made.prepare, taken, op), small=small, marks=[_mark(key)])
+        reduction = made.reduce(taken, op, query.nan_policy, progress, compiled=compiled)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
-    @takes_meanings
-    def reduce_groups(
-        self,
-        source: Elements,
-        shape: tuple[int, ...],
-        grouping: Grouping,
-        op: str,
-        *,
-        strategy: str = AUTO,
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-        states: bool = False,
-    ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`, and with
-        `states` give their exact states.
-
-        Raises as `reduce`, and InvalidInput naming "axis", "segments.offsets.…" or "states".
-        """
-        row = op_named(op)
-        asked = Grouped(operands(row, source, other, ddof), shape, grouping)
-        chosen = resolve_grouped(row, source.dtype, strategy)
+    def _shaped(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
+        op, states = query.op, query.states
+        asked = Grouped(operands(op, query.source, query.other, query.ddof), query.shape, query.grouping)
+        chosen = resolve_grouped(op, query.source.dtype, query.strategy)
         if states:
-            check_states(row)
+            check_states(op)
         if chosen != EXACT:
-            return multiply_groups(asked, row, nan_policy, progress)
+            return multiply_groups(asked, op, query.nan_policy, progress)
         before_ms = self._preparation.total_ms
-        key = ("groups", row.name, states, *(dtype.name for dtype in asked.dtypes))
-        small = row.adds and _is_small(asked.operands) and prod(grouping.result_shape(shape)) <= MANY
-        compiled = self._prepared(key, partial(compile_for, asked, row, states=states), small=small)
-        reduction = reduce_groups(asked, row, nan_policy, progress, states=states, compiled=compiled)
+        key = ("groups", op.name, states, *(dtype.name for dtype in asked.dtypes))
+        small = op.adds and _is_small(asked.operands) and prod(query.grouping.result_shape(query.shape)) <= MANY
+        compiled = self._prepared(key, partial(compile_for, asked, op, states=states), small=small)
+        reduction = reduce_groups(asked, op, query.nan_policy, progress, states=states, compiled=compiled)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group.
-
-        Raises InvalidInput naming "max_groups" or "nan_policy", what reading of the source raises, and OutOfMemory.
-        """
-        if any(source.meanings):
-            return group_meant(lambda rows, plain: self.group_by(rows, plain, progress), source, plan)
-        if plan.null_policy is NullPolicy.PROPAGATE:
-            return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
-        before_ms = self._preparation.total_ms
+    def _by_key(self, query: ByKey, progress: Progress | None) -> GroupTable:
+        source, plan, before_ms = query.source, query.plan, self._preparation.total_ms
         marks = [str(each) for each in keyed.needs(source, plan)]
         small = source.likely <= SMALL
         compiled = self._prepared(tuple(marks), partial(keyed.compile_for, source, plan), small=small, marks=marks)
@@ -170,9 +127,6 @@ class CpuBackend:
             mark_compiled(mark)
         return True
 
-    def close(self) -> None:
-        """Do nothing: the CPU holds nothing that has to be released."""
-
 
 def _is_small(taken: Operands) -> bool:
     """Whether NumPy adds up the sources in a moment."""
@@ -187,6 +141,11 @@ def _reader(source: Elements) -> tuple[Any, ...]:
         bytes_at(source) is not None,
         *(() if made is None else (made[0].distribution, *sorted(made[0].parameters))),
     )
+
+
+def _mark(key: tuple[Any, ...]) -> str:
+    """The mark of the functions of a key. Files are added up by those of arrays in memory, which are compiled ahead."""
+    return f"{(*key[:2], *((dtype, *generator) for dtype, _, *generator in key[2:]))}"
 
 
 def _this_machine(cache_size: int) -> Device:

@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.backend import GroupedReduction, Progress, Reduction
 from warpfold.kernels.catalog import (
     grouped_backends,
     refused_on_gpu,
@@ -29,17 +28,14 @@ from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
 from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.lowering.many_values import takes_meanings
-from warpfold.kernels.lowering.nulls import group_with_nulls
-from warpfold.kernels.lowering.reducing import group_meant, is_meant, reduce_meant
 from warpfold.kernels.machine.preparation import prepared_ms
-from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
+from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.ops.operands import Operands, check_states, operands
-from warpfold.kernels.parts.grouping import Grouping
-from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.parts.over_devices import Member, reduce_spread
+from warpfold.kernels.parts.over_devices import reduce_spread
+from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import Elements
 
@@ -58,8 +54,8 @@ class _Reducing:
         self.reducer.add(arrays, first)
 
 
-class CudaBackend:
-    """The GPU that CUDA numbers `index`, ready to reduce; see `kernels.backend.Backend`.
+class CudaBackend(Backend):
+    """The GPU that CUDA numbers `index`, ready to reduce.
 
     Compiled kernels are kept in the folder `cache` (by default `kernels.cuda.compile.default_cache()`). `ring` is for
     benchmarks, which compare shapes of the ring through which files come to the GPU. `room` is how many bytes of
@@ -74,13 +70,9 @@ class CudaBackend:
         self._gpu = Gpu(index, cache)
         self._room = room
         self._stager = Stager(self._gpu, ring)
-        self._device = describe(self._gpu)
+        self.device = describe(self._gpu)
         for name in ("float32", "float64"):
             self.reduce(ArraySource(np.ones(1, dtype=DTYPES[name].numpy)), "sum")
-
-    @property
-    def device(self) -> Device:
-        return self._device
 
     @property
     def gpu(self) -> Gpu:
@@ -91,33 +83,29 @@ class CudaBackend:
         """When threads read the parts of the last file, for benchmarks (`staging.lanes.Lanes.moments`)."""
         return self._stager.moments()
 
-    def reduce(
-        self,
-        source: Elements,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-    ) -> Reduction:
-        """Reduce all elements of `source`, or pairs of it and `other`. All strategies but the peers take sources that
-        are larger than the GPU's memory.
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        """As `Backend.aggregate`. All strategies but the peers take sources that are larger than the GPU's memory."""
+        answer: Any
+        match query:
+            case Whole():
+                answer = self._whole(query, progress)
+            case Shaped():
+                answer = self._shaped(query, progress)
+            case ByKey():
+                with self._gpu.active(), cuda_errors("groups by key"):
+                    answer = group_by(self._gpu, self._stager, query.source, query.plan, progress)
+        return cast(Answer, answer)
 
-        Raises InvalidInput, Unavailable, OutOfMemory or CudaError, and whatever `progress` raises.
-        """
-        if is_meant(source, other):
-            again = partial(self.reduce, strategy=strategy, nan_policy=nan_policy, progress=progress)
-            return reduce_meant(op_named(op), source, other, nan_policy, again, ddof=ddof)
-        row, dtype = op_named(op), source.dtype
-        taken = operands(row, source, other, ddof)
-        chosen = cuda_strategies()[resolve(row, dtype, strategy, "cuda", taken.other_dtype)]
+    def _whole(self, query: Whole, progress: Progress | None) -> Reduction:
+        row, source, other, nan_policy = query.op, query.source, query.other, query.nan_policy
+        dtype = source.dtype
+        taken = operands(row, source, other, query.ddof)
+        chosen = cuda_strategies()[resolve(row, dtype, query.strategy, "cuda", taken.other_dtype)]
         if source.count == 0:
             return self._empty(row, taken, chosen)
         began, preparation = time.perf_counter(), self._gpu.preparation
         before_ms = prepared_ms(preparation)
-        with self._gpu.active(), cuda_errors(f"{op} by {chosen.name}"):
+        with self._gpu.active(), cuda_errors(f"{row.name} by {chosen.name}"):
             stopwatch = Stopwatch(self._gpu.stream)
             sources = (source,) if other is None else (source, other)
             count = 0
@@ -159,55 +147,24 @@ class CudaBackend:
             stages=stages,
         )
 
-    @takes_meanings
-    def reduce_groups(
-        self,
-        source: Elements,
-        shape: tuple[int, ...],
-        grouping: Grouping,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-        states: bool = False,
-    ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape` in C order, to the values of `grouping`: by all ops but
-        prod, unless of truth values, and dot. What does not fit into the GPU's memory is reduced in blocks of whole
-        values, and longer values piece by piece. With `states` the result has the exact states of all values, too.
+    def _shaped(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
+        """The values of all ops but prod, unless of truth values, and dot. What does not fit into the GPU's memory is
+        reduced in blocks of whole values, and longer values piece by piece."""
+        check_shaped(query)
+        most = self.most(query.source)
+        if prod(query.shape) > most:
+            return reduce_spread([self.at_once()], query, most, progress)
+        return self.reduce_at_once(query, progress)
 
-        Raises InvalidInput naming "backend" for another op or dtype, "strategy", "axis" or "states"; Unavailable,
-        OutOfMemory or CudaError, and whatever `progress` raises.
-        """
-        row = op_named(op)
-        if states:
-            check_states(row)
-        operands(row, source, other, ddof)
-        resolve_grouped(row, source.dtype, strategy)
-        if "cuda" not in grouped_backends(row, source.dtype):
-            raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
-        most = self.most(source)
-        if prod(shape) > most:
-            return reduce_spread(
-                [self.at_once()], source, shape, grouping, op, most,
-                nan_policy=nan_policy, progress=progress, ddof=ddof, states=states,
-            )  # fmt: skip
-        return self.reduce_at_once(source, shape, grouping, row, nan_policy, progress, ddof, states=states)
-
-    def reduce_at_once(  # noqa: PLR0917
-        self, source: Elements, shape: tuple[int, ...], grouping: Grouping, op: Op, nan_policy: NanPolicy,
-        progress: Progress | None, ddof: int, *, states: bool = False,
-    ) -> GroupedReduction:  # fmt: skip
-        """Reduce an array that fits into the GPU's memory, as `reduce_groups` does. Raises OutOfMemory if it does
-        not."""
-        with self._gpu.active(), cuda_errors(f"{op.name} of many values"):
+    def reduce_at_once(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
+        """Reduce an array that fits into the GPU's memory. Raises OutOfMemory if it does not."""
+        with self._gpu.active(), cuda_errors(f"{query.op.name} of many values"):
             return reduce_groups(
-                self._gpu, self._stager, source, shape, grouping, op, nan_policy, progress, ddof, states=states
-            )
+                self._gpu, self._stager, query.source, query.shape, query.grouping, query.op, query.nan_policy,
+                progress, query.ddof, states=query.states,
+            )  # fmt: skip
 
-    def at_once(self) -> Member:
+    def at_once(self) -> Backend:
         """The same GPU for blocks of arrays that do not fit it as a whole."""
         return _AtOnce(self)
 
@@ -221,19 +178,6 @@ class CudaBackend:
                 free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
             room = free // 5 * 4
         return max(1, room // source.dtype.itemsize)
-
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group, which fit into the GPU's memory.
-
-        Raises InvalidInput naming "backend" for an op of a dtype that a GPU does not compute, "max_groups" or
-        "nan_policy"; what reading of the source raises; OutOfMemory or CudaError.
-        """
-        if any(source.meanings):
-            return group_meant(lambda rows, plain: self.group_by(rows, plain, progress), source, plan)
-        if plan.null_policy is NullPolicy.PROPAGATE:
-            return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
-        with self._gpu.active(), cuda_errors("groups by key"):
-            return group_by(self._gpu, self._stager, source, plan, progress)
 
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both
@@ -312,43 +256,32 @@ class CudaBackend:
         self._gpu.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _AtOnce:
+class _AtOnce(Backend):
     """A GPU that takes blocks of arrays that do not fit it as a whole, or shares of rows, on any thread."""
 
-    backend: CudaBackend
+    def __init__(self, backend: CudaBackend) -> None:
+        self._backend, self.device = backend, backend.device
 
-    def _bind(self) -> None:
-        """Make this GPU the thread's own. Calls of the driver, such as those that ask how many blocks of a kernel run
-        at a time, need its context, and CuPy sets none where the number of the device is the current one already."""
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        """As `Backend.aggregate`."""
         import cupy
 
+        # The GPU is made the thread's own. Calls of the driver, such as those that ask how many blocks of a kernel run
+        # at a time, need its context, and CuPy sets none where the number of the device is the current one already.
         with cuda_errors("the thread of a GPU"):
-            cupy.cuda.runtime.setDevice(self.backend.gpu.index)
+            cupy.cuda.runtime.setDevice(self._backend.gpu.index)
+        if isinstance(query, Shaped):
+            return cast(Answer, self._backend.reduce_at_once(query, progress))
+        return self._backend.aggregate(query, progress)
 
-    def reduce(self, source: Elements, op: str, **options: Any) -> Reduction:
-        self._bind()
-        return self.backend.reduce(source, op, **options)
 
-    def reduce_groups(
-        self,
-        source: Elements,
-        shape: tuple[int, ...],
-        grouping: Grouping,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-        states: bool = False,
-    ) -> GroupedReduction:
-        self._bind()
-        return self.backend.reduce_at_once(
-            source, shape, grouping, op_named(op), nan_policy, progress, ddof, states=states
-        )
-
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        self._bind()
-        return self.backend.group_by(source, plan, progress)
+def check_shaped(query: Shaped) -> None:
+    """Raise InvalidInput unless a GPU gives the values of this query: naming "backend" for another op or dtype,
+    "other", "ddof", "strategy" or "states"."""
+    op, dtype = query.op, query.source.dtype
+    if query.states:
+        check_states(op)
+    operands(op, query.source, query.other, query.ddof)
+    resolve_grouped(op, dtype, query.strategy)
+    if "cuda" not in grouped_backends(op, dtype):
+        raise InvalidInput(refused_on_gpu(op, dtype), "backend")

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total
 from warpfold.kernels.ops import NanPolicy, Op
+from warpfold.kernels.query import Whole
 from warpfold.kernels.sources.sections import in_turn
 from warpfold.kernels.sources.sequential import Elements, Section, SequentialSource, Tally, likely_count
 
@@ -34,10 +35,8 @@ _OF_ALL = ("sum_squares", "norm2", "any")
 Context = Callable[[], AbstractContextManager[object]]
 
 
-class Run(Protocol):
-    """Reduces elements that are values, by the op of a name, with those of `other` for an op of two."""
-
-    def __call__(self, source: Elements, op: str, *, other: Elements | None = None) -> Reduction: ...
+Run = Callable[[Whole], Reduction]
+"""Answers a query whose elements are values."""
 
 
 def part_dtype(dtype: "np.dtype[Any]") -> "np.dtype[Any] | None":
@@ -163,26 +162,26 @@ def complex_numbers(dtype: str, flat: Elements, shape: tuple[int, ...]) -> Seque
     )
 
 
-def reduce_complex(op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run) -> Reduction:
+def reduce_complex(query: Whole, run: Run) -> Reduction:
     """Reduce complex numbers; of two sources one may be of floats. Raises as a backend, and InvalidInput naming "op"
     where they have no such value, or "nan_policy" where NaNs are to be left out: a number may have one in one part."""
-    sources = [part for part in (source, other) if part is not None]
+    op, sources = query.op, query.sources
     numbers = [number for part in sources if (number := _numbers(part)) is not None]
     for number in numbers:
         number.check(op)
-    if nan_policy is NanPolicy.OMIT:
+    if query.nan_policy is NanPolicy.OMIT:
         raise InvalidInput(
             "no NaN of complex numbers is left out so far, because one part alone may be NaN; give another policy",
             "nan_policy",
         )
     try:
-        if op.sources > 1 and other is not None:
-            results, values = _dot(source, other, run)
+        if query.other is not None:
+            results, values = _dot(query, query.other, run)
         elif op.name in _OF_BOTH:
-            results = [run(numbers[0].part(which), op.name) for which in (0, 1)]
+            results = [run(replace(query, source=numbers[0].part(which))) for which in (0, 1)]
             values = [float(result.value) for result in results]
         else:
-            results = [run(numbers[0].parts(), op.name, other=other)]
+            results = [run(replace(query, source=numbers[0].parts()))]
             results[0] = replace(results[0], count=results[0].count // 2)
             values = []
     except InvalidInput as error:
@@ -213,8 +212,9 @@ def _numbers(source: Elements) -> ComplexNumbers | None:
     return meaning if isinstance(meaning, ComplexNumbers) else None
 
 
-def _dot(source: Elements, other: Elements, run: Run) -> tuple[list[Reduction], list[float]]:
+def _dot(query: Whole, other: Elements, run: Run) -> tuple[list[Reduction], list[float]]:
     """Σ x y, whose real part is Σ re re − Σ im im and whose imaginary one Σ re im + Σ im re, each rounded once."""
+    source = query.source
     if not (source.dtype.is_float and other.dtype.is_float):
         raise InvalidInput("dot of complex numbers takes floats or complex numbers beside them", "other")
     sides = [[source] if (of := _numbers(source)) is None else [of.part(0), of.part(1)]]
@@ -224,7 +224,7 @@ def _dot(source: Elements, other: Elements, run: Run) -> tuple[list[Reduction], 
     for i in range(len(sides[0])):
         for j in range(len(sides[1])):
             left, right = (_anew(part) for part in (sides[0][i], sides[1][j]))
-            result = run(left, "dot", other=right)
+            result = run(replace(query, source=left, other=right))
             if result.state is None:
                 raise InvalidInput("dot of complex numbers needs the strategy exact", "strategy")
             state, so_far = ExactState.from_bytes(result.state), sums[(i + j) % 2]

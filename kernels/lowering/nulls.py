@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Reduction
+from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NullPolicy, op_named
-from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import (
     Aggregation,
     Cells,
@@ -27,6 +26,7 @@ from warpfold.kernels.parts.keyed import (
     KeyedRows,
     KeyedSource,
 )
+from warpfold.kernels.query import ByKey
 from warpfold.kernels.sources.sequential import (
     Elements,
     SequentialSource,
@@ -73,24 +73,14 @@ def truths_of(*sources: Elements) -> SequentialSource:
     return SequentialSource(DTYPES["bool"], none, source.count, likely_count(source), shape=shape_of(source))
 
 
-def with_nulls(reduction: Reduction, sources: Sequence[Elements]) -> tuple[Reduction, bool]:
-    """The reduction of all elements of `sources`, and whether its value is null. If so, its count is that of the
-    elements, or pairs of elements, that are values, and it has no state."""
-    if not nulls_met(sources):
-        return reduction, False
+def with_nulls(reduction: Reduction, sources: Sequence[Elements]) -> Reduction:
+    """The reduction of all elements of `sources`, which have nulls: it has no state, and its count is that of the
+    elements, or pairs of elements, that are values."""
     nulls = nulls_met(sources)
     if len(sources) > 1:  # a pair may have two
         nulls = sum(int(np.count_nonzero(piece)) for piece in in_order(truths_of(*sources), _PIECE))
-    return replace(reduction, count=max(0, reduction.count - nulls), state=None, decimal=None, time=None), True
-
-
-def nulls_of_values(
-    backend: GroupsBackend, sources: Sequence[Elements], shape: tuple[int, ...], grouping: Grouping
-) -> NDArray[np.int64]:
-    """How many nulls each value of a reduction to many values has among its elements, in C order of the values: the
-    places of nulls are read once more, and counted along the same axes or by the same segments."""
-    counted = backend.reduce_groups(truths_of(*sources), shape, grouping, COUNTED_BY)
-    return np.array(counted.listed(), np.int64)
+    count = max(0, reduction.count - nulls)
+    return replace(reduction, null=True, count=count, state=None, decimal=None, time=None)
 
 
 def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64]) -> GroupedReduction:
@@ -112,14 +102,11 @@ def _without(words: tuple[T | None, ...] | None, nulls: NDArray[np.int64]) -> tu
     return tuple(None if null else word for word, null in zip(words, nulls.tolist(), strict=True))
 
 
-GroupBy = Callable[[KeyedSource, GroupPlan], GroupTable]
-
-
-def group_with_nulls(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:
-    """Reduce by key where nulls propagate. Raises as `group_by`, and InvalidInput naming "states" where states are
-    asked for."""
-    table = group_by(*with_columns_of_nulls(source, plan))
-    return replace(table, columns=null_where_counted(table.columns, plan))
+def group_with_nulls(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
+    """The groups where nulls propagate; `run` reduces by key where they do not. Raises as `run`, and InvalidInput
+    naming "states" where states are asked for."""
+    table = run(ByKey(*with_columns_of_nulls(query.source, query.plan)))
+    return replace(table, columns=null_where_counted(table.columns, query.plan))
 
 
 def with_columns_of_nulls(source: KeyedSource, plan: GroupPlan) -> tuple[KeyedSource, GroupPlan]:

@@ -1,40 +1,44 @@
-"""Reductions of sources whose stored numbers stand for something else: these are reduced, then the value is made.
+"""The one place where elements become values: whatever the elements of a query stand for, a backend is asked about
+stored numbers and truth values alone, and the answer is made of what it gives.
 
 Code elsewhere that reads the elements of a source takes them for values: it refuses a source with a meaning.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from warpfold.kernels.backend import Reduction
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState
-from warpfold.kernels.lowering.complexes import ComplexNumbers, Run, reduce_complex
+from warpfold.kernels.lowering.complexes import ComplexNumbers, reduce_complex
+from warpfold.kernels.lowering.keyed import group_meant
 from warpfold.kernels.lowering.long_integers import Beyond
-from warpfold.kernels.lowering.meaning import Meaning, Total, is_plain
-from warpfold.kernels.lowering.nulls import GroupBy
-from warpfold.kernels.lowering.wide_groups import values_of_groups
-from warpfold.kernels.ops import Extreme, Finish, NanPolicy, Op, Value, empty_value, op_named
-from warpfold.kernels.ops.operands import check_arity, check_freedom
-from warpfold.kernels.parts.keyed import (
-    Aggregation,
-    GroupColumn,
-    GroupPlan,
-    GroupTable,
-    KeyedSource,
-    needed_count,
-    whole_numbers,
+from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain
+from warpfold.kernels.lowering.nulls import (
+    group_with_nulls,
+    keeps_nulls,
+    nulls_met,
+    truths_of,
+    with_nulls,
+    without_values_of_nulls,
 )
-from warpfold.kernels.sources.sequential import Elements, SequentialSource
+from warpfold.kernels.lowering.wide_runs import reduce_all_runs
+from warpfold.kernels.ops import Extreme, Finish, NullPolicy, Op, Value, empty_value, op_named
+from warpfold.kernels.ops.operands import check_arity, check_freedom
+from warpfold.kernels.parts.grouping import Segments
+from warpfold.kernels.query import Answer, ByKey, OfElements, Query, Shaped, Whole
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 T = TypeVar("T")
+
+Run = Callable[[Any], Any]
+"""Answers a query whose elements are values."""
 
 
 def meaning_of(source: Elements) -> Meaning | None:
@@ -52,68 +56,158 @@ def refuse_meaning(source: Elements, doing: str, field: str) -> None:
         raise InvalidInput(f"{doing} takes no {meaning.name} so far; {how}", field)
 
 
-def is_meant(source: Elements, other: Elements | None) -> bool:
-    """Whether elements of a source, or of a second one, stand for something else."""
-    return meaning_of(source) is not None or (other is not None and meaning_of(other) is not None)
-
-
 def itemsize_of(source: Elements) -> int:
     """Bytes an element: those of both parts of a complex number."""
     return source.dtype.itemsize * (2 if isinstance(meaning_of(source), ComplexNumbers) else 1)
 
 
-def reduce_meant(
-    op: Op, source: Elements, other: Elements | None, nan_policy: NanPolicy, run: Run, *, ddof: int
-) -> Reduction:
-    """Reduce the values that the elements of one source or two stand for; `run` reduces plain values on a backend.
+def lowered(query: Query[Answer], run: Callable[[Query[Answer]], Answer]) -> Answer:
+    """The answer to a query whose elements may stand for something else, or be nulls that propagate; `run` answers
+    queries about values.
 
-    The result has no state, because the state would be that of the integers. Raises InvalidInput naming "op" where `op`
-    has no value of such elements.
-    """
-    check_arity(op, other=other is not None, ddof=ddof)
-    for part in (source, other):
-        if part is not None and isinstance(meaning_of(part), ComplexNumbers):
-            return reduce_complex(op, source, other, nan_policy, run)
-    if other is not None:
-        refuse_meaning(source, op.name, "op")
-        refuse_meaning(other, op.name, "op")
+    Raises as `run`, and InvalidInput naming "op" or "aggregations.….op" where elements have no such value, "states"
+    where there would be none of what the values are, and "source" or "other" where the layout does not take them."""
+    answer: Any
+    if isinstance(query, ByKey):
+        answer = _by_key(query, run)
+    else:
+        assert isinstance(query, Whole | Shaped), "there are three layouts"
+        with_zeros = _with_zeros(query)
+        meant = any(meaning_of(source) is not None for source in query.sources)
+        answer = _meant(with_zeros, run) if meant else run(with_zeros)
+        if nulls_met(query.sources):
+            answer = _without_nulls(query, answer, run)
+    return cast(Answer, answer)
+
+
+def _by_key(query: ByKey, run: Run) -> Any:
+    inner = partial(group_with_nulls, run=run) if query.plan.null_policy is NullPolicy.PROPAGATE else run
+    return group_meant(query, inner) if any(query.source.meanings) else inner(query)
+
+
+def _with_zeros(query: Whole | Shaped) -> Any:
+    """The query whose nulls are the zeros that stand in their places."""
+    if not any(map(keeps_nulls, query.sources)):
+        return query
+    source, *other = (_bare(each) for each in query.sources)
+    return replace(query, source=source, other=other[0] if other else None)
+
+
+def _bare(source: Elements) -> Elements:
+    return replace(source, nulls=None) if isinstance(source, SequentialSource) else source
+
+
+def _without_nulls(query: Whole | Shaped, answer: Any, run: Run) -> Reduction | GroupedReduction:
+    """The answer without the values that have a null among their elements."""
+    if isinstance(query, Whole):
+        return with_nulls(answer, query.sources)
+    # The places of nulls are read once more.
+    counted = Shaped(
+        source=truths_of(*query.sources), op=op_named("count_nonzero"), shape=query.shape, grouping=query.grouping
+    )
+    return without_values_of_nulls(answer, np.array(run(counted).listed(), np.int64))
+
+
+def _meant(query: Whole | Shaped, run: Run) -> Any:
+    """The answer about what the elements of one source or two stand for. It has no state, because that would be the one
+    of the stored numbers."""
+    op, source = query.op, query.source
+    check_arity(op, other=query.other is not None, ddof=query.ddof)
+    if isinstance(query, Whole) and any(isinstance(meaning_of(each), ComplexNumbers) for each in query.sources):
+        return reduce_complex(query, run)
+    for each, field in zip(query.sources, ("source", "other"), strict=False):
+        if isinstance(query, Whole) and len(query.sources) > 1:
+            refuse_meaning(each, op.name, "op")
+        elif len(query.sources) > 1 or isinstance(meaning_of(each), ComplexNumbers):
+            refuse_meaning(each, "a reduction to many values", field)
     meaning = meaning_of(source)
     assert meaning is not None, "the elements stand for something"
     assert isinstance(source, SequentialSource), "only those have a meaning"
     meaning.check(op)
-    stored, beyond, names = replace(source, meaning=None), Beyond(), meaning.stored_ops(op)
+    if isinstance(query, Shaped) and query.states:
+        raise InvalidInput(f"values of {meaning.name} have no exact states so far", "states")
+    stored, beyond, parts = replace(source, meaning=None), Beyond(), [op_named(name) for name in meaning.stored_ops(op)]
     source.tally.beyond = beyond
-    runs = [run(stored, names[0])]
-    reduction = replace(runs[0], op=op.name)
-    if op.places and beyond:
-        return replace(reduction, value=_place_of(op, stored, run))
+    first = run(_of_stored(query, stored, parts[0]))
+    whole: Sequence[int | None] | None = None
+    if beyond and (op.places or not is_plain(op)):
+        whole = _beyond_int64(query, stored, beyond, first, run)
     if is_plain(op):
-        return reduction
-    if op.finish in (Finish.MEAN, Finish.VARIANCE, Finish.DEVIATION) and not reduction.count:
+        return _of_plain(first, op, whole)
+    counts, divides = _counts(first), op.finish in (Finish.MEAN, Finish.VARIANCE, Finish.DEVIATION)
+    if isinstance(query, Whole) and divides and not counts[0]:
         empty_value(op, source.dtype)  # raises
-    check_freedom(op, reduction.count, ddof)
-    runs += [read_again(stored, beyond, partial(_run_op, run, name)) for name in names[1:]]
-    totals = [exact_total(op_named(name), each.value, each.state) for name, each in zip(names, runs, strict=True)]
-    if beyond:
-        totals = [beyond.whole(op, int(reduction.value), reduction.count)]
-    meant = meaning.meant(op, totals, reduction.count, ddof)
-    return replace(
-        reduction,
+    if isinstance(query, Whole):
+        check_freedom(op, counts[0], query.ddof)
+    totals: list[Sequence[Total | None]] = [_totals(parts[0], first) if whole is None else whole]
+    runs = [first]
+    for part in parts[1:]:
+        runs.append(read_again(stored, beyond, lambda again, part=part: run(_of_stored(query, again, part))))  # type: ignore[misc]
+        totals.append(_totals(part, runs[-1]))
+    values = [
+        None if any(total is None for total in of_value) or (divides and count <= query.ddof)
+        else meaning.meant(op, [total for total in of_value if total is not None], count, query.ddof)
+        for *of_value, count in zip(*totals, counts, strict=True)
+    ]  # fmt: skip
+    answer = replace(
+        first,
+        op=op.name,
+        dtype=meaning.meant(op, (0,) * len(parts), query.ddof + 1, query.ddof).dtype,
+        correctly_rounded=True,
         load_ms=sum(each.load_ms for each in runs),
         kernel_ms=sum(each.kernel_ms for each in runs),
         prepare_ms=sum(each.prepare_ms for each in runs),
-        stages=reduction.stages if len(runs) == 1 else None,
-        value=meant.value,
-        dtype=meant.dtype,
-        correctly_rounded=True,
-        state=None,
-        decimal=meant.decimal,
-        time=meant.time,
+        stages=first.stages if len(runs) == 1 else None,
+    )
+    return _put_back(answer, values)
+
+
+def _of_stored(query: Whole | Shaped, stored: SequentialSource, part: Op) -> OfElements[Any]:
+    """The query for the stored numbers, by one of the ops that its own needs of them. Floats that are added have exact
+    states."""
+    asked = replace(query, source=stored, op=part, ddof=0)
+    return replace(asked, states=stored.dtype.is_float and part.adds) if isinstance(asked, Shaped) else asked
+
+
+def _counts(answer: Reduction | GroupedReduction) -> Sequence[int]:
+    return answer.counted() if isinstance(answer, GroupedReduction) else [answer.count]
+
+
+def _totals(part: Op, answer: Reduction | GroupedReduction) -> list[Total | None]:
+    """The values of an op of the stored numbers before they were rounded, None where there is none."""
+    if isinstance(answer, Reduction):
+        return [exact_total(part, answer.value, answer.state)]
+    states = answer.states[0] if answer.states else None
+    return [
+        None if value is None else exact_total(part, value, None if states is None else states[at])
+        for at, value in enumerate(answer.listed())
+    ]
+
+
+def _put_back(answer: Reduction | GroupedReduction, values: Sequence[Meant | None]) -> Reduction | GroupedReduction:
+    """The answer with these values."""
+    if isinstance(answer, Reduction):
+        (value,) = values
+        assert value is not None, "one value is there, or refused"
+        return replace(answer, value=value.value, state=None, decimal=value.decimal, time=value.time)
+    decimals = tuple(None if each is None else each.decimal for each in values)
+    times = tuple(None if each is None else each.time for each in values)
+    return replace(
+        answer,
+        values=tuple(None if each is None else each.value for each in values),
+        counts=answer.counted(),
+        states=(),
+        decimals=decimals if any(decimal is not None for decimal in decimals) else None,
+        times=times if any(time is not None for time in times) else None,
     )
 
 
-def _run_op(run: Run, op: str, stored: SequentialSource) -> Reduction:
-    return run(stored, op)
+def _of_plain(answer: Any, op: Op, values: Sequence[int | None] | None) -> Any:
+    """The answer with values that are what they mean, or with those that it has."""
+    if values is None:
+        return replace(answer, op=op.name)
+    changed: Any = {"value": values[0]} if isinstance(answer, Reduction) else {"values": tuple(values)}
+    return replace(answer, op=op.name, **changed)
 
 
 def exact_total(op: Op, value: Value, state: bytes | None) -> Total:
@@ -130,14 +224,31 @@ def exact_total(op: Op, value: Value, state: bytes | None) -> Total:
     return Fraction(held.units, 1 << -ORIGIN[held.terms]) if special is None else special
 
 
-def _place_of(op: Op, integers: SequentialSource, run: Run) -> int:
-    """The index of the extreme of integers that do not all fit int64. These are read twice more: for the extreme, and
-    for where it is."""
+def _beyond_int64(
+    query: Whole | Shaped, stored: SequentialSource, beyond: Beyond, first: Any, run: Run
+) -> list[int | None]:
+    """The values of the query's op of integers that do not all fit int64, for a mean the sums. For many values the
+    integers are read word by word, and all of them are in memory then. Raises OutOfMemory."""
+    op = query.op
+    if isinstance(query, Shaped):
+        words = [read_again(stored, Beyond(word=word), gathered) for word in range(beyond.words)]
+        (count,) = query.shape  # a column has one axis
+        if isinstance(query.grouping, Segments):
+            bounds = query.grouping.bounds(count)
+        else:
+            bounds = np.array([0, count]) if query.grouping.reduced(1) else np.arange(count + 1)
+        return reduce_all_runs(op, np.stack([word.read(0, word.count) for word in words]), bounds)
+    if not op.places:
+        return [beyond.whole(op, int(first.value), first.count)]
+    # They are read twice more: for the extreme, and for where it is.
     extreme = op_named("min" if op.extreme is Extreme.LEAST else "max")
-    beyond = Beyond()
-    reduced = read_again(integers, beyond, lambda source: run(source, extreme.name))
-    sought = Beyond(beyond.whole(extreme, int(reduced.value), reduced.count))
-    return int(read_again(integers, sought, lambda source: run(source, "argmax")).value)
+
+    def value_of(sought: Beyond, part: Op) -> int:
+        return int(read_again(stored, sought, lambda again: run(_of_stored(query, again, part))).value)
+
+    clamped = Beyond()
+    least = value_of(clamped, extreme)
+    return [value_of(Beyond(clamped.whole(extreme, least, first.count)), op_named("argmax"))]
 
 
 def read_again(integers: SequentialSource, beyond: Beyond, read: Callable[[SequentialSource], T]) -> T:
@@ -147,67 +258,3 @@ def read_again(integers: SequentialSource, beyond: Beyond, read: Callable[[Seque
     made = read(integers)
     tally.nulls = nulls
     return made
-
-
-def group_meant(group_by: GroupBy, source: KeyedSource, plan: GroupPlan) -> GroupTable:
-    """Reduce by key where integers of columns stand for something else: the integers are reduced by `group_by`, then
-    the values are made. Raises as `group_by`, and InvalidInput naming "aggregations.….op" or "states"."""
-    asked_plainly = []
-    for index, asked in enumerate(plan.aggregations):
-        meaning = source.meanings[asked.column]
-        if meaning is None:
-            asked_plainly.append(asked)
-            continue
-        try:
-            meaning.check(asked.op)
-        except InvalidInput as error:
-            raise InvalidInput(str(error), f"aggregations.{index}.op") from None
-        if plan.states:
-            raise InvalidInput(f"{meaning.name} have no exact states by key so far", "states")
-        asked_plainly.append(replace(asked, op=op_named(meaning.stored_ops(asked.op)[0])))
-    for tally in source.tallies:
-        tally.beyond = Beyond()
-    table = group_by(replace(source, meanings=()), replace(plan, aggregations=tuple(asked_plainly)))
-    table = _with_wide_values(source, plan, table)
-    columns = []
-    for asked, column in zip(plan.aggregations, table.columns, strict=True):
-        meaning = source.meanings[asked.column]
-        plain = meaning is None or is_plain(asked.op)
-        columns.append(column if plain or meaning is None else _meant_column(meaning, asked, column, plan.min_count))
-    return replace(table, columns=tuple(columns))
-
-
-def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -> GroupTable:
-    """The table with the values of columns that have integers beyond int64 in place of those of clamped ones."""
-    wide = [
-        index
-        for index, asked in enumerate(plan.aggregations)
-        if source.tallies and source.tallies[asked.column].beyond and (asked.op.places or not is_plain(asked.op))
-    ]
-    if not wide:
-        return table
-    columns = list(table.columns)
-    for index, values in zip(
-        wide, values_of_groups(source, table, [plan.aggregations[index] for index in wide]), strict=True
-    ):
-        columns[index] = replace(columns[index], values=whole_numbers(values.tolist()))
-    return replace(table, columns=tuple(columns))
-
-
-def _meant_column(meaning: Meaning, asked: Aggregation, column: GroupColumn, min_count: int) -> GroupColumn:
-    missing = column.missing | (column.counts < needed_count(asked, min_count))
-    meant = [
-        None if gone else meaning.meant(asked.op, (int(value),), int(count), 0)
-        for value, count, gone in zip(column.values.tolist(), column.counts, missing, strict=True)
-    ]
-    known = [0 if each is None else each.value for each in meant]
-    dtype = meaning.meant(asked.op, (0,), 1, 0).dtype
-    words = tuple(None if each is None else each.words for each in meant)
-    return replace(
-        column,
-        op=asked.op.name,
-        dtype=dtype,
-        values=np.array(known, np.float64) if dtype in DTYPES else whole_numbers([int(value) for value in known]),
-        missing=missing,
-        words=words if any(word is not None for word in words) or dtype not in DTYPES else None,
-    )

@@ -12,7 +12,8 @@ from math import prod
 
 import numpy as np
 
-from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress
+from warpfold.kernels.backend import GroupedReduction, Progress
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.parts.array_parts import ArrayPart
 from warpfold.kernels.parts.blocks import blocks, most_of_block
@@ -33,7 +34,7 @@ class ReducedPart:
 
 
 def reduce_part(  # noqa: PLR0917
-    backend: GroupsBackend, sources: Sequence[Elements], part: ArrayPart, op: Op, nan_policy: NanPolicy, ddof: int,
+    backend: Backend, sources: Sequence[Elements], part: ArrayPart, op: Op, nan_policy: NanPolicy, ddof: int,
     *, states: bool, on_cpu: bool, progress: Progress | None = None,
 ) -> ReducedPart:  # fmt: skip
     """Reduce the elements of `part`, which `sources` are; with `states` its values come with their exact states. Raises
@@ -70,7 +71,7 @@ def _placed(part: ArrayPart, places: Index) -> Index:
 
 
 def _in_blocks(  # noqa: PLR0917
-    backend: GroupsBackend, sources: Sequence[Elements], part: ArrayPart, op: str, nan_policy: NanPolicy, ddof: int,
+    backend: Backend, sources: Sequence[Elements], part: ArrayPart, op: str, nan_policy: NanPolicy, ddof: int,
     progress: Progress | None, *, keep: bool, on_cpu: bool,
 ) -> GroupedReduction:  # fmt: skip
     total, done = prod(part.shape), 0

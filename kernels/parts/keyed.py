@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.backend import Stages
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
@@ -252,16 +252,6 @@ def _arrow_type(name: str) -> Any:
     kind, _, inner = name.rstrip("]").partition("[")
     unit, _, zone = inner.partition(", tz=")
     return pyarrow.duration(unit) if kind == "duration" else pyarrow.timestamp(unit, zone or None)
-
-
-@runtime_checkable
-class KeyedBackend(Protocol):
-    """A backend that reduces by key, too."""
-
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group. Raises a KernelError: InvalidInput names "max_groups", "nan_policy" or
-        "backend"."""
-        ...
 
 
 def check_groups(count: int, most: int | None) -> None:

@@ -11,11 +11,12 @@ from dataclasses import fields, replace
 from itertools import chain
 from math import prod
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.backend import GroupedReduction, GroupsBackend, Progress, Reduction, Stages
+from warpfold.kernels.backend import GroupedReduction, Progress, Reduction, Stages
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
@@ -23,26 +24,10 @@ from warpfold.kernels.ops import SUMS_OF_MOMENTS, NanPolicy, Terms, Value, op_na
 from warpfold.kernels.parts.blocks import Block, blocks
 from warpfold.kernels.parts.grouping import Grouping, Segments
 from warpfold.kernels.parts.joint_progress import JointProgress
-from warpfold.kernels.parts.keyed import KeyedBackend
 from warpfold.kernels.parts.state_tables import terms_of
+from warpfold.kernels.query import Shaped, Whole
 from warpfold.kernels.source import PartSource, Source
-from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
-
-
-class Member(GroupsBackend, KeyedBackend, Protocol):
-    """A device that takes part: it reduces to one value, piece by piece, to many, and by key."""
-
-    def reduce(
-        self,
-        source: Elements,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-    ) -> Reduction: ...
+from warpfold.kernels.sources.sequential import SequentialSource, gathered
 
 
 def fitting(source: Source, shape: tuple[int, ...], grouping: Grouping, most: int, parts: int = 1) -> Iterator[Block]:
@@ -72,20 +57,18 @@ def _segments(source: Source, grouping: Segments, count: int, most: int) -> Iter
         first = last
 
 
-def reduce_spread(  # noqa: PLR0917
-    members: Sequence[Member], source: Elements, shape: tuple[int, ...], grouping: Grouping, op: str, most: int,
-    *, nan_policy: NanPolicy = NanPolicy.PROPAGATE, progress: Progress | None = None, ddof: int = 0,
-    states: bool = False,
-) -> GroupedReduction:  # fmt: skip
-    """Reduce `source`, an array of `shape`, by all `members` at once, each of which holds at most `most` elements. With
-    `states` the exact states of all values come, too.
+def reduce_spread(
+    members: Sequence[Backend], query: Shaped, most: int, progress: Progress | None = None
+) -> GroupedReduction:
+    """The answer to `query` by all `members` at once, each of which holds at most `most` elements.
 
     Raises what a member raises; of several errors, that of the first block. A NaN that is refused is not named by its
     index, because blocks count their elements from 0.
     """
+    source, shape, grouping = query.source, query.shape, query.grouping
     whole = gathered(source) if isinstance(source, SequentialSource) else source
     made = list(fitting(whole, shape, grouping, most, len(members)))
-    free: SimpleQueue[Member] = SimpleQueue()
+    free: SimpleQueue[Backend] = SimpleQueue()
     for member in members:
         free.put(member)
     done = JointProgress(prod(shape), progress)
@@ -93,7 +76,7 @@ def reduce_spread(  # noqa: PLR0917
     def run(block: Block) -> GroupedReduction:
         member = free.get()
         try:
-            return _block(member, block, op, most, nan_policy, ddof, done.beside(id(member)), states=states)
+            return _block(member, block, query, most, done.beside(id(member)))
         except InvalidInput as error:
             if error.field == "nan_policy" and len(made) > 1:
                 raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
@@ -116,26 +99,24 @@ def reduce_spread(  # noqa: PLR0917
     return replace(together(reduced), shape=grouping.result_shape(shape))
 
 
-def _block(  # noqa: PLR0917
-    member: Member, block: Block, op: str, most: int, nan_policy: NanPolicy, ddof: int, progress: Progress | None,
-    *, states: bool,
-) -> GroupedReduction:  # fmt: skip
+def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Progress | None) -> GroupedReduction:
     (source,) = block.sources
     if block.values > 1 or prod(block.shape) <= most:
-        return member.reduce_groups(
-            source, block.shape, block.grouping, op, nan_policy=nan_policy, progress=progress, ddof=ddof, states=states
-        )
+        asked = replace(query, source=source, shape=block.shape, grouping=block.grouping)
+        return member.aggregate(asked, progress)
+    one = Whole(source=source, op=query.op, nan_policy=query.nan_policy, ddof=query.ddof)
     try:
-        value = member.reduce(source, op, nan_policy=nan_policy, progress=progress, ddof=ddof)
+        value = member.aggregate(one, progress)
         values: tuple[Value | None, ...] = (value.value,)
     except InvalidInput as error:
         none = isinstance(error, NoElements)  # all of them are NaN and left out
         if not none and error.field != "ddof":  # or too few for a variance are not
             raise
-        policy = NanPolicy.PROPAGATE if none else nan_policy
-        value, values = member.reduce(source, "count_nonzero", nan_policy=policy, progress=progress), (None,)
-        dtype = op_named(op).result_dtype(source.dtype)
-        value = replace(value, dtype=dtype, op=op, count=0 if none else value.count)
+        policy = NanPolicy.PROPAGATE if none else query.nan_policy
+        counted = Whole(source=source, op=op_named("count_nonzero"), nan_policy=policy)
+        value, values = member.aggregate(counted, progress), (None,)
+        dtype = query.op.result_dtype(source.dtype)
+        value = replace(value, dtype=dtype, op=query.op.name, count=0 if none else value.count)
     return GroupedReduction(
         values=values,
         shape=(1,),
@@ -149,23 +130,21 @@ def _block(  # noqa: PLR0917
         kernel_ms=value.kernel_ms,
         prepare_ms=value.prepare_ms,
         stages=value.stages,
-        states=_states(member, source, value, nan_policy) if states else (),
+        states=_states(member, one, value) if query.states else (),
     )
 
 
-def _states(member: Member, source: Elements, value: Reduction, nan_policy: NanPolicy) -> tuple[StateColumn, ...]:
-    """The exact states of a value of all elements of `source`. A variance comes without states, so its sums are made
-    anew."""
-    op = op_named(value.op)
-    terms = terms_of(op)
+def _states(member: Backend, one: Whole, value: Reduction) -> tuple[StateColumn, ...]:
+    """The exact states of a value of all elements. A variance comes without states, so its sums are made anew."""
+    terms = terms_of(one.op)
     if not value.count:
         made = [ExactState.empty(each).to_bytes() for each in terms]
-    elif op.terms is Terms.MOMENTS:
-        sums = (member.reduce(source, name, nan_policy=nan_policy).state for name in SUMS_OF_MOMENTS)
+    elif one.op.terms is Terms.MOMENTS:
+        sums = (member.aggregate(replace(one, op=op_named(name), ddof=0)).state for name in SUMS_OF_MOMENTS)
         made = [state for state in sums if state is not None]
     else:
         made = [] if value.state is None else [value.state]
-    assert len(made) == len(terms), f"{op.name} has a state for each of {terms}"
+    assert len(made) == len(terms), f"{one.op.name} has a state for each of {terms}"
     return tuple(StateColumn.of_bytes([state]) for state in made)
 
 

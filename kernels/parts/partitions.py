@@ -11,7 +11,8 @@ from functools import reduce
 
 import numpy as np
 
-from warpfold.kernels.backend import Backend, Progress, Reduction, Stages
+from warpfold.kernels.backend import Progress, Reduction, Stages
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import NoElements, Unavailable
 from warpfold.kernels.exact import ExactState
@@ -21,6 +22,7 @@ from warpfold.kernels.ops.operands import check_freedom
 from warpfold.kernels.parts.keyed import Aggregation
 from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.partial import PartialColumn, PartialTable, first_place, ops_of_parts, values_array
+from warpfold.kernels.query import Whole
 from warpfold.kernels.sources.sequential import Elements, counted
 
 Open = Callable[[], tuple[Elements, Elements | None]]
@@ -65,7 +67,8 @@ def reduce_partition(
         source, other = begin()
         opened.append((source, other))
         try:
-            passes.append(backend.reduce(source, name, nan_policy=nan_policy, other=other, progress=progress))
+            asked = Whole(source=source, op=op_named(name), other=other, nan_policy=nan_policy)
+            passes.append(backend.aggregate(asked, progress))
         except NoElements:
             return None
         return passes[-1]

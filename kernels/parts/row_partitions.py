@@ -7,17 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from warpfold.kernels.backend import Progress
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.nulls import counting_nulls, null_where_counted, with_columns_of_nulls
 from warpfold.kernels.ops import NullPolicy, op_named
-from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedBackend, KeyedSource
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.parts.merged import Merged, in_order
 from warpfold.kernels.parts.partial import KeyedGroups, PartialColumn, PartialTable, first_place, ops_of_parts
 from warpfold.kernels.parts.state_tables import TableOfStates
 
 
 def reduce_rows(
-    backend: KeyedBackend, source: KeyedSource, plan: GroupPlan, number: int, progress: Progress | None = None,
+    backend: Backend, source: KeyedSource, plan: GroupPlan, number: int, progress: Progress | None = None,
     *, sort: bool = False,
 ) -> tuple[GroupTable, PartialTable]:  # fmt: skip
     """Reduce the rows of partition `number`; returns a table that describes the reduction, and the partial result. Its

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.puzzles.puzzle import WARP, ClusterShape, Puzzle, Solution, elements
 
 Floats = NDArray[np.float32]

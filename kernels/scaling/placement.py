@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.backend import Device
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
 

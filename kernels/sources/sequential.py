@@ -256,8 +256,11 @@ def shaped(source: Elements, known: tuple[int, ...] | None) -> tuple[Elements, t
     if isinstance(source, SequentialSource) and source.meaning is not None:
         count = _count_of(source)
         return replace(source, count=count, shape=(count,), sections=None), (count,)
-    source = gathered(source)
-    return source, (source.count,)
+    whole = gathered(source)
+    if isinstance(source, SequentialSource) and source.nulls is not None:  # which are told beside its elements
+        kept, source.tally.elements = whole.read(0, whole.count), 0  # they are counted once
+        return replace(source, make=lambda: iter([kept]), count=kept.size, shape=kept.shape, sections=None), kept.shape
+    return whole, (whole.count,)
 
 
 def _count_of(source: SequentialSource) -> int:

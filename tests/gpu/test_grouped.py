@@ -19,9 +19,10 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.ops import OPS, NanPolicy, Terms
+from warpfold.kernels.ops import OPS, NanPolicy, Terms, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.over_devices import reduce_spread
+from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import ArraySource
 
 Array = NDArray[Any]
@@ -263,7 +264,8 @@ def test_several_gpus_together_have_the_bits_of_one(backend: CudaBackend) -> Non
         source = ArraySource(adversarial("any finite", DTYPES["float32"], int(np.prod(shape)), 3).reshape(shape))
         whole = backend.reduce_groups(source, shape, grouping, "sum")
         for most in (20_000, 1 << 20):
-            made = reduce_spread(members, source, shape, grouping, "sum", most)
+            query = Shaped(source=source, shape=shape, grouping=grouping, op=op_named("sum"))
+            made = reduce_spread(members, query, most)
             assert list(map(repr, made.listed())) == list(map(repr, whole.listed())), (shape, grouping)
 
 

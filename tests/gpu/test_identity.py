@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tests.support.gpu.accumulators import accumulator, dtype_of, on_device
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import (
@@ -24,6 +23,7 @@ from warpfold.kernels.cuda.exact import (
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.scaling.nccl import Communicators
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags

@@ -12,8 +12,8 @@ import pytest
 from tests.support.servers import folder
 from warpfold.client.api import Client
 from warpfold.client.demo.service import running_service
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost, Unavailable
 from warpfold.kernels.exact import ExactState

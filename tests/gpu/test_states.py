@@ -14,6 +14,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.over_devices import reduce_spread
+from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
 ADDING = tuple(op.name for op in OPS.values() if op.adds and op.sources == 1)
@@ -44,7 +45,10 @@ def same(
     backend: CudaBackend, array: Any, grouping: Grouping, op: str, policy: NanPolicy, *, ddof: int = 0
 ) -> GroupedReduction:
     source, row = ArraySource(array), op_named(op)
-    made = backend.reduce_at_once(source, array.shape, grouping, row, policy, None, ddof, states=True)
+    query = Shaped(
+        source=source, shape=array.shape, grouping=grouping, op=row, nan_policy=policy, ddof=ddof, states=True
+    )
+    made = backend.reduce_at_once(query, None)
     wanted = CpuBackend().reduce_groups(source, array.shape, grouping, op, nan_policy=policy, ddof=ddof, states=True)
     assert listed(made) == listed(wanted), (op, grouping, policy)
     assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (op, grouping, policy)
@@ -79,14 +83,14 @@ def test_neither_blocks_nor_pieces_show_in_states(backend: CudaBackend, op: str)
     for shape, grouping in SHAPES:
         array = adversarial("any finite", DTYPES["float32"], int(np.prod(shape)), 3).reshape(shape)
         whole = same(backend, array, grouping, op, NanPolicy.PROPAGATE)
-        made = reduce_spread([backend.at_once()], ArraySource(array), shape, grouping, op, 5000, states=True)
+        query = Shaped(source=ArraySource(array), shape=shape, grouping=grouping, op=op_named(op), states=True)
+        made = reduce_spread([backend.at_once()], query, 5000)
         assert listed(made) == listed(whole), (shape, grouping)
 
 
 def test_what_is_made_on_the_gpu_has_the_states_of_a_cpu(backend: CudaBackend) -> None:
     source, shape = GeneratedSource("lognormal", 1 << 20, 7, DTYPES["float32"]), (1 << 14, 1 << 6)
-    made = backend.reduce_at_once(
-        source, shape, AlongAxes((1,)), op_named("sum"), NanPolicy.PROPAGATE, None, 0, states=True
-    )
+    query = Shaped(source=source, shape=shape, grouping=AlongAxes((1,)), op=op_named("sum"), states=True)
+    made = backend.reduce_at_once(query, None)
     wanted = CpuBackend().reduce_groups(source, shape, AlongAxes((1,)), "sum", states=True)
     assert listed(made) == listed(wanted)

@@ -1,7 +1,6 @@
 """Reductions along axes and by segments, as the child of a CPU slot runs them."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ from tests.support.leases import lease_on
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import result_of
-from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
-from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.worker import grouped
+from warpfold.contract.kinds.reduce import ReduceArrayResult
+from warpfold.kernels.errors import InvalidInput
 from warpfold.worker.execute import Kernels
-from warpfold.worker.kinds.attempt import Attempt
 
 ARRAY = np.arange(24.0).reshape(2, 3, 4)
 
@@ -134,21 +131,3 @@ def test_what_only_the_file_tells_fails_the_job_with_its_field(
 def test_a_job_leaves_a_measured_point(cpu: Kernels) -> None:
     [point] = run(cpu, source={"type": "path", "path": "c.npy"}, axis=0).points
     assert (point.n, point.bytes, point.op, point.strategy, point.value) == (24, 192, "sum", "exact", None)
-
-
-def test_another_backend_says_that_it_cannot(cpu: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Attempt] = []
-    real = grouped.run_grouped
-
-    def kept(attempt: Attempt, *rest: Any) -> Success:
-        seen.append(attempt)
-        return real(attempt, *rest)
-
-    monkeypatch.setattr("warpfold.worker.kinds.reduce.run_grouped", kept)
-    run(cpu, source={"type": "path", "path": "c.npy"}, axis=0)
-    spec = ReduceSpec.model_validate({"kind": "reduce", "source": {"type": "path", "path": "c.npy"}, "axis": 0})
-    grouping = spec.grouping()
-    assert grouping is not None
-    elsewhere: Any = object()
-    with pytest.raises(Unavailable, match="this slot does not reduce along axes"):
-        real(replace(seen[0], backend=elsewhere), spec, grouping, (elsewhere, None), elsewhere)

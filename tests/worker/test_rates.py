@@ -15,7 +15,7 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.folders import Folders
 from warpfold.contract.placement import Placement, RatesView
 from warpfold.contract.tasks import TaskSpec, task_spec
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.rates import Rates
 from warpfold.worker import rates
 from warpfold.worker.execute import Kernels

@@ -11,12 +11,12 @@ import dask
 from distributed import Client, LocalCluster
 
 from warpfold.contract.folders import Folders
-from warpfold.kernels.backend import Device, Progress, Reduction
+from warpfold.kernels.backend import Device, Progress
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.machine.cores import usable_cores
-from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.places.place import Places
-from warpfold.kernels.sources.sequential import Elements
+from warpfold.kernels.query import Answer, Query
 from warpfold.worker.dask.device import open_device
 from warpfold.worker.dask.options import ClusterOptions
 from warpfold.worker.dask.task import PartitionTask, merge_task, run_task
@@ -31,7 +31,7 @@ _MOST_LOCAL = 8
 """Processes of a local cluster: one reduces with several threads."""
 
 
-class Cluster:
+class Cluster(Backend):
     """A Dask cluster. Raises Unavailable if no scheduler answers, or a worker has other versions than this process."""
 
     def __init__(self, options: ClusterOptions) -> None:
@@ -136,17 +136,7 @@ class Cluster:
         cache = None if folders.cache is None else replace(folders.cache, urls=(), token="")
         return Folders(folders.roots, folders.datasets, places, cache=cache)
 
-    def reduce(
-        self,
-        source: Elements,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-    ) -> Reduction:
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         """Always raises Unavailable, because open elements do not travel to Dask workers: `worker.dask.running` reduces
         a spec."""
         raise Unavailable("a Dask cluster runs reductions of sources that its workers open")

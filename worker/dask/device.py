@@ -11,9 +11,9 @@ import dask
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.cpu.memory import keep_freed_memory
 from warpfold.kernels.cuda.gpu.device import visible_devices
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.sources.mapped import survive_cuts

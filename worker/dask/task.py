@@ -18,15 +18,15 @@ from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
-from warpfold.kernels.backend import Backend, GroupedReduction, GroupsBackend, Progress, Stages
+from warpfold.kernels.backend import GroupedReduction, Progress, Stages
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
-from warpfold.kernels.lowering.nulls import nulls_met, nulls_of_values, without_values_of_nulls
 from warpfold.kernels.machine.cores import cores_at_most
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_partitions import reduce_part
 from warpfold.kernels.parts.array_parts import ArrayPart
 from warpfold.kernels.parts.grouping import AlongAxes
-from warpfold.kernels.parts.keyed import KeyedBackend, KeyedSource
+from warpfold.kernels.parts.keyed import KeyedSource
 from warpfold.kernels.parts.merged import Merged, merge
 from warpfold.kernels.parts.partial import PartialTable
 from warpfold.kernels.parts.partitions import Reduced, reduce_partition
@@ -212,8 +212,6 @@ def _many_values(
 ) -> PartitionDone:
     part = task.partition.part
     assert part is not None, "the array is reduced to many values"
-    if not isinstance(backend, GroupsBackend):
-        raise InvalidInput(f"{backend.device.name} does not reduce along axes and by segments", "backend")
     opened = _open(task.partition, task.folders)
     taken: list[Elements] = []
     for source, named in zip(opened, task.partition.sources, strict=True):
@@ -231,9 +229,6 @@ def _many_values(
     )  # fmt: skip
     _check_unchanged(task.partition, opened)
     reduction = reduced.reduction
-    if nulls_met(opened):
-        nulls = nulls_of_values(backend, opened, part.shape, part.grouping)
-        reduction = without_values_of_nulls(reduction, nulls)
     values = reduction if reduced.partial is None else replace(reduction, values=(), counts=())
     read = counted(taken[0])
     done = _done(task, reduced.reduction, opened, share, partial=reduced.partial, read=read)
@@ -241,8 +236,6 @@ def _many_values(
 
 
 def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share, progress: Progress) -> PartitionDone:
-    if not isinstance(backend, KeyedBackend):
-        raise InvalidInput(f"{backend.device.name} makes no groups by key", "backend")
     partition = task.partition
     if partition.sources:
         spec = spec.model_copy(update={"source": partition.sources[0]})

@@ -12,7 +12,7 @@ from warpfold.contract.needs import ANY
 from warpfold.contract.placement import Placement
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.timings import StudyTimings
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.preparation import of_process
 from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 

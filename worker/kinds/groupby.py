@@ -6,8 +6,7 @@ from warpfold.contract.keyed import keys_of, open_rows, plan_of, stands, values_
 from warpfold.contract.kinds.groupby import GroupbyResult, GroupbySpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.partitions import PartitionsView
-from warpfold.kernels.errors import Unavailable
-from warpfold.kernels.parts.keyed import GroupTable, KeyedBackend
+from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.sources.mapped import survive_cuts
@@ -30,8 +29,6 @@ def run(attempt: Attempt, spec: GroupbySpec) -> Success:
 
 
 def _run(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Success:
-    if not isinstance(attempt.backend, KeyedBackend):
-        raise Unavailable("this slot makes no groups by key; give the backend cpu, cuda or gang")
     rows = open_rows(spec, attempt.folders)
     survive_cuts()
     with intact(rows.files):

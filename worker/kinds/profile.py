@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.profile import ProfilePoint, ProfileResult, ProfileSpec
-from warpfold.kernels.backend import Backend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.compile import nvrtc_version
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.studies.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 

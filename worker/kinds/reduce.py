@@ -10,7 +10,6 @@ from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import Reduction
-from warpfold.kernels.lowering.nulls import with_nulls
 from warpfold.kernels.lowering.reducing import itemsize_of
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.source import ArraySource
@@ -67,8 +66,7 @@ def _success(
     value is too long to be written."""
     nbytes = sum(counted(part) * itemsize_of(part) for part in sources)
     decoded = [part for part in sources if isinstance(part, SequentialSource)]
-    reduction, null = with_nulls(reduction, sources)
-    value = value_of(reduction)
+    value, null = value_of(reduction), reduction.null
     if not null:
         check_length(reduction.value)
     result = ReduceResult(

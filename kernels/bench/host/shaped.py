@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Backend, GroupsBackend
 from warpfold.kernels.bench.contenders import contender
 from warpfold.kernels.bench.data import bounds_of, keys_of
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.strategy import EXACT
 from warpfold.kernels.studies.shapes import By, CaseShape, KeyOrder
@@ -124,7 +124,6 @@ class HostShapedWorkload:
 
 def _exact_grouped(data: HostShape, op: str) -> Bound:
     backend, source = data.backend, ArraySource(data.elements)
-    assert isinstance(backend, GroupsBackend)
     grouping: Grouping
     extent: tuple[int, ...] = (data.shape.n,)
     if data.bounds is None:
@@ -140,7 +139,6 @@ def _exact_grouped(data: HostShape, op: str) -> Bound:
 
 def _exact_keyed(data: HostShape, op: str) -> Bound:
     backend = data.backend
-    assert isinstance(backend, KeyedBackend)
     assert data.keys is not None
     source = keyed_arrays([("key", ArraySource(data.keys), "by")], [("value", ArraySource(data.elements), "column")])
     plan = GroupPlan((Aggregation(op_named(op), 0, "value"),), max_groups=max(1, data.shape.groups or 0))

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.kernels.backend import Backend, Device, Reduction
+from warpfold.kernels.backend import Device, Reduction
 from warpfold.kernels.bench.ceiling import Ceiling, CeilingGauge
 from warpfold.kernels.bench.data import KEY
 from warpfold.kernels.bench.host.observer import HostObserver, measure_ceiling
@@ -15,6 +15,7 @@ from warpfold.kernels.bench.host.shaped import HostShape
 from warpfold.kernels.bench.host.timer import HostTimer
 from warpfold.kernels.catalog import resolve
 from warpfold.kernels.cpu.memory import cache_bytes
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import Value, op_named

@@ -15,13 +15,13 @@ from typing import Protocol
 import numpy as np
 
 from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.parts.joint_progress import JointProgress
 from warpfold.kernels.parts.keyed import (
     PART_ROWS,
     GroupPlan,
     GroupTable,
-    KeyedBackend,
     KeyedPart,
     KeyedSource,
     WholeColumns,
@@ -35,10 +35,9 @@ MOST_OF_SHARE = 1 << 25
 
 
 def group_shares(
-    members: Sequence[KeyedBackend], source: KeyedSource, plan: GroupPlan, progress: Progress | None = None
+    members: Sequence[Backend], source: KeyedSource, plan: GroupPlan, progress: Progress | None = None
 ) -> GroupTable:
-    """Reduce the rows of each group by all `members`, each of which reduces one share of the rows after another. Nulls
-    do not propagate, and no column has a meaning: `kernels.lowering` takes care of both.
+    """Reduce the rows of each group by all `members`, each of which reduces one share of the rows after another.
 
     Raises what a member raises; of several errors, that of the first share that failed.
     """

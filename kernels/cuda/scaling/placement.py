@@ -3,25 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol, cast
 
-from warpfold.kernels.backend import Backend, Device, GroupedReduction, Progress, Reduction
-from warpfold.kernels.catalog import grouped_backends, refused_on_gpu, resolve_grouped
+from warpfold.kernels.backend import Device, Progress
 from warpfold.kernels.cpu.keyed.shares import group_shares
-from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.backend import CudaBackend, check_shaped
 from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.gpu.device import driver_release, visible_devices
 from warpfold.kernels.cuda.keyed.reducing import check_reducible
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
-from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.lowering.many_values import takes_meanings
-from warpfold.kernels.lowering.nulls import group_with_nulls
-from warpfold.kernels.lowering.reducing import group_meant
-from warpfold.kernels.ops import NanPolicy, NullPolicy, op_named
-from warpfold.kernels.ops.operands import check_states, operands
-from warpfold.kernels.parts.grouping import Grouping
-from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.parts.over_devices import Member, reduce_spread
+from warpfold.kernels.driver import Backend
+from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.parts.over_devices import reduce_spread
+from warpfold.kernels.query import Answer, ByKey, Query, Shaped
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.sources.sequential import Elements
@@ -32,10 +26,10 @@ class GangMember(Protocol):
 
     def most(self, source: Elements) -> int: ...
 
-    def at_once(self) -> Member: ...
+    def at_once(self) -> Backend: ...
 
 
-class Gang:
+class Gang(Backend):
     """The GPUs that CUDA shows this process, or `gpus`. It holds no context on them until a reduction asks for that:
     their memory stays with the slots of single GPUs. `open_member` opens one by its number. Raises Unavailable without
     a GPU."""
@@ -66,70 +60,30 @@ class Gang:
         """Whether GPUs were opened, whose memory only the end of this process gives back in full."""
         return bool(self._members)
 
-    def reduce(
-        self,
-        source: Elements,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-    ) -> Reduction:
-        """Raises Unavailable: one array is a single GPU's work."""
-        raise Unavailable(
-            "the gang of all GPUs reduces to many values and by key, and runs scaling studies; a reduction to one "
-            "value runs on one GPU"
-        )
-
-    @takes_meanings
-    def reduce_groups(
-        self,
-        source: Elements,
-        shape: tuple[int, ...],
-        grouping: Grouping,
-        op: str,
-        *,
-        strategy: str = "auto",
-        nan_policy: NanPolicy = NanPolicy.PROPAGATE,
-        progress: Progress | None = None,
-        ddof: int = 0,
-        other: Elements | None = None,
-        states: bool = False,
-    ) -> GroupedReduction:
-        """Reduce blocks of whole values on all GPUs at once, as `CudaBackend.reduce_groups` does on one: with the same
-        bits."""
-        row = op_named(op)
-        if states:
-            check_states(row)
-        operands(row, source, other, ddof)
-        resolve_grouped(row, source.dtype, strategy)
-        if "cuda" not in grouped_backends(row, source.dtype):
-            raise InvalidInput(refused_on_gpu(row, source.dtype), "backend")
-        members = self._opened()
-        return reduce_spread(
-            [member.at_once() for member in members], source, shape, grouping, op,
-            min(member.most(source) for member in members),
-            nan_policy=nan_policy, progress=progress, ddof=ddof, states=states,
-        )  # fmt: skip
-
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group on all GPUs at once, each of which has a share of the rows, as
-        `CudaBackend.group_by` does on one: with the same bits."""
-        if any(source.meanings):
-            return group_meant(lambda rows, plain: self.group_by(rows, plain, progress), source, plan)
-        if plan.null_policy is NullPolicy.PROPAGATE:
-            return group_with_nulls(lambda rows, wider: self.group_by(rows, wider, progress), source, plan)
-        check_reducible(source, plan)
-        return group_shares([member.at_once() for member in self._opened()], source, plan, progress)
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        """As `Backend.aggregate`, with the bits of one GPU: each reduces blocks of whole values, or a share of the
+        rows. Raises Unavailable for one value: one array is a single GPU's work."""
+        answer: Any
+        match query:
+            case Shaped():
+                check_shaped(query)
+                members = self._opened()
+                most = min(member.most(query.source) for member in members)
+                answer = reduce_spread([member.at_once() for member in members], query, most, progress)
+            case ByKey():
+                check_reducible(query.source, query.plan)
+                members = self._opened()
+                answer = group_shares([member.at_once() for member in members], query.source, query.plan, progress)
+            case _:
+                raise Unavailable(
+                    "the gang of all GPUs reduces to many values and by key, and runs scaling studies; a reduction to "
+                    "one value runs on one GPU"
+                )
+        return cast(Answer, answer)
 
     def _opened(self) -> Sequence[GangMember]:
         self._members = self._members or tuple(self._open_member(gpu.index) for gpu in self.gpus)
         return self._members
-
-    def close(self) -> None:
-        """There is nothing to give back."""
 
 
 _ALGORITHMS: Mapping[Algorithm, str | None] = MappingProxyType(

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +16,11 @@ from warpfold.kernels.accuracy import (
     methods_on,
 )
 from warpfold.kernels.accuracy.study import Repeats, run
+from warpfold.kernels.backend import Progress
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import CudaError, OutOfMemory
+from warpfold.kernels.query import Answer, Query
 from warpfold.kernels.source import GeneratedSource
 from warpfold.kernels.studies.outcome import Outcome
 
@@ -140,9 +141,9 @@ class Broken(CpuBackend):
 
     error: Exception | None = None
 
-    def reduce(self, *args: Any, **kwargs: Any) -> Any:
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         if self.error is None:
-            return super().reduce(*args, **kwargs)
+            return super().aggregate(query, progress)
         raise self.error
 
 

@@ -1,5 +1,6 @@
 """Reductions to many values in blocks, by one device or several at once: the bits of the whole array."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import prod
@@ -12,16 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from warpfold.kernels.backend import GroupedReduction, Progress
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.formats.npy import open_array, read_head
-from warpfold.kernels.ops import NanPolicy, Terms
+from warpfold.kernels.ops import NanPolicy, Terms, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.parts.over_devices import Member, fitting, reduce_spread
+from warpfold.kernels.parts.over_devices import fitting, reduce_spread
+from warpfold.kernels.query import Answer, Query, Shaped
 from warpfold.kernels.source import ArraySource, GeneratedSource, PartSource
-from warpfold.kernels.sources.sequential import SequentialSource
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 SHAPE = (5, 4, 7)
 COUNT = prod(SHAPE)
@@ -35,14 +39,21 @@ class Limited(CpuBackend):
         super().__init__(8 << 20)
         self.most, self.blocks, self.long = most, 0, 0
 
-    def reduce_groups(self, source: Any, shape: tuple[int, ...], grouping: Grouping, op: str, **options: Any) -> Any:
-        assert prod(shape) <= self.most, f"{shape} has more than {self.most} elements"
-        self.blocks += 1
-        return super().reduce_groups(source, shape, grouping, op, **options)
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        if isinstance(query, Shaped):
+            assert prod(query.shape) <= self.most, f"{query.shape} has more than {self.most} elements"
+            self.blocks += 1
+        else:
+            self.long += 1
+        return super().aggregate(query, progress)
 
-    def reduce(self, source: Any, op: str, **options: Any) -> Any:
-        self.long += 1
-        return super().reduce(source, op, **options)
+
+def spread(  # noqa: PLR0917
+    members: Sequence[Backend], source: Elements, shape: tuple[int, ...], grouping: Grouping, op: str, most: int,
+    progress: Progress | None = None, **options: Any,
+) -> GroupedReduction:  # fmt: skip
+    query = Shaped(source=source, shape=shape, grouping=grouping, op=op_named(op), **options)
+    return reduce_spread(members, query, most, progress)
 
 
 def hostile(seed: int, dtype: str = "float64") -> NDArray[Any]:
@@ -69,10 +80,10 @@ def test_blocks_devices_and_layouts_do_not_show(grouping: Grouping, op: str) -> 
     for most, devices in ((1, 1), (8, 1), (40, 3), (COUNT, 2)):
         in_order = SequentialSource(DTYPES["float64"], lambda: iter([array.reshape(-1)]), COUNT, shape=SHAPE)
         for source in (ArraySource(array), fortran, in_order):
-            members: list[Member] = [Limited(most) for _ in range(devices)]
-            spread = reduce_spread(members, source, SHAPE, grouping, op, most)
-            assert list(map(repr, spread.listed())) == list(map(repr, whole.listed()))
-            assert (spread.shape, spread.dtype, spread.counted()) == (whole.shape, whole.dtype, whole.counted())
+            members: list[Backend] = [Limited(most) for _ in range(devices)]
+            made = spread(members, source, SHAPE, grouping, op, most)
+            assert list(map(repr, made.listed())) == list(map(repr, whole.listed()))
+            assert (made.shape, made.dtype, made.counted()) == (whole.shape, whole.dtype, whole.counted())
 
 
 @settings(deadline=None, max_examples=40)
@@ -84,8 +95,8 @@ def test_any_shape_in_blocks_has_the_sums_of_rationals(data: st.DataObject) -> N
     flat = data.draw(st.lists(numbers, min_size=prod(shape), max_size=prod(shape)))
     array = np.array(flat, np.float32).reshape(shape)
     most = data.draw(st.integers(1, array.size))
-    members: list[Member] = [Limited(most) for _ in range(data.draw(st.integers(1, 3)))]
-    made = reduce_spread(members, ArraySource(array), shape, AlongAxes(axes), "sum", most)
+    members: list[Backend] = [Limited(most) for _ in range(data.draw(st.integers(1, 3)))]
+    made = spread(members, ArraySource(array), shape, AlongAxes(axes), "sum", most)
     behind = np.moveaxis(array, axes, tuple(range(-len(axes), 0))).reshape(len(made.listed()), -1)
     for value, row in zip(made.listed(), behind, strict=True):
         exact = sum(map(Fraction, row.astype(float).tolist()), Fraction())
@@ -111,8 +122,8 @@ def test_any_value_in_blocks_is_that_of_the_whole_or_missing_as_there(
     grouping = data.draw(axes | st.integers(1, 9).map(lambda length: Segments(length=length)))
     most = data.draw(st.integers(1, array.size + 1))
     options: dict[str, Any] = {"nan_policy": policy, "ddof": 1 if op == "var" else 0}
-    members: list[Member] = [Limited(most) for _ in range(devices)]
-    made = reduce_spread(members, ArraySource(array), shape, grouping, op, most, **options)
+    members: list[Backend] = [Limited(most) for _ in range(devices)]
+    made = spread(members, ArraySource(array), shape, grouping, op, most, **options)
     whole = CpuBackend(8 << 20).reduce_groups(ArraySource(array), shape, grouping, op, **options)
     assert list(map(repr, made.listed())) == list(map(repr, whole.listed()))
     assert (made.shape, list(made.counted())) == (whole.shape, list(whole.counted()))
@@ -121,7 +132,7 @@ def test_any_value_in_blocks_is_that_of_the_whole_or_missing_as_there(
 def test_a_value_that_is_longer_than_a_device_goes_through_it_in_pieces() -> None:
     array = hostile(2)
     member = Limited(10)
-    made = reduce_spread([member], ArraySource(array), SHAPE, AlongAxes((0, 1)), "sum", 10)
+    made = spread([member], ArraySource(array), SHAPE, AlongAxes((0, 1)), "sum", 10)
     assert (member.blocks, member.long) == (0, 7)
     whole = CpuBackend().reduce_groups(ArraySource(array), SHAPE, AlongAxes((0, 1)), "sum")
     assert made.listed() == whole.listed()
@@ -131,9 +142,7 @@ def test_a_value_that_is_longer_than_a_device_goes_through_it_in_pieces() -> Non
 def test_a_long_value_of_nans_alone_that_are_left_out_is_missing() -> None:
     array = np.full((2, 30), np.nan)
     array[1, 3] = 2.5
-    made = reduce_spread(
-        [Limited(10)], ArraySource(array), (2, 30), AlongAxes((1,)), "mean", 10, nan_policy=NanPolicy.OMIT
-    )
+    made = spread([Limited(10)], ArraySource(array), (2, 30), AlongAxes((1,)), "mean", 10, nan_policy=NanPolicy.OMIT)
     assert (made.listed(), made.counted()) == ((None, 2.5), (0, 1))
 
 
@@ -142,7 +151,7 @@ def test_a_long_value_of_too_few_elements_for_its_variance_is_missing(states: bo
     array = np.full((3, 30), np.nan)
     array[1, :2], array[2, :3] = 2.5, (1.0, 2.0, 3.0)
     options: dict[str, Any] = {"nan_policy": NanPolicy.OMIT, "ddof": 2, "states": states}
-    made = reduce_spread([Limited(10)], ArraySource(array), (3, 30), AlongAxes((1,)), "var", 10, **options)
+    made = spread([Limited(10)], ArraySource(array), (3, 30), AlongAxes((1,)), "var", 10, **options)
     whole = CpuBackend().reduce_groups(ArraySource(array), (3, 30), AlongAxes((1,)), "var", **options)
     assert (made.listed(), made.counted()) == (whole.listed(), whole.counted()) == ((None, None, 2.0), (0, 2, 3))
     for mine, wanted in zip(made.states, whole.states, strict=True):
@@ -151,7 +160,7 @@ def test_a_long_value_of_too_few_elements_for_its_variance_is_missing(states: bo
 
 @pytest.mark.parametrize("grouping", [Segments(length=4), AlongAxes((1,))], ids=str)
 def test_no_elements_make_no_values(grouping: Grouping) -> None:
-    made = reduce_spread([Limited(10), Limited(10)], ArraySource(np.zeros((0, 4))), (0, 4), grouping, "sum", 10)
+    made = spread([Limited(10), Limited(10)], ArraySource(np.zeros((0, 4))), (0, 4), grouping, "sum", 10)
     assert (list(made.listed()), made.shape) == ([], (0,))
 
 
@@ -162,17 +171,15 @@ def test_neither_blocks_nor_pieces_show_in_states(grouping: Grouping, op: str) -
     array.reshape(-1)[::11] = np.nan
     whole = CpuBackend().reduce_groups(ArraySource(array), SHAPE, grouping, op, nan_policy=NanPolicy.OMIT, states=True)
     for most, devices in ((1, 1), (8, 2), (COUNT, 3)):
-        members: list[Member] = [Limited(most) for _ in range(devices)]
-        made = reduce_spread(
-            members, ArraySource(array), SHAPE, grouping, op, most, nan_policy=NanPolicy.OMIT, states=True
-        )
+        members: list[Backend] = [Limited(most) for _ in range(devices)]
+        made = spread(members, ArraySource(array), SHAPE, grouping, op, most, nan_policy=NanPolicy.OMIT, states=True)
         assert len(made.states) == (2 if op == "var" else 1)
         for mine, wanted in zip(made.states, whole.states, strict=True):
             assert [mine[at] for at in range(len(mine))] == [wanted[at] for at in range(len(wanted))], most
 
 
 def test_a_long_value_of_no_elements_has_the_state_of_nothing() -> None:
-    made = reduce_spread(
+    made = spread(
         [Limited(10)], ArraySource(np.full((1, 30), np.nan)), (1, 30), AlongAxes((1,)), "std", 10,
         nan_policy=NanPolicy.OMIT, states=True,
     )  # fmt: skip
@@ -182,7 +189,7 @@ def test_a_long_value_of_no_elements_has_the_state_of_nothing() -> None:
 
 def test_several_devices_share_what_would_fit_one() -> None:
     members = [Limited(COUNT) for _ in range(3)]
-    reduce_spread(list[Member](members), ArraySource(hostile(3)), SHAPE, AlongAxes((2,)), "sum", COUNT)
+    spread(list[Backend](members), ArraySource(hostile(3)), SHAPE, AlongAxes((2,)), "sum", COUNT)
     blocks = list(fitting(ArraySource(hostile(3)), SHAPE, AlongAxes((2,)), COUNT, parts=3))
     assert len(blocks) >= 3
     assert sum(member.blocks for member in members) == len(blocks)
@@ -190,9 +197,9 @@ def test_several_devices_share_what_would_fit_one() -> None:
 
 def test_progress_grows_to_the_whole() -> None:
     reports: list[tuple[int, int]] = []
-    members: list[Member] = [Limited(20)]
+    members: list[Backend] = [Limited(20)]
     made = GeneratedSource("normal", 4000, 1, DTYPES["float32"])
-    reduce_spread(members, made, (200, 20), AlongAxes((1,)), "sum", 20, progress=lambda *now: reports.append(now))
+    spread(members, made, (200, 20), AlongAxes((1,)), "sum", 20, progress=lambda *now: reports.append(now))
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)
     assert reports[-1] == (4000, 4000)
     assert {of for _, of in reports} == {4000}
@@ -202,9 +209,9 @@ def test_an_error_of_a_block_ends_all_and_names_its_field() -> None:
     array = hostile(4)
     array[4, 3, 2] = np.nan
     for devices in (1, 3):
-        members: list[Member] = [Limited(30) for _ in range(devices)]
+        members: list[Backend] = [Limited(30) for _ in range(devices)]
         with pytest.raises(InvalidInput, match="an element is NaN, and nan_policy is raise") as refused:
-            reduce_spread(members, ArraySource(array), SHAPE, AlongAxes((2,)), "sum", 30, nan_policy=NanPolicy.RAISE)
+            spread(members, ArraySource(array), SHAPE, AlongAxes((2,)), "sum", 30, nan_policy=NanPolicy.RAISE)
         assert refused.value.field == "nan_policy"
 
 
@@ -222,5 +229,5 @@ def test_a_file_is_reduced_in_blocks_as_it_lies(tmp_path: Path, order: Any) -> N
         source = open_array(file, read_head(file))
     for grouping in GROUPINGS:
         whole = CpuBackend().reduce_groups(ArraySource(array), SHAPE, grouping, "sum")
-        made = reduce_spread([Limited(12)], source, SHAPE, grouping, "sum", 12)
+        made = spread([Limited(12)], source, SHAPE, grouping, "sum", 12)
         assert made.listed() == whole.listed(), grouping

@@ -7,8 +7,9 @@ import pytest
 
 from tests.support.kernels.rank_actors import actors
 from tests.support.processes import is_spawned
-from warpfold.kernels.backend import Backend, Device
+from warpfold.kernels.backend import Device
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost
 from warpfold.kernels.open import open_backend

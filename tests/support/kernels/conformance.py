@@ -8,7 +8,7 @@ import pytest
 
 from tests.data.exact.make_vectors import FOLDER
 from tests.support.kernels.patterns import array_of_bits
-from warpfold.kernels.backend import Backend
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN

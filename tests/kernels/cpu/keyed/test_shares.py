@@ -24,6 +24,7 @@ from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedPart, KeyedSource
+from warpfold.kernels.query import Answer, Query
 from warpfold.kernels.source import ArraySource, GeneratedSource, generator_of
 
 ROWS = 700
@@ -37,8 +38,9 @@ class Device(CpuBackend):
         super().__init__(8 << 20)
         self.rows = list[int]()
 
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Any = None) -> GroupTable:
-        table = super().group_by(source, plan, progress)
+    def aggregate(self, query: Query[Answer], progress: Any = None) -> Answer:
+        table = super().aggregate(query, progress)
+        assert isinstance(table, GroupTable)
         self.rows.append(table.rows + table.dropped)
         return table
 
@@ -205,7 +207,7 @@ def test_an_error_of_a_share_ends_all_and_none_waits_for_ever() -> None:
 
 
 class Broken(Device):
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Any = None) -> GroupTable:
+    def aggregate(self, query: Query[Answer], progress: Any = None) -> Answer:
         raise InvalidInput("reads nothing", "backend")
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,14 @@ from warpfold.kernels.cpu.keyed import shares
 from warpfold.kernels.cpu.keyed.shares import group_shares
 from warpfold.kernels.cuda.keyed import columns, reducing
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.query import Answer, ByKey, Query
 from warpfold.kernels.source import ArraySource
 
 OPS = ("sum", "mean", "min", "max")
@@ -161,16 +163,17 @@ def test_tables_by_words_and_numbers_with_nulls(on_gpu: Any, keep_nulls: bool) -
             same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
 
 
-class OneAtATime:
+class OneAtATime(Backend):
     """A GPU that several threads may ask: the device code on the host runs in one thread at a time."""
 
     def __init__(self, group_by: Callable[[KeyedSource, GroupPlan], GroupTable]) -> None:
         self._group_by, self._lock, self.shares = group_by, Lock(), 0
 
-    def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Any = None) -> GroupTable:
+    def aggregate(self, query: Query[Answer], progress: Any = None) -> Answer:
+        assert isinstance(query, ByKey)
         with self._lock:
             self.shares += 1
-            return self._group_by(source, plan)
+            return cast(Answer, self._group_by(query.source, query.plan))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])

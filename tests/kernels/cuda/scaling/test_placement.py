@@ -5,25 +5,25 @@ from decimal import Decimal
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.support import array_files
-from warpfold.kernels.backend import Device, GroupsBackend, Spendable
+from warpfold.kernels.backend import Device, Progress
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.scaling.placement import CudaPlacement, Gang
 from warpfold.kernels.cuda.scaling.ranks import CudaRanks
+from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import NullPolicy, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
-from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedBackend
-from warpfold.kernels.parts.over_devices import Member
+from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
+from warpfold.kernels.query import Answer, Query, Shaped
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.source import ArraySource
 
@@ -83,12 +83,13 @@ class MemberOfTest(CpuBackend):
     def most(self, source: object) -> int:
         return 100 + self.index
 
-    def at_once(self) -> Member:
+    def at_once(self) -> Backend:
         return self
 
-    def reduce_groups(self, source: Any, shape: tuple[int, ...], *rest: Any, **options: Any) -> Any:
-        self.shapes.append(shape)
-        return super().reduce_groups(source, shape, *rest, **options)
+    def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        if isinstance(query, Shaped):
+            self.shapes.append(query.shape)
+        return super().aggregate(query, progress)
 
 
 def gang_of(count: int, opened: list[MemberOfTest]) -> Gang:
@@ -99,8 +100,6 @@ def test_a_gang_shares_the_blocks_of_a_reduction_and_gives_the_bits_of_one_devic
     opened: list[MemberOfTest] = []
     gang = gang_of(3, opened)
     array = np.random.default_rng(1).standard_normal((60, 20))
-    assert isinstance(gang, GroupsBackend)
-    assert isinstance(gang, Spendable)
     assert (gang.device.name, gang.spent, opened) == ("3 × NVIDIA H200", False, [])
     for grouping in (AlongAxes((1,)), AlongAxes((0,)), Segments(length=7)):
         made = gang.reduce_groups(ArraySource(array), array.shape, grouping, "sum")
@@ -129,7 +128,6 @@ def test_a_gang_gives_the_durations_that_one_device_gives(tmp_path: Path) -> Non
 def test_a_gang_shares_rows_and_gives_the_groups_of_one_device(null_policy: NullPolicy) -> None:
     opened: list[MemberOfTest] = []
     gang, random = gang_of(2, opened), np.random.default_rng(2)
-    assert isinstance(gang, KeyedBackend)
     values = pa.array(random.standard_normal(500), mask=random.random(500) < 0.2)
     prices = pa.array([None if number % 7 == 0 else Decimal(number) / 100 for number in range(500)])
     table = pa.table({"k": random.integers(0, 9, 500), "x": values, "price": prices})

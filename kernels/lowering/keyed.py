@@ -1,0 +1,88 @@
+"""Reductions by key of columns whose stored numbers stand for something else: these are reduced, then the values are
+made."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.lowering.long_integers import Beyond
+from warpfold.kernels.lowering.meaning import Meaning, is_plain
+from warpfold.kernels.lowering.wide_groups import values_of_groups
+from warpfold.kernels.ops import op_named
+from warpfold.kernels.parts.keyed import (
+    Aggregation,
+    GroupColumn,
+    GroupPlan,
+    GroupTable,
+    KeyedSource,
+    needed_count,
+    whole_numbers,
+)
+from warpfold.kernels.query import ByKey
+
+
+def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
+    """Reduce by key where integers of columns stand for something else: the integers are reduced by `run`, then the
+    values are made. Raises as `run`, and InvalidInput naming "aggregations.….op" or "states"."""
+    source, plan, asked_plainly = query.source, query.plan, list[Aggregation]()
+    for index, asked in enumerate(plan.aggregations):
+        meaning = source.meanings[asked.column]
+        if meaning is None:
+            asked_plainly.append(asked)
+            continue
+        try:
+            meaning.check(asked.op)
+        except InvalidInput as error:
+            raise InvalidInput(str(error), f"aggregations.{index}.op") from None
+        if plan.states:
+            raise InvalidInput(f"{meaning.name} have no exact states by key so far", "states")
+        asked_plainly.append(replace(asked, op=op_named(meaning.stored_ops(asked.op)[0])))
+    for tally in source.tallies:
+        tally.beyond = Beyond()
+    table = run(ByKey(replace(source, meanings=()), replace(plan, aggregations=tuple(asked_plainly))))
+    table = _with_wide_values(source, plan, table)
+    columns = []
+    for asked, column in zip(plan.aggregations, table.columns, strict=True):
+        meaning = source.meanings[asked.column]
+        plain = meaning is None or is_plain(asked.op)
+        columns.append(column if plain or meaning is None else _meant_column(meaning, asked, column, plan.min_count))
+    return replace(table, columns=tuple(columns))
+
+
+def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -> GroupTable:
+    """The table with the values of columns that have integers beyond int64 in place of those of clamped ones."""
+    wide = [
+        index
+        for index, asked in enumerate(plan.aggregations)
+        if source.tallies and source.tallies[asked.column].beyond and (asked.op.places or not is_plain(asked.op))
+    ]
+    if not wide:
+        return table
+    columns = list(table.columns)
+    for index, values in zip(
+        wide, values_of_groups(source, table, [plan.aggregations[index] for index in wide]), strict=True
+    ):
+        columns[index] = replace(columns[index], values=whole_numbers(values.tolist()))
+    return replace(table, columns=tuple(columns))
+
+
+def _meant_column(meaning: Meaning, asked: Aggregation, column: GroupColumn, min_count: int) -> GroupColumn:
+    missing = column.missing | (column.counts < needed_count(asked, min_count))
+    meant = [
+        None if gone else meaning.meant(asked.op, (int(value),), int(count), 0)
+        for value, count, gone in zip(column.values.tolist(), column.counts, missing, strict=True)
+    ]
+    known = [0 if each is None else each.value for each in meant]
+    dtype = meaning.meant(asked.op, (0,), 1, 0).dtype
+    words = tuple(None if each is None else each.words for each in meant)
+    return replace(
+        column,
+        op=asked.op.name,
+        dtype=dtype,
+        values=np.array(known, np.float64) if dtype in DTYPES else whole_numbers([int(value) for value in known]),
+        missing=missing,
+        words=words if any(word is not None for word in words) or dtype not in DTYPES else None,
+    )
