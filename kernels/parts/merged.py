@@ -14,7 +14,6 @@ from warpfold.kernels.cpu.keyed.keys import KeyTable, sorted_order
 from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import Op
 from warpfold.kernels.ops.operands import result_dtype
@@ -97,14 +96,6 @@ class Merged:
             columns.append(column)
         return columns
 
-    def states(self, at: int) -> tuple[StateColumn, ...]:
-        """The exact states of column `at`; none of an op that does not add."""
-        return tuple(each for each in self._columns[at].partial(self.count).states if isinstance(each, StateColumn))
-
-    def dtypes(self) -> list[str]:
-        """The dtype of the elements of each column, of two sources of the first."""
-        return [merged.dtypes[0] for merged in self._columns]
-
     def described(self, asked: Sequence[Aggregation]) -> list[StatesOf]:
         """What the states of all columns are states of."""
         return [merged.described(each) for each, merged in zip(asked, self._columns, strict=True)]
@@ -154,42 +145,37 @@ class _MergedColumn:
 
     def add(self, part: PartialColumn, ids: Index, rows: int) -> None:
         """Merge row i of `part` into row ids[i] of `rows`. Only exact states may have an id twice."""
-        self._first = self._first or replace(part, states=(), counts=None)
+        self._first = self._first or replace(part, states=())
         part.check_like(self._first)
-        if part.counts is None:
-            for merged, states in zip(self._sums, part.states, strict=True):
-                assert isinstance(states, StateColumn), "sums have exact states"
+        columns: Sequence[Any] = part.states
+        if self._op.adds:
+            for merged, states in zip(self._sums, columns, strict=True):
                 merged.add(states, ids, rows)
             return
         self._selected = self._selected or Folded(aggregate_of(self._op, DTYPES[part.dtypes[0]]))
-        self._selected.merge(tuple(column for column in part.states if isinstance(column, np.ndarray)), ids, rows)
+        self._selected.merge(tuple(columns[:-1]), ids, rows)
         self._counts = grown(self._counts, rows)
-        self._counts[ids] += part.counts
+        self._counts[ids] += columns[-1]
 
     def partial(self, rows: int) -> PartialColumn:
         """The first `rows` rows."""
-        first = self._like
         if self._selected is None:
-            states = tuple(sums.encoded(rows) for sums in self._sums)
-            return replace(first, states=states)
-        return replace(first, states=self._selected.rows(0, rows), counts=grown(self._counts, rows)[:rows])
+            return replace(self._like, states=tuple(sums.encoded(rows) for sums in self._sums))
+        return replace(self._like, states=(*self._selected.rows(0, rows), grown(self._counts, rows)[:rows]))
 
     def column(self, asked: Aggregation, rows: int, min_count: int, *, states: bool) -> GroupColumn:
         """The values of the first `rows` rows. Raises InvalidInput."""
         if self._selected is None:
             return column_of_states(self.described(asked), self._sums, rows, min_count, keep=states)
-        dtype, counts = DTYPES[self.dtypes[0]], grown(self._counts, rows)[:rows]
+        dtype, counts = DTYPES[self._like.dtypes[0]], grown(self._counts, rows)[:rows]
         values = aggregate_of(asked.op, dtype).finish(self._selected.rows(0, rows), counts)
         return column_of(asked, dtype, values, counts, min_count)
 
     def described(self, asked: Aggregation) -> StatesOf:
         """What the states are states of."""
-        result = result_dtype(asked.op, *(DTYPES[name] for name in self.dtypes))
-        return StatesOf(asked.name, asked.op.name, self.dtypes, result, asked.ddof, column=self._like.label)
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        return self._like.dtypes
+        dtypes = self._like.dtypes
+        result = result_dtype(asked.op, *(DTYPES[name] for name in dtypes))
+        return StatesOf(asked.name, asked.op.name, dtypes, result, asked.ddof, column=self._like.label)
 
     @property
     def _like(self) -> PartialColumn:

@@ -104,9 +104,9 @@ def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Pr
     if block.values > 1 or prod(block.shape) <= most:
         asked = replace(query, source=source, shape=block.shape, grouping=block.grouping)
         return member.aggregate(asked, progress)
-    one = Whole(source=source, op=query.op, nan_policy=query.nan_policy, ddof=query.ddof)
+    single = Whole(source=source, op=query.op, nan_policy=query.nan_policy, ddof=query.ddof)
     try:
-        value = member.aggregate(one, progress)
+        value = member.aggregate(single, progress)
         values: tuple[Value | None, ...] = (value.value,)
     except InvalidInput as error:
         none = isinstance(error, NoElements)  # all of them are NaN and left out
@@ -130,21 +130,21 @@ def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Pr
         kernel_ms=value.kernel_ms,
         prepare_ms=value.prepare_ms,
         stages=value.stages,
-        states=_states(member, one, value) if query.states else (),
+        states=_states(member, single, value) if query.states else (),
     )
 
 
-def _states(member: Backend, one: Whole, value: Reduction) -> tuple[StateColumn, ...]:
+def _states(member: Backend, single: Whole, value: Reduction) -> tuple[StateColumn, ...]:
     """The exact states of a value of all elements. A variance comes without states, so its sums are made anew."""
-    terms = terms_of(one.op)
+    terms = terms_of(single.op)
     if not value.count:
         made = [ExactState.empty(each).to_bytes() for each in terms]
-    elif one.op.terms is Terms.MOMENTS:
-        sums = (member.aggregate(replace(one, op=op_named(name), ddof=0)).state for name in SUMS_OF_MOMENTS)
+    elif single.op.terms is Terms.MOMENTS:
+        sums = (member.aggregate(replace(single, op=op_named(name), ddof=0)).state for name in SUMS_OF_MOMENTS)
         made = [state for state in sums if state is not None]
     else:
         made = [] if value.state is None else [value.state]
-    assert len(made) == len(terms), f"{one.op.name} has a state for each of {terms}"
+    assert len(made) == len(terms), f"{single.op.name} has a state for each of {terms}"
     return tuple(StateColumn.of_bytes([state]) for state in made)
 
 

@@ -25,13 +25,12 @@ from warpfold.kernels.parts.keyed import whole_numbers
 @dataclass(frozen=True, slots=True)
 class PartialColumn:
     """The partial results of an op, a row for each group. `states` has the columns of its states: an op that adds has
-    exact states (a variance those of two sums), any other the arrays of its aggregate's state, which do not say how
-    many elements entered: then `counts` does. `dtypes` are those of the elements, of an op of two arrays of both;
-    `label` is the name of the column that the elements come from."""
+    exact states (a variance those of two sums), any other the arrays of its aggregate's state, and behind them how many
+    elements entered. `dtypes` are those of the elements, of an op of two arrays of both; `label` is the name of the
+    column that the elements come from."""
 
     dtypes: tuple[str, ...]
     states: tuple[StateColumn | NDArray[Any], ...]
-    counts: Index | None = None
     label: str | None = None
 
     @classmethod
@@ -40,7 +39,7 @@ class PartialColumn:
     ) -> "PartialColumn":
         """The partial results of an op that adds nothing up: `values` are those of `op_of_values`, and `places` those
         of the elements that argmin or argmax gives."""
-        return cls(dtypes, selecting(op, DTYPES[dtypes[0]]).of_values(values, counts, places), counts)
+        return cls(dtypes, (*selecting(op, DTYPES[dtypes[0]]).of_values(values, counts, places), counts))
 
     def check_like(self, other: "PartialColumn") -> None:
         """Raise InvalidInput where two parts have other dtypes."""
@@ -80,9 +79,7 @@ class PartialTable:
         """About how many bytes the table takes in a message."""
         keys = self.groups
         arrays: list[Any] = [keys.firsts, keys.sizes, *keys.arrays] if isinstance(keys, KeyedGroups) else [keys]
-        for column in self.columns:
-            arrays += column.states if column.counts is None else [column.counts, *column.states]
-        return sum(int(array.nbytes) for array in arrays)
+        return sum(int(array.nbytes) for array in (*arrays, *(state for each in self.columns for state in each.states)))
 
 
 _ADDED: Mapping[Terms, tuple[str, ...]] = MappingProxyType(

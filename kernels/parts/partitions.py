@@ -19,7 +19,7 @@ from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import NanPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.ops.operands import check_freedom
-from warpfold.kernels.parts.keyed import Aggregation
+from warpfold.kernels.parts.keyed import Aggregation, GroupColumn
 from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.partial import PartialColumn, PartialTable, first_place, ops_of_parts, values_array
 from warpfold.kernels.query import Whole
@@ -29,16 +29,16 @@ Open = Callable[[], tuple[Elements, Elements | None]]
 """Opens the elements of a partition from the first one on; of an op of two sources those of both."""
 
 
-def merged_value(merged: Merged, op: Op, ddof: int, before: Sequence[int]) -> tuple[Value, int, str]:
-    """The value of all partitions together, rounded once, the count of its elements and its dtype. `before` says how
-    many elements lie before each partition. Raises InvalidInput where the op has no value for the elements."""
-    (column,) = merged.columns([Aggregation(op, 0, op.name, ddof)], before=before)
-    (count,), (dtype,) = column.counts.tolist(), merged.dtypes()
+def merged_value(merged: Merged, op: Op, ddof: int, before: Sequence[int]) -> tuple[Value, GroupColumn]:
+    """The value of all partitions together, rounded once, and the column that has it, with its states. `before` says
+    how many elements lie before each partition. Raises InvalidInput where the op has no value for the elements."""
+    asked = [Aggregation(op, 0, op.name, ddof)]
+    (column,), (described,) = merged.columns(asked, states=True, before=before), merged.described(asked)
+    (count,) = column.counts.tolist()
     if not count:
-        return empty_value(op, DTYPES[dtype]), 0, column.dtype
+        return empty_value(op, DTYPES[described.dtypes[0]]), column
     check_freedom(op, count, ddof)
-    value: Value = column.values.tolist()[0]
-    return value, count, column.dtype
+    return column.values.tolist()[0], column
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,22 +58,22 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     op = op_named(spec.op)
     merged = Merged([op])
     ran = _ran(attempt, cluster, spec, parts.partitions, merged)
-    value, count, dtype = merged_value(merged, op, spec.ddof, ran.before())
-    times, states = ran.times(), merged.states(0)
+    value, column = merged_value(merged, op, spec.ddof, ran.before())
+    times, count = ran.times(), int(column.counts[0])
     nulls = sum(each.nulls for each in ran.ordered)
     null = bool(nulls) and any(source.propagates_nulls for _, source in spec.sources())
     if not null:
         check_length(value)
     reduction = Reduction(
         value=value,
-        dtype=dtype,
+        dtype=column.dtype,
         count=max(0, count - nulls) if null else count,
         op=spec.op,
         strategy="exact" if op.adds else ran.ordered[0].strategy,
         correctly_rounded=True,
         load_ms=times.load_ms,
         kernel_ms=times.kernel_ms,
-        state=states[0][0] if len(states) == 1 and not null else None,
+        state=column.states[0][0] if len(column.states) == 1 and not null else None,
         prepare_ms=times.prepare_ms,
         stages=times.stages,
     )

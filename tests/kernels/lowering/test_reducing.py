@@ -322,9 +322,9 @@ def test_nulls_that_propagate_are_put_back_on_every_layout(tmp_path: Path, kind:
     spec = {"kind": "groupby", "source": named, "by": ["k"], "aggregations": [{"op": "max", "column": "x"}]}
     asked = GroupbySpec.model_validate(spec)
     (by_key,) = backend.group_by(open_rows(asked, folders), plan_of(asked)).columns
-    one = TableSource.model_validate({**named, "column": "x"})
-    groups = backend.reduce_groups(one.open(folders), (6,), Segments(length=2), "max")
-    whole = backend.reduce(one.open(folders), "max")
+    named_column = TableSource.model_validate({**named, "column": "x"})
+    groups = backend.reduce_groups(named_column.open(folders), (6,), Segments(length=2), "max")
+    whole = backend.reduce(named_column.open(folders), "max")
     assert [value is None for value in by_key.listed()] == [True, False, False]
     assert [value is None for value in groups.listed()] == [True, False, False]
     assert (groups.counted(), whole.null, whole.count) == ((1, 2, 2), True, 5)

@@ -48,9 +48,9 @@ def test_groups_of_states_may_come_with_any_part(op: str, parts: list[Part]) -> 
             held[row] += elements
         merged.add(PartialTable(ids, (PartialColumn(("float64",), tuple(columns)),)))
         assert merged.count == len(held)
-        (column,) = merged.columns([Aggregation(OPS[op], 0, op)])
+        (column,) = merged.columns([Aggregation(OPS[op], 0, op)], states=True)
         assert column.counts.tolist() == [len(each) for each in held]
-        for terms, states in zip(kinds, merged.states(0), strict=True):
+        for terms, states in zip(kinds, column.states, strict=True):
             assert [states[row] for row in range(len(held))] == [state(each, terms) for each in held]
 
 
