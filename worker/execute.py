@@ -31,6 +31,7 @@ from warpfold.worker.kinds import runs
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.messages import Tell, Timed, Warming
 from warpfold.worker.rates import SlotRates
+from warpfold.worker.second_look import look_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class Kernels:
             prepared_ms=prepared_ms,
         )
         with self._datasets_at_hand(attempt, spec):
+            if lease.attempt > 1:
+                look_again(spec, lease.spec, self._folders)
             success = self._runs[spec.kind](attempt, spec)
         if not spec.small():
             self._rates.learn(spec, success.result)

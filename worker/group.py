@@ -244,10 +244,13 @@ class Group:
             )
             if self._progress is not None and self._sent:
                 progress = (self._progress.done, self._progress.total, self._progress.unit)
-                self._place.database.step(leases.renew, self._sent[0].lease, settings.lease_s, progress)
                 self._progress = None
+                self._place.database.step(leases.renew, self._sent[0].lease, settings.lease_s, progress)
         except DATABASE_LOST as error:
             log.warning("leases not renewed", error=str(error).strip())
+            renewals = {}
+        except StatementError:  # Postgres refuses the progress; the leases are renewed by the next beat
+            log.exception("progress not stored")
             renewals = {}
         self._next_beat = time.monotonic() + settings.heartbeat_s
         head = self._sent[0] if self._sent else None

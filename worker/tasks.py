@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import structlog
+from sqlalchemy.exc import StatementError
 from structlog.contextvars import bound_contextvars
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.attempt import Lease
+from warpfold.contract.states import Reason
 from warpfold.worker.attempt_span import AttemptSpan, attempt_span
-from warpfold.worker.endings import Place, store
+from warpfold.worker.endings import Place, patiently, store
+from warpfold.worker.failures import incident
 from warpfold.worker.group import EmptyQueue, Group, WaitingMessages
 from warpfold.worker.lease_exchange import EndCause, Ending
 from warpfold.worker.messages import Measured, PointBegun, Progress
@@ -43,6 +46,11 @@ def run_job(
             _run_group(place, lease, behind)
         else:
             _run_alone(place, lease)
+    except DATABASE_LOST:
+        raise
+    except StatementError as error:  # Postgres refuses something about this job, and would refuse it again
+        sentence = incident(error, lease.job_id, lease.attempt)
+        patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
     finally:
         place.slot.forget()  # an attempt was begun and not run to its end, because the worker stops
         place.show(None)
@@ -127,6 +135,11 @@ class _Pulse:
         except DATABASE_LOST as error:
             log.warning("lease not renewed", error=str(error).strip())
             return Verdict.GO_ON
+        except StatementError:
+            if done is None:
+                raise
+            log.exception("progress not stored")
+            return self.beat(None)
         if not standing.held:
             return Verdict.ABANDON
         return Verdict.CANCEL if standing.cancel_requested else Verdict.GO_ON

@@ -11,6 +11,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from sqlalchemy import Connection
+from sqlalchemy.exc import DataError
 
 from tests.support.ledger import Ledger
 from tests.support.waiting import until
@@ -18,6 +20,7 @@ from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import events, leases
+from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
@@ -273,3 +276,36 @@ def test_two_attempts_that_race_for_a_job_run_it_once(place: Place, ledger: Ledg
     for thread in threads:
         thread.join()
     assert len([lease for lease in won if lease is not None]) == 1
+
+
+def test_progress_that_postgres_refuses_costs_neither_the_lease_nor_the_worker(
+    place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renew, refused = leases.renew, list[object]()
+
+    def renewed(connection: Connection, lease: Lease, lease_s: float, progress: object = None) -> leases.Renewal:
+        if progress is None:
+            return renew(connection, lease, lease_s)
+        refused.append(progress)
+        return renew(connection, lease, lease_s, (1 << 64, 1 << 66, "bytes"))
+
+    monkeypatch.setattr(leases, "renew", renewed)
+    job_id = ledger.submit("count 300")
+    run_job(place, job_id, 1)
+    assert ledger.job(job_id).status is Status.SUCCEEDED
+    assert refused
+
+
+def test_a_statement_that_postgres_refuses_fails_the_job_and_not_the_worker(
+    place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "renew", _refused)
+    job_id = ledger.submit("sleep 30")
+    run_job(place, job_id, 1)
+    job = ledger.job(job_id)
+    assert (job.status, job.reason) == (Status.FAILED, Reason.INTERNAL)
+    assert "incident" in str(job.error)
+
+
+def _refused(*arguments: object) -> None:
+    raise DataError("update jobs …", {}, ValueError("integer out of range"))

@@ -16,6 +16,9 @@ from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.preparation import of_process
 from warpfold.worker.messages import Measured, PointBegun, Progress, Tell
 
+_MOST_UNITS = (1 << 63) - 1
+"""The largest number of units that the database takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -61,7 +64,7 @@ class Attempt:
 
     def progress(self, done: int, total: int, unit: str = "points") -> None:
         """Report how many of the `total` units of work are done."""
-        self.tell(Progress(done, total, unit))
+        self.tell(Progress(min(done, _MOST_UNITS), min(total, _MOST_UNITS), unit))
 
     def begun(self, lost: Measurement) -> None:
         """Report that a point is being measured, and the row to keep if the child dies of it."""
