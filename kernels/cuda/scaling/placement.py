@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from warpfold.kernels.backend import Device, Progress
-from warpfold.kernels.cpu.keyed.shares import group_shares
 from warpfold.kernels.cuda.backend import CudaBackend, check_shaped
 from warpfold.kernels.cuda.exact import MOST_GPUS
 from warpfold.kernels.cuda.gpu.device import driver_release, visible_devices
@@ -15,6 +14,7 @@ from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.parts.over_devices import reduce_spread
+from warpfold.kernels.parts.shares import group_shares
 from warpfold.kernels.query import Answer, ByKey, Query, Shaped
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks

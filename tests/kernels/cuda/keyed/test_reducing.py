@@ -19,8 +19,6 @@ from warpfold.kernels import ops
 from warpfold.kernels.backend import Stages
 from warpfold.kernels.catalog import keyed_backends
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cpu.keyed import shares
-from warpfold.kernels.cpu.keyed.shares import group_shares
 from warpfold.kernels.cuda.keyed import columns, reducing
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.driver import Backend
@@ -29,7 +27,9 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.parts import shares
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.parts.shares import group_shares
 from warpfold.kernels.query import Answer, ByKey, Query
 from warpfold.kernels.source import ArraySource
 

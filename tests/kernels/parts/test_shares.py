@@ -16,14 +16,14 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels.keyed_rows import in_parts
 from warpfold.kernels.aggregates.by_name import combines
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cpu.keyed import shares
-from warpfold.kernels.cpu.keyed.shares import group_shares, shares_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.ops import OPS, NanPolicy, op_named
+from warpfold.kernels.parts import shares
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedPart, KeyedSource
+from warpfold.kernels.parts.shares import group_shares, shares_of
 from warpfold.kernels.query import Answer, Query
 from warpfold.kernels.source import ArraySource, GeneratedSource, generator_of
 
