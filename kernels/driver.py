@@ -1,11 +1,16 @@
 """A backend, which answers one call, and what all backends have in common before and after it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from math import prod
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.reducing import lowered
 from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.parts.blocks import blocks, by_position, most_of_block
 from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
@@ -32,6 +37,10 @@ class Backend(ABC):
         "axis", "segments.offsets.…", "states", "max_groups", or "backend" for what this backend does not compute."""
         ...
 
+    def answer(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+        """The answer to a query, whatever its elements stand for. Raises as `aggregate`."""
+        return lowered(query, partial(self.aggregate, progress=progress))
+
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what the backend holds."""
 
@@ -46,9 +55,9 @@ class Backend(ABC):
         ddof: int = 0,
         other: Elements | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`, whatever they stand for. Raises as `aggregate`."""
+        """Reduce all elements of `source`. Raises as `aggregate`."""
         query = Whole(source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
-        return lowered(query, partial(self.aggregate, progress=progress))
+        return self.answer(query, progress)
 
     def reduce_groups(
         self,
@@ -64,14 +73,37 @@ class Backend(ABC):
         other: Elements | None = None,
         states: bool = False,
     ) -> GroupedReduction:
-        """Reduce the elements of `source`, an array of `shape`, to the values of `grouping`, whatever the elements
-        stand for; with `states` give the exact states of all values. Raises as `aggregate`."""
+        """Reduce the elements of `source`, an array of `shape`, to the values of `grouping`; with `states` give the
+        exact states of all values. Raises as `aggregate`."""
         query = Shaped(
             source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
             shape=shape, grouping=grouping, states=states,
         )  # fmt: skip
-        return lowered(query, partial(self.aggregate, progress=progress))
+        return self.answer(query, progress)
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group, whatever their elements stand for. Raises as `aggregate`."""
-        return lowered(ByKey(source, plan), partial(self.aggregate, progress=progress))
+        """Reduce the rows of each group. Raises as `aggregate`."""
+        return self.answer(ByKey(source, plan), progress)
+
+    def in_blocks(self, query: Shaped, progress: Progress | None = None) -> Iterator[GroupedReduction]:
+        """The answer to `query` in blocks of neighbouring values, in their order. So what it needs in memory is
+        bounded, however many values there are. Raises as `aggregate`."""
+        on_cpu, total, done = self.device.backend == "cpu", prod(query.shape), 0
+        most, values = most_of_block(on_cpu=on_cpu, states=query.states), prod(query.grouping.result_shape(query.shape))
+        sources = [by_position(source, values, most) for source in query.sources]
+        for block in blocks(sources, query.shape, query.grouping, most, strips=on_cpu):
+            source, *other = block.sources
+            asked = replace(query, source=source, other=other[0] if other else None, shape=block.shape)
+            try:
+                part = self.answer(replace(asked, grouping=block.grouping), _behind(progress, done, total))
+            except InvalidInput as error:
+                if error.field == "nan_policy" and block.shape != query.shape:  # the block counts its elements from 0
+                    raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
+                raise
+            yield part
+            done += prod(block.shape)
+
+
+def _behind(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """What reports the progress of a part behind `done` of `total` elements."""
+    return None if progress is None else lambda now, _: progress(done + now, total)

@@ -15,17 +15,16 @@ from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.contract.partitions import PartitionsView
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import GroupedReduction, Progress
-from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met
 from warpfold.kernels.lowering.reducing import meaning_of, refuse_meaning
 from warpfold.kernels.ops import NanPolicy, Result, op_named
 from warpfold.kernels.ops.operands import result_dtype
-from warpfold.kernels.parts.blocks import Block, blocks, by_position, most_of_block
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.over_devices import together
 from warpfold.kernels.parts.state_tables import TableOfStates
+from warpfold.kernels.query import Shaped
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
 from warpfold.worker.artefacts import ArtefactWriter, Stored
@@ -52,16 +51,20 @@ def run_grouped(
     def progress(done: int, total: int) -> None:
         attempt.progress(done * width, total * width, "bytes")
 
-    whole = Block((source,) if other is None else (source, other), shape, grouping, prod(result_shape))
+    query = Shaped(
+        source=source, op=op_named(spec.op), other=other, strategy=spec.strategy, nan_policy=spec.nan_policy,
+        ddof=spec.ddof, shape=shape, grouping=grouping, states=spec.states,
+    )  # fmt: skip
+    many = prod(result_shape) > MOST_RESULTS
     stored: Stored | None = None
-    if whole.values > MOST_RESULTS:
+    if many:
         for part in both:
             if not _numbers_alone(part):
                 refuse_meaning(part, f"a result of more than {MOST_RESULTS:,} values", field_of(grouping))
-    if whole.values > MOST_RESULTS or (spec.states and meaning_of(source) is None):
-        reduction, count, stored = _reduced_to_files(attempt, spec, whole)
+    if many or (spec.states and meaning_of(source) is None):
+        reduction, count, stored = _reduced_to_files(attempt, spec, query, progress, keep=not many)
     else:
-        reduction = _reduced(attempt.backend, spec, whole, progress)
+        reduction = attempt.backend.answer(query, progress)
         count = sum(reduction.counted())
     read = [remote for part in read_in_order for remote in part.tally.objects]
     done = ManyValues(
@@ -139,52 +142,19 @@ def success_of(
     return Success(result.model_dump(mode="json"), (point,), None if done.stored is None else done.stored.note)
 
 
-def _reduced(backend: Backend, spec: ReduceSpec, block: Block, progress: Progress) -> GroupedReduction:
-    return backend.reduce_groups(
-        block.sources[0],
-        block.shape,
-        block.grouping,
-        spec.op,
-        strategy=spec.strategy,
-        nan_policy=spec.nan_policy,
-        ddof=spec.ddof,
-        other=block.sources[1] if len(block.sources) > 1 else None,
-        progress=progress,
-        states=spec.states,
-    )
-
-
-def _reduced_to_files(attempt: Attempt, spec: ReduceSpec, whole: Block) -> tuple[GroupedReduction, int, Stored]:
-    """Reduce block by block, and store the values. Returns the reduction of all blocks together (with its values
-    only where the result holds them), how many elements entered the values, and the stored artefact."""
-    on_cpu = attempt.device.backend == "cpu"
-    most = most_of_block(on_cpu=on_cpu, states=spec.states)
-    sources = tuple(by_position(source, whole.values, most) for source in whole.sources)
-    grouping, shape = whole.grouping, whole.shape
-    width, total, done, count = sum(source.dtype.itemsize for source in sources), prod(shape), 0, 0
+def _reduced_to_files(
+    attempt: Attempt, spec: ReduceSpec, query: Shaped, progress: Progress, *, keep: bool
+) -> tuple[GroupedReduction, int, Stored]:
+    """Reduce block by block, and store the values. Returns the reduction of all blocks together, which has its values
+    with `keep`, how many elements entered the values, and the stored artefact."""
+    parts, count, sources = list[GroupedReduction](), 0, query.sources
+    omits, packed = any(map(keeps_nulls, sources)), any(meaning_of(part) is not None for part in sources)
     dtypes = [source.dtype for source in sources]
-    parts: list[GroupedReduction] = []
-    packed = any(meaning_of(part) is not None for part in sources)
-    with writer_of(
-        attempt, spec, grouping, shape, dtypes, omits=any(map(keeps_nulls, sources)), packed=packed
-    ) as writer:
-        for block in blocks(sources, shape, grouping, most, strips=on_cpu):
-            before = done
-
-            def progress(now: int, of: int, before: int = before) -> None:
-                attempt.progress((before + now) * width, total * width, "bytes")
-
-            try:
-                part = _reduced(attempt.backend, spec, block, progress)
-            except InvalidInput as error:
-                if error.field == "nan_policy" and block.shape != shape:  # the block counts its elements from 0
-                    raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
-                raise
-            done += prod(block.shape)
+    with writer_of(attempt, spec, query.grouping, query.shape, dtypes, omits=omits, packed=packed) as writer:
+        for part in attempt.backend.in_blocks(query, progress):
             count += int(np.sum(part.counts))
             writer.append(part.values, part.counts, part.states)
-            stands = whole.values <= MOST_RESULTS
-            parts.append(replace(part, states=()) if stands else replace(part, values=(), counts=(), states=()))
+            parts.append(replace(part, states=()) if keep else replace(part, values=(), counts=(), states=()))
         return together(parts), count, writer.finish()
 
 

@@ -16,7 +16,6 @@ from warpfold.kernels.catalog import resolve, resolve_grouped
 from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply_groups, reduce_groups
 from warpfold.kernels.cpu.interpreted import MANY, SMALL
 from warpfold.kernels.cpu.keyed import reducing as keyed
-from warpfold.kernels.cpu.keyed.merging import merge_tables
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.cpu.strategies import cpu_strategies
 from warpfold.kernels.driver import Backend
@@ -26,7 +25,6 @@ from warpfold.kernels.machine.jit import is_marked, mark_compiled
 from warpfold.kernels.machine.preparation import of_process
 from warpfold.kernels.ops.operands import Operands, check_states, operands
 from warpfold.kernels.parts.keyed import GroupTable
-from warpfold.kernels.parts.merging import MergePlan, StatesTable
 from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.sources.sequential import Elements, likely_count
@@ -98,17 +96,6 @@ class CpuBackend(Backend):
         small = source.likely <= SMALL
         compiled = self._prepared(tuple(marks), partial(keyed.compile_for, source, plan), small=small, marks=marks)
         table = keyed.group_by(source, plan, progress, compiled=compiled)
-        return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
-
-    def merge_tables(
-        self, tables: Sequence[StatesTable], plan: MergePlan, progress: Progress | None = None
-    ) -> GroupTable:
-        """Add up the states of equal keys in all tables, and round each sum once.
-
-        Raises InvalidInput naming the field of a table or "max_groups", what reading raises, and OutOfMemory.
-        """
-        before_ms = self._preparation.total_ms
-        table = merge_tables(tables, plan, progress)
         return replace(table, prepare_ms=self._preparation.total_ms - before_ms)
 
     def _prepared(self, key: Hashable, prepare: Callable[[], None], *, small: bool, marks: Sequence[str] = ()) -> bool:

@@ -8,21 +8,19 @@ or the values of an op that never rounds, so that any partitions give the bits o
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import prod
 
 import numpy as np
 
 from warpfold.kernels.backend import GroupedReduction, Progress
 from warpfold.kernels.driver import Backend
-from warpfold.kernels.ops import NanPolicy, Op
+from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_parts import ArrayPart
-from warpfold.kernels.parts.blocks import blocks, most_of_block
 from warpfold.kernels.parts.grouping import AlongAxes, Index
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn
 from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.over_devices import together
 from warpfold.kernels.parts.partial import PartialColumn, PartialTable, ops_of_parts, values_array
-from warpfold.kernels.sources.sequential import Elements
+from warpfold.kernels.query import Shaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +31,22 @@ class ReducedPart:
     partial: PartialTable | None
 
 
-def reduce_part(  # noqa: PLR0917
-    backend: Backend, sources: Sequence[Elements], part: ArrayPart, op: Op, nan_policy: NanPolicy, ddof: int,
-    *, states: bool, on_cpu: bool, progress: Progress | None = None,
-) -> ReducedPart:  # fmt: skip
-    """Reduce the elements of `part`, which `sources` are; with `states` its values come with their exact states. Raises
-    a KernelError, and what `progress` raises."""
+def reduce_part(backend: Backend, query: Shaped, part: ArrayPart, progress: Progress | None = None) -> ReducedPart:
+    """Reduce the elements of `part`, which `query` asks about. Raises a KernelError, and what `progress` raises."""
+    op = query.op
 
-    def reduced(name: str, *, keep: bool) -> GroupedReduction:
-        return _in_blocks(backend, sources, part, name, nan_policy, ddof, progress, keep=keep, on_cpu=on_cpu)
+    def reduced(name: str, *, states: bool) -> GroupedReduction:
+        return together(list(backend.in_blocks(replace(query, op=op_named(name), states=states), progress)))
 
     if part.values is None or op.adds:
-        reduction = reduced(op.name, keep=op.adds and (states or not part.whole))
+        reduction = reduced(op.name, states=op.adds and (query.states or not part.whole))
         if part.values is None:
             return ReducedPart(reduction, None)
-    dtypes = tuple(source.dtype.name for source in sources)
+    dtypes = tuple(source.dtype.name for source in query.sources)
     if op.adds:
         column = PartialColumn(dtypes, reduction.states)
     else:
-        reductions = [reduced(name, keep=False) for name in ops_of_parts(op)]
+        reductions = [reduced(name, states=False) for name in ops_of_parts(op)]
         reduction = replace(reductions[0], op=op.name)
         places = _placed(part, values_array(reduction.values, reduction.dtype)) if op.places else None
         values = values_array(reductions[-1].values, reductions[-1].dtype)
@@ -68,37 +63,6 @@ def _placed(part: ArrayPart, places: Index) -> Index:
     moved = places.copy()
     moved[:1] += part.places.origin[0]
     return moved
-
-
-def _in_blocks(  # noqa: PLR0917
-    backend: Backend, sources: Sequence[Elements], part: ArrayPart, op: str, nan_policy: NanPolicy, ddof: int,
-    progress: Progress | None, *, keep: bool, on_cpu: bool,
-) -> GroupedReduction:  # fmt: skip
-    total, done = prod(part.shape), 0
-    reduced: list[GroupedReduction] = []
-    most = most_of_block(on_cpu=on_cpu, states=keep)
-    for block in blocks(sources, part.shape, part.grouping, most, strips=on_cpu):
-        before = done
-
-        def report(now: int, of: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + now, total)
-
-        reduced.append(
-            backend.reduce_groups(
-                block.sources[0],
-                block.shape,
-                block.grouping,
-                op,
-                nan_policy=nan_policy,
-                ddof=ddof,
-                progress=report,
-                other=block.sources[1] if len(block.sources) > 1 else None,
-                states=keep,
-            )
-        )
-        done += prod(block.shape)
-    return together(reduced)
 
 
 def joined(

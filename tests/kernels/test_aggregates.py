@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.kernels.conformance import same
-from tests.support.kernels.patterns import array_of_bits
+from tests.support.kernels.patterns import any_bits, array_of_bits
 from warpfold.kernels.aggregates.aggregate import Folded, Ids, Layout, One, State
 from warpfold.kernels.aggregates.by_name import aggregate_of, combines, op_of_values
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -82,19 +82,6 @@ CASES: dict[str, Case] = {
     "rows of blocks": along((4, 4, 8), 0, 2),
     "segments": segments(),
 }
-
-
-def bits_of(dtype: DType, chance: random.Random) -> list[int]:
-    """Patterns of elements: any, and the edges of the dtype, equal ones among them."""
-    width = 8 * dtype.itemsize
-    if dtype.name == "bool":
-        return [chance.randrange(2) for _ in range(COUNT)]
-    edges = [0, 1, 1 << (width - 1), (1 << width) - 1, (1 << (width - 1)) - 1]
-    if dtype.is_float:
-        infinity = (2 * dtype.max_exponent - 1) << (dtype.precision - 1)
-        signs = (0, 1 << (width - 1))
-        edges = [sign | size for sign in signs for size in (0, 0, 1, infinity - 1, infinity, infinity + 1)]
-    return [chance.choice(edges) if chance.random() < 0.6 else chance.randrange(1 << width) for _ in range(COUNT)]
 
 
 def sent(part: T) -> T:
@@ -191,7 +178,9 @@ def made_of(op: Op, dtype: DType, cases: Sequence[str] = tuple(CASES)) -> Sequen
     policies = (NanPolicy.PROPAGATE, NanPolicy.OMIT) if dtype.is_float else (NanPolicy.PROPAGATE,)
     chance = random.Random(f"{op.name} {dtype.name}")
     return [
-        Made(op, dtype, policy, CASES[case], bits_of(dtype, chance), chance) for policy in policies for case in cases
+        Made(op, dtype, policy, CASES[case], any_bits(dtype, COUNT, chance), chance)
+        for policy in policies
+        for case in cases
     ]
 
 

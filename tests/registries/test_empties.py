@@ -24,7 +24,7 @@ from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 from warpfold.kernels.parts.merged import Merged
-from warpfold.kernels.parts.merging import MergePlan, StatesTable
+from warpfold.kernels.parts.merging import MergePlan, StatesTable, merge_tables
 from warpfold.kernels.parts.partitions import merged_value, reduce_partition
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import SequentialSource
@@ -90,7 +90,7 @@ def _of_nulls(op: Op, dtype: DType) -> Value | None:
 def _of_merged_tables(op: Op, dtype: DType) -> Value | None:
     table = _by_key(op, dtype, states=True).table()
     tables = [StatesTable.of(frame_of(table), f"tables.{index}") for index in range(2)]
-    (column,) = backend().merge_tables(tables, MergePlan()).columns
+    (column,) = merge_tables(tables, MergePlan()).columns
     value: Value | None = column.listed()[0]
     return value
 

@@ -32,6 +32,7 @@ from warpfold.kernels.parts.partial import PartialTable
 from warpfold.kernels.parts.partitions import Reduced, reduce_partition
 from warpfold.kernels.parts.row_partitions import merged_rows, reduce_rows
 from warpfold.kernels.places.place import ObjectMetadata
+from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import part_of, unchanged
 from warpfold.kernels.sources.absent_chunks import AbsentChunks
 from warpfold.kernels.sources.sections import sections_between
@@ -223,10 +224,11 @@ def _many_values(
             part = replace(part, shape=shape)
         else:
             taken.append(part.taken(source))
-    reduced = reduce_part(
-        backend, taken, part, op_named(spec.op), spec.nan_policy, spec.ddof,
-        states=spec.states, on_cpu=share.backend == "cpu", progress=progress,
+    query = Shaped(
+        source=taken[0], op=op_named(spec.op), other=taken[1] if len(taken) > 1 else None, nan_policy=spec.nan_policy,
+        ddof=spec.ddof, shape=part.shape, grouping=part.grouping, states=spec.states,
     )  # fmt: skip
+    reduced = reduce_part(backend, query, part, progress)
     _check_unchanged(task.partition, opened)
     reduction = reduced.reduction
     values = reduction if reduced.partial is None else replace(reduction, values=(), counts=())

@@ -8,9 +8,9 @@ from warpfold.app.jobs.attempt import Success
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.keyed import column_values, keys_of, stands
 from warpfold.contract.kinds.merge import MergeResult, MergeSpec
-from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.parts.keyed import GroupTable
-from warpfold.kernels.parts.merging import MergePlan, MergingBackend, StatesTable
+from warpfold.kernels.parts.merging import MergePlan, StatesTable, merge_tables
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.strategy import EXACT
 from warpfold.worker.artefacts import ArtefactWriter, Stored, store_table
@@ -28,8 +28,6 @@ def run(attempt: Attempt, spec: MergeSpec) -> Success:
 
 
 def _run(attempt: Attempt, spec: MergeSpec, inputs: Inputs) -> Success:
-    if not isinstance(attempt.backend, MergingBackend):
-        raise Unavailable("states are merged on CPU slots only")
     frames, tables = [], []
     for field, source in spec.sources():
         with _at(field):
@@ -37,9 +35,7 @@ def _run(attempt: Attempt, spec: MergeSpec, inputs: Inputs) -> Success:
             frames.append(frame)  # the file is closed with the table
             tables.append(StatesTable.of(frame.within(partial(_at, field)), field))
     plan = MergePlan(spec.sort, spec.min_count, spec.max_groups)
-    merged = attempt.backend.merge_tables(
-        tables, plan, progress=lambda done, total: attempt.progress(done, total, "rows")
-    )
+    merged = merge_tables(tables, plan, lambda done, total: attempt.progress(done, total, "rows"))
     assert merged.described is not None, "a merged table has states"
     shape = merged.described.shape
     stored = _stored(attempt, spec, merged) if spec.states or not stands(merged) else None

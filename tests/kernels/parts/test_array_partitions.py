@@ -20,6 +20,7 @@ from warpfold.kernels.parts.array_parts import cut_array
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.keyed import Aggregation
 from warpfold.kernels.parts.merged import Merged, merge
+from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import ArraySource
 
 FLOAT64 = DTYPES["float64"]
@@ -76,11 +77,12 @@ def test_any_parts_have_the_values_of_the_whole_in_their_order(  # noqa: PLR0917
         parts = list(cut_array(shape, grouping, number, 8, in_memory=in_memory or fortran))
     reduced = [
         reduce_part(
-            backend(), [part.taken(ArraySource(array))], part, row, NanPolicy.OMIT, int(row.ddof),
-            states=row.adds, on_cpu=True,
+            backend(),
+            Shaped(source=part.taken(ArraySource(array)), op=row, shape=part.shape, grouping=part.grouping, **options),
+            part,
         )
         for part in parts
-    ]  # fmt: skip
+    ]
     partials = data.draw(st.permutations([each.partial for each in reduced if each.partial is not None]))
     merged = Merged([row])
     for partial in [merge(partials[:2], Merged([row])), *partials[2:]] if len(partials) > 1 else partials:

@@ -17,7 +17,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.ops import NanPolicy, op_named
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
-from warpfold.kernels.parts.merging import MergePlan, StatesTable
+from warpfold.kernels.parts.merging import MergePlan, StatesTable, merge_tables
 from warpfold.kernels.parts.state_tables import METADATA
 
 OPS = [("sum", 0), ("mean", 0), ("norm1", 0), ("var", 0), ("norm2", 0), ("sum", 1), ("mean", 1), ("std", 1)]
@@ -51,7 +51,7 @@ def grouped(
 
 def merged(tables: Sequence[pyarrow.Table], **plan: Any) -> pyarrow.Table:
     named = [StatesTable.of(frame_of(table), f"tables.{index}") for index, table in enumerate(tables)]
-    return backend().merge_tables(named, MergePlan(**plan)).table()
+    return merge_tables(named, MergePlan(**plan)).table()
 
 
 rows = st.lists(

@@ -1,5 +1,6 @@
 """Elements as patterns of bits: what hypothesis draws, and how the reference and NumPy read the same ones."""
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,6 +50,19 @@ def patterns(dtype: DType, *, finite: bool = False, max_size: int = 60) -> st.Se
     )
     mixed = st.lists(drawn | edges if finite else drawn | edges | nan_or_infinity, max_size=max_size)
     return mixed | st.lists(near, max_size=max_size) | st.lists(drawn | edges, max_size=max_size)
+
+
+def any_bits(dtype: DType, count: int, chance: random.Random) -> list[int]:
+    """Patterns of elements: any, and the edges of the dtype, equal ones among them."""
+    width = 8 * dtype.itemsize
+    if dtype.name == "bool":
+        return [chance.randrange(2) for _ in range(count)]
+    edges = [0, 1, 1 << (width - 1), (1 << width) - 1, (1 << (width - 1)) - 1]
+    if dtype.is_float:
+        infinity = (2 * dtype.max_exponent - 1) << (dtype.precision - 1)
+        signs = (0, 1 << (width - 1))
+        edges = [sign | size for sign in signs for size in (0, 0, 1, infinity - 1, infinity, infinity + 1)]
+    return [chance.choice(edges) if chance.random() < 0.6 else chance.randrange(1 << width) for _ in range(count)]
 
 
 def reference_bytes(bits: Sequence[int], dtype: DType, terms: Terms, *, magnitudes: bool = False) -> bytes:
