@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from tests.support.kernels.conformance import same
 from tests.support.kernels.patterns import any_bits, array_of_bits
 from warpfold.kernels.aggregates.aggregate import Folded, Ids, Layout, One, State
-from warpfold.kernels.aggregates.by_name import aggregate_of, combines, op_of_values
+from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
 from warpfold.kernels.parts.grouping import AlongAxes, Index, Segments, walk_of
-from warpfold.kernels.parts.keyed import Aggregation
 from warpfold.kernels.parts.merged import Merged
-from warpfold.kernels.parts.partial import PartialColumn, PartialTable, values_array
+from warpfold.kernels.parts.partial import PartialColumn, PartialTable
 
 T = TypeVar("T")
 
@@ -197,26 +196,6 @@ def test_the_values_are_those_of_the_definition(op: Op, dtype: DType) -> None:
     for made in made_of(op, dtype):
         for layout_name in (whole, in_pieces):
             made.check(made.aggregate.finish(layout_name(made), made.counts))
-
-
-@pytest.mark.parametrize(("op", "dtype"), [pair for pair in PAIRS if combines(pair.values[0])])  # type: ignore[arg-type]
-def test_values_of_partitions_make_those_of_all(op: Op, dtype: DType) -> None:
-    """Another device gives values, which are states again: in columns that are merged while rows come."""
-    for made in made_of(op, dtype, ("single", "ids")):
-        groups = made.case.groups
-        merged = Merged([op], groups=groups)
-        for start, stop in made.pieces():
-            between = {"start": start, "stop": stop}
-            values_made = [made.answer(group, OPS[op_of_values(op)], **between) for group in range(groups)]
-            listed = [None if answer is None else answer.value for answer in values_made]
-            values = values_array(listed, OPS[op_of_values(op)].result_dtype(dtype))
-            counts = np.array([0 if answer is None else answer.count for answer in values_made])
-            places = np.array([made.place(group, **between) for group in range(groups)]) if op.places else None
-            column = PartialColumn.selected(op, (dtype.name,), counts, values, places)
-            merged.add(sent(PartialTable(np.arange(groups), (column,))))
-        (reduced,) = merged.columns([Aggregation(op, 0, op.name)])
-        made.check(reduced.values)
-        assert reduced.counts.tolist() == made.counts.tolist()
 
 
 def test_partitions_of_two_dtypes_are_refused() -> None:

@@ -39,7 +39,7 @@ SHAPE = (6, 8)
 COUNT = 48
 CUTS = [0, 5, 5, 31, COUNT]
 SEGMENTS = (0, 0, 7, 7, 30, COUNT)
-KEYS = np.array([number % 5 for number in range(COUNT - 1)] + [7], np.int32)
+KEYS = np.array([7] + [4 - number % 5 for number in range(COUNT - 1)], np.int32)
 
 Group = Sequence[int]
 """The places of the elements of a group among all."""
@@ -51,6 +51,8 @@ GROUPS: dict[str, tuple[Grouping, Sequence[Group]]] = {
     "segments": (Segments(SEGMENTS), [range(*pair) for pair in pairwise(SEGMENTS)]),
 }
 OF_KEYS = [np.flatnonzero(key == KEYS).tolist() for key in sorted(set(KEYS.tolist()))]
+IN_ORDER: Sequence[Group] = sorted(OF_KEYS)
+"""The groups in the order of their first rows."""
 
 
 @cache
@@ -108,9 +110,9 @@ def rows(array: Any, start: int = 0, stop: int = COUNT) -> KeyedSource:
     return source
 
 
-def by_key(op: Op, array: Any, policy: NanPolicy, chance: random.Random) -> list[GroupColumn]:
+def by_key(op: Op, array: Any, policy: NanPolicy, chance: random.Random, *, sort: bool) -> list[GroupColumn]:
     """The values of the groups of keys by each way."""
-    plan = GroupPlan((Aggregation(op, 0, op.name),), nan_policy=policy, states=op.adds)
+    plan = GroupPlan((Aggregation(op, 0, op.name),), nan_policy=policy, states=op.adds, sort=sort)
     parts = [
         reduce_rows(backend(), rows(array, start, stop), plan, number)[1]
         for number, (start, stop) in enumerate(pairwise(CUTS))
@@ -181,5 +183,7 @@ def test_every_way_has_the_values_and_the_states_of_the_definition(
         for grouping, groups in GROUPS.values():
             for made in shaped(op, array, policy, grouping, chance):
                 asked.check(made, groups, list(map(asked.answer, groups)))
-        for column in by_key(op, array, policy, chance):
-            asked.check(column, OF_KEYS, list(map(asked.by_row, OF_KEYS)))
+        sort = chance.random() < 0.5
+        in_turn = OF_KEYS if sort else IN_ORDER
+        for column in by_key(op, array, policy, chance, sort=sort):
+            asked.check(column, in_turn, list(map(asked.by_row, in_turn)))
