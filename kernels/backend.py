@@ -1,7 +1,7 @@
 """Devices, and what a reduction on one gives."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,11 @@ class Stages:
     decode_s: float | None = None
     copy_s: float | None = None
     reduce_s: float | None = None
+
+    def __add__(self, other: "Stages") -> "Stages":
+        """The time of both, stage by stage."""
+        both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(Stages))
+        return Stages(*(b if a is None else a if b is None else a + b for a, b in both))
 
 
 @dataclass(frozen=True, slots=True)

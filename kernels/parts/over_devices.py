@@ -7,15 +7,17 @@ bits.
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from math import prod
+from operator import add
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.backend import GroupedReduction, Progress, Reduction, Stages
+from warpfold.kernels.backend import GroupedReduction, Progress, Reduction
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.exact import ExactState
@@ -151,11 +153,6 @@ def _states(member: Backend, single: Whole, value: Reduction) -> tuple[StateColu
 def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
     """The blocks of a reduction as one, with the shape of the first: their values and states, the sums of their times,
     and the names of all loops that ran."""
-
-    def added(stage: str) -> float | None:
-        times = [seconds for part in parts if part.stages and (seconds := getattr(part.stages, stage)) is not None]
-        return sum(times) if times else None
-
     if len(parts) == 1:
         return parts[0]
     values: Any
@@ -173,6 +170,6 @@ def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
         load_ms=sum(part.load_ms for part in parts),
         kernel_ms=sum(part.kernel_ms for part in parts),
         prepare_ms=sum(part.prepare_ms for part in parts),
-        stages=Stages(**{field.name: added(field.name) for field in fields(Stages)}) if parts[0].stages else None,
+        stages=reduce(add, filter(None, (part.stages for part in parts))) if parts[0].stages else None,
         states=tuple(StateColumn.beside(columns) for columns in zip(*(part.states for part in parts), strict=True)),
     )

@@ -8,6 +8,7 @@ the whole array, and the value is rounded once. Ops that select or count element
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -85,6 +86,7 @@ def reduce_partition(
         values = np.zeros(1) if last is None else values_array([last.value], last.dtype)
         places = np.array([first_place(number) + (0 if first is None else int(first.value))]) if op.places else None
         column = PartialColumn.selected(op, dtypes, counts, values, places)
+    stages = [each.stages for each in passes]
     return Reduced(
         PartialTable(np.zeros(1, np.int64), (column,)),
         counted(opened[0][0]),
@@ -92,7 +94,7 @@ def reduce_partition(
         sum(each.load_ms for each in passes),
         sum(each.kernel_ms for each in passes),
         sum(each.prepare_ms for each in passes),
-        _together([each.stages for each in passes]),
+        None if not passes or None in stages else reduce(add, filter(None, stages)),
     )
 
 
@@ -103,22 +105,3 @@ def _state(backend: Backend, name: str, reduction: Reduction | None) -> bytes:
     if reduction.state is None:
         raise Unavailable(f"{reduction.strategy} on {backend.device.name} gives no exact state of {name}")
     return reduction.state
-
-
-def _together(stages: Sequence[Stages | None]) -> Stages | None:
-    known = [each for each in stages if each is not None]
-    return reduce(added, known) if known and len(known) == len(stages) else None
-
-
-def added(left: Stages, right: Stages) -> Stages:
-    """The time of both, stage by stage."""
-
-    def both(a: float | None, b: float | None) -> float | None:
-        return b if a is None else a if b is None else a + b
-
-    return Stages(
-        both(left.read_s, right.read_s),
-        both(left.decode_s, right.decode_s),
-        both(left.copy_s, right.copy_s),
-        both(left.reduce_s, right.reduce_s),
-    )

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
+from operator import add
 
 from warpfold.contract.partitions import MOST_WORKERS_SHOWN, PartitionsView, PartitionWorker
 from warpfold.kernels.backend import Stages
-from warpfold.kernels.parts.partitions import added
 from warpfold.worker.dask.task import PartitionDone
 
 
@@ -94,7 +94,7 @@ class Ran:
 
 def _of_all(stages: Sequence[Stages], workers: int) -> Stages:
     """The time of all workers in each stage, divided by their number."""
-    whole = reduce(added, stages)
+    whole = reduce(add, stages)
     shared = (
         None if each is None else each / workers
         for each in (whole.read_s, whole.decode_s, whole.copy_s, whole.reduce_s)
