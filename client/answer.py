@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 class Answer(BaseModel):
     """The base of every model of an answer."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class StageTime(Answer):

@@ -1,49 +1,47 @@
-"""The Python client: submit jobs, wait for them, read results."""
+"""The Python client: submit jobs, wait for them, read results.
+
+Methods that are handed an array or a table import what reads it, because NumPy and the formats take longer to import
+than all else here.
+"""
+
+from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from numpy.typing import NDArray
-
-from warpfold.client import (
-    artefacts,
-    batches,
-    catalogue,
-    datasets,
-    inspections,
-    jobs,
-    reductions,
-    results,
-    sharing,
-    uploads,
-)
-from warpfold.client.artefacts import Format
-from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
+from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, results, sharing
 from warpfold.client.connection import Connection
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.exchange import Steps
-from warpfold.client.groups import Axis, Segments, fields_of
-from warpfold.client.job_results import ReduceResult, Result
-from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.live_jobs import LiveJob
-from warpfold.client.mapping import Window, cancelled, reduced, window
-from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
-from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
-from warpfold.client.results import Filter, Results
-from warpfold.client.sharing import Sharing, Thing
-from warpfold.contract.jobs import JobSpec
-from warpfold.contract.webhook import Webhook
-from warpfold.kernels.exact import ExactState
+from warpfold.client.tables import HandlesTables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from warpfold.client.artefacts import Format
+    from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
+    from warpfold.client.exchange import Steps
+    from warpfold.client.groups import Axis, Segments
+    from warpfold.client.job_results import ReduceResult, Result
+    from warpfold.client.jobs import Follow, JobFilter
+    from warpfold.client.mapping import Window
+    from warpfold.client.models import Dataset, Job, JobCount, Merged
+    from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
+    from warpfold.client.results import Filter, Results
+    from warpfold.client.sharing import Sharing, Thing
+    from warpfold.contract.jobs import JobSpec
+    from warpfold.contract.webhook import Webhook
+    from warpfold.kernels.exact import ExactState
 
 
-class Client(Connection, MergesTables):
+class Client(Connection, HandlesTables):
     """A connection to one Warpfold service; `AsyncClient` is the same for asyncio.
 
     `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Left out, they are found in
@@ -56,30 +54,30 @@ class Client(Connection, MergesTables):
 
     # --- jobs
 
-    def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> "LiveJob":
+    def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> LiveJob:
         """Hand in a job: a spec of `warpfold.contract.jobs`, or the same as JSON values, which the service checks.
 
         With an idempotency `key` of your own, repeating the call in another process gives the first job again.
         """
         return self._live(jobs.submit(spec, key))
 
-    def job(self, job_id: str) -> "LiveJob":
+    def job(self, job_id: str) -> LiveJob:
         """A job as it is now."""
         return self._live(jobs.get(job_id))
 
-    def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> "list[LiveJob]":
-        """The newest jobs that you see, or those of them that fit a `JobFilter`."""
+    def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> list[LiveJob]:
+        """The newest jobs of all users, or those that fit a `JobFilter`."""
         return [LiveJob.of(job, self) for job in self._do(jobs.find(chosen, limit))]
 
     def count_jobs(self, **chosen: Unpack[JobFilter]) -> JobCount:
         """How many jobs fit a `JobFilter`, counted up to 1000 and as far as is cheap."""
         return self._do(jobs.count(chosen))
 
-    def cancel(self, job_id: str) -> "LiveJob":
+    def cancel(self, job_id: str) -> LiveJob:
         """Ask for a job's end; a job that has ended already is Refused with 409."""
         return self._live(jobs.cancel(job_id))
 
-    def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> "LiveJob":
+    def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> LiveJob:
         """The job once it has ended, `progress` being called with each state on the way.
 
         Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
@@ -117,7 +115,7 @@ class Client(Connection, MergesTables):
         tags: Mapping[str, str] = MappingProxyType({}),
         key: str | None = None,
         webhook: Webhook | Mapping[str, Any] | None = None,
-    ) -> "LiveBatch":
+    ) -> LiveBatch:
         """Hand in up to 10,000 jobs as one batch: all of them are accepted, or none. Refused names the spec that is
         wrong (`specs[17].source.dtype`). `name`, `tags` and `webhook` are those of the batch."""
         return LiveBatch.of(self._do(batches.submit(specs, name=name, tags=tags, key=key, webhook=webhook)), self)
@@ -131,16 +129,16 @@ class Client(Connection, MergesTables):
         tags: Mapping[str, str] = MappingProxyType({}),
         key: str | None = None,
         webhook: Webhook | Mapping[str, Any] | None = None,
-    ) -> "LiveBatch":
+    ) -> LiveBatch:
         """Hand in a job for each combination of values, as one batch: `over` has the values of each field that differs
         ({"source.seed": [1, 2], "op": ["sum", "max"]}). The last field changes fastest."""
         return LiveBatch.of(self._do(batches.sweep(spec, over, name=name, tags=tags, key=key, webhook=webhook)), self)
 
-    def batch(self, batch_id: str) -> "LiveBatch":
+    def batch(self, batch_id: str) -> LiveBatch:
         """A batch as it is now."""
         return LiveBatch.of(self._do(batches.get(batch_id)), self)
 
-    def batches(self, *, owner: str | None = None, id: str | None = None, limit: int = 50) -> "list[LiveBatch]":
+    def batches(self, *, owner: str | None = None, id: str | None = None, limit: int = 50) -> list[LiveBatch]:
         """The newest batches of a user, by default your own; with `id` the batch with this id, or the batches whose ids
         begin with these 4 characters or more, of any user unless `owner` names one."""
         return [LiveBatch.of(batch, self) for batch in self._do(batches.find(owner, id, limit))]
@@ -161,7 +159,10 @@ class Client(Connection, MergesTables):
         place, and one that cannot be handed in raises why; with failures="yield" a JobFailed stands there, and the
         others go on. A caller that stops early cancels the jobs in hand.
         """
-        left, in_hand = iter(arrays), deque[Window]()
+        from warpfold.client.mapping import cancelled, reduced, window
+
+        in_hand: deque[Window] = deque()
+        left = iter(arrays)
         try:
             while True:
                 following = self._do(window(left, op, options, rehash=rehash))
@@ -221,6 +222,9 @@ class Client(Connection, MergesTables):
         NumPy array. A terminal shows a progress bar. Raises JobFailed, and TypeError for no numbers or a dtype that
         does not hold them.
         """
+        from warpfold.client import reductions
+        from warpfold.client.groups import fields_of
+
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return self._do(  # type: ignore[no-any-return]
@@ -236,13 +240,17 @@ class Client(Connection, MergesTables):
         dtype: str | None = None,
         rehash: bool = False,
         **options: Unpack[GroupOptions],
-    ) -> "LiveJob":
+    ) -> LiveJob:
         """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
+        from warpfold.client import reductions
+
         return self._live(reductions.submit_any(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
         elements would have given, to the bit. `dtype` is that of the elements."""
+        from warpfold.client import reductions
+
         return self._do(reductions.merge(states, op, dtype))
 
     def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
@@ -252,6 +260,8 @@ class Client(Connection, MergesTables):
         it. An upload that was cut goes on where it stood, in another process too. Raises WarpfoldError if a file
         changes while it is sent.
         """
+        from warpfold.client import uploads
+
         return self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
@@ -338,5 +348,5 @@ class Client(Connection, MergesTables):
         """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
         return self._do(catalogue.rotate_token())
 
-    def _live(self, steps: Steps[Job]) -> "LiveJob":
+    def _live(self, steps: Steps[Job]) -> LiveJob:
         return LiveJob.of(self._do(steps), self)

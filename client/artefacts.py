@@ -6,22 +6,19 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
-
-import httpx
-import numpy as np
-from numpy.lib import format as npy
-from numpy.typing import NDArray
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 from warpfold.client import jobs
 from warpfold.client.errors import Unreachable, WarpfoldError
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.group_table import GroupTable
-from warpfold.client.groups import array_from
+from warpfold.client.http import httpx
 from warpfold.client.job_results import ReduceArrayResult, Result
 from warpfold.client.models import Job
 from warpfold.contract.artefact import Artefact, ArtefactPart
-from warpfold.kernels.ops import INTEGER
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Format = Literal["npy", "arrow", "parquet", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -102,7 +99,7 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
         raise
 
 
-def array_of(result: ReduceArrayResult) -> Steps[NDArray[Any]]:
+def array_of(result: ReduceArrayResult) -> "Steps[NDArray[Any]]":
     """All values of a result as an array, downloaded if they are stored; see `ReduceArrayResult.to_numpy`."""
     artefact = result.artefact
     if artefact is None or result.values is not None:
@@ -110,8 +107,13 @@ def array_of(result: ReduceArrayResult) -> Steps[NDArray[Any]]:
     return (yield from stored_array(artefact))
 
 
-def stored_array(artefact: Artefact) -> Steps[NDArray[Any]]:
+def stored_array(artefact: Artefact) -> "Steps[NDArray[Any]]":
     """The stored values of an array, masked where one is missing."""
+    import numpy as np
+
+    from warpfold.client.groups import array_from
+    from warpfold.kernels.ops import INTEGER
+
     values = yield from _part(artefact, artefact.parts[0])
     if values.dtype.kind == "S":
         plain = [int(text) if text else 0 for text in values.reshape(-1).tolist()]
@@ -138,7 +140,9 @@ def groups_of(result: GroupTable) -> Steps[Any]:
         return ipc.open_file(file).read_all()
 
 
-def _part(artefact: Artefact, part: ArtefactPart) -> Steps[NDArray[Any]]:
+def _part(artefact: Artefact, part: ArtefactPart) -> "Steps[NDArray[Any]]":
+    from numpy.lib import format as npy
+
     with tempfile.TemporaryFile() as file:
         download = Download(file)
         yield from _download(artefact.href, {"part": part.name}, download)

@@ -1,77 +1,75 @@
-"""The Python client for asyncio: `client.api` with `await`."""
+"""The Python client for asyncio: `client.api` with `await`.
+
+Methods that are handed an array or a table import what reads it, because NumPy and the formats take longer to import
+than all else here.
+"""
+
+from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from numpy.typing import NDArray
-
-from warpfold.client import (
-    artefacts,
-    batches,
-    catalogue,
-    datasets,
-    inspections,
-    jobs,
-    reductions,
-    results,
-    sharing,
-    uploads,
-)
-from warpfold.client.artefacts import Format
-from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
+from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, results, sharing
 from warpfold.client.connection import AsyncConnection
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.exchange import Steps
-from warpfold.client.groups import Axis, Segments, fields_of
-from warpfold.client.job_results import ReduceResult, Result
-from warpfold.client.jobs import Follow, JobFilter
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob
-from warpfold.client.mapping import Window, cancelled, reduced, window
-from warpfold.client.merging import MergesTables
-from warpfold.client.models import Dataset, Job, JobCount, Merged
 from warpfold.client.progress import bar
-from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
-from warpfold.client.results import Filter, Results
-from warpfold.client.sharing import Sharing, Thing
-from warpfold.contract.jobs import JobSpec
-from warpfold.contract.webhook import Webhook
-from warpfold.kernels.exact import ExactState
+from warpfold.client.tables import HandlesTables
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from warpfold.client.artefacts import Format
+    from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
+    from warpfold.client.exchange import Steps
+    from warpfold.client.groups import Axis, Segments
+    from warpfold.client.job_results import ReduceResult, Result
+    from warpfold.client.jobs import Follow, JobFilter
+    from warpfold.client.mapping import Window
+    from warpfold.client.models import Dataset, Job, JobCount, Merged
+    from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
+    from warpfold.client.results import Filter, Results
+    from warpfold.client.sharing import Sharing, Thing
+    from warpfold.contract.jobs import JobSpec
+    from warpfold.contract.webhook import Webhook
+    from warpfold.kernels.exact import ExactState
 
 
-class AsyncClient(AsyncConnection, MergesTables):
+class AsyncClient(AsyncConnection, HandlesTables):
     """`client.Client` for asyncio: the same methods with the same arguments, errors and answers, to be awaited."""
 
     # --- jobs
 
-    async def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> "AsyncLiveJob":
+    async def submit(self, spec: JobSpec | Mapping[str, Any], *, key: str | None = None) -> AsyncLiveJob:
         """Hand in a job: a spec of `warpfold.contract.jobs`, or the same as JSON values, which the service checks.
 
         With an idempotency `key` of your own, repeating the call in another process gives the first job again.
         """
         return await self._live(jobs.submit(spec, key))
 
-    async def job(self, job_id: str) -> "AsyncLiveJob":
+    async def job(self, job_id: str) -> AsyncLiveJob:
         """A job as it is now."""
         return await self._live(jobs.get(job_id))
 
-    async def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> "list[AsyncLiveJob]":
-        """The newest jobs that you see, or those of them that fit a `JobFilter`."""
+    async def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> list[AsyncLiveJob]:
+        """The newest jobs of all users, or those that fit a `JobFilter`."""
         return [AsyncLiveJob.of(job, self) for job in await self._do(jobs.find(chosen, limit))]
 
     async def count_jobs(self, **chosen: Unpack[JobFilter]) -> JobCount:
         """How many jobs fit a `JobFilter`, counted up to 1000 and as far as is cheap."""
         return await self._do(jobs.count(chosen))
 
-    async def cancel(self, job_id: str) -> "AsyncLiveJob":
+    async def cancel(self, job_id: str) -> AsyncLiveJob:
         """Ask for a job's end; a job that has ended already is Refused with 409."""
         return await self._live(jobs.cancel(job_id))
 
-    async def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> "AsyncLiveJob":
+    async def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> AsyncLiveJob:
         """The job once it has ended, `progress` being called with each state on the way.
 
         Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
@@ -108,7 +106,7 @@ class AsyncClient(AsyncConnection, MergesTables):
         tags: Mapping[str, str] = MappingProxyType({}),
         key: str | None = None,
         webhook: Webhook | Mapping[str, Any] | None = None,
-    ) -> "AsyncLiveBatch":
+    ) -> AsyncLiveBatch:
         """Hand in up to 10,000 jobs as one batch: all of them are accepted, or none. Refused names the spec that is
         wrong (`specs[17].source.dtype`). `name`, `tags` and `webhook` are those of the batch."""
         return AsyncLiveBatch.of(
@@ -124,20 +122,20 @@ class AsyncClient(AsyncConnection, MergesTables):
         tags: Mapping[str, str] = MappingProxyType({}),
         key: str | None = None,
         webhook: Webhook | Mapping[str, Any] | None = None,
-    ) -> "AsyncLiveBatch":
+    ) -> AsyncLiveBatch:
         """Hand in a job for each combination of values, as one batch: `over` has the values of each field that differs
         ({"source.seed": [1, 2], "op": ["sum", "max"]}). The last field changes fastest."""
         return AsyncLiveBatch.of(
             await self._do(batches.sweep(spec, over, name=name, tags=tags, key=key, webhook=webhook)), self
         )
 
-    async def batch(self, batch_id: str) -> "AsyncLiveBatch":
+    async def batch(self, batch_id: str) -> AsyncLiveBatch:
         """A batch as it is now."""
         return AsyncLiveBatch.of(await self._do(batches.get(batch_id)), self)
 
     async def batches(
         self, *, owner: str | None = None, id: str | None = None, limit: int = 50
-    ) -> "list[AsyncLiveBatch]":
+    ) -> list[AsyncLiveBatch]:
         """The newest batches of a user, by default your own; with `id` the batch with this id, or the batches whose ids
         begin with these 4 characters or more, of any user unless `owner` names one."""
         return [AsyncLiveBatch.of(batch, self) for batch in await self._do(batches.find(owner, id, limit))]
@@ -153,7 +151,10 @@ class AsyncClient(AsyncConnection, MergesTables):
     ) -> AsyncIterator[ReduceResult | JobFailed]:
         """Reduce any number of arrays as `Client.map` does, and give their results in their order. A caller that stops
         early cancels the jobs in hand."""
-        left, in_hand = iter(arrays), deque[Window]()
+        from warpfold.client.mapping import cancelled, reduced, window
+
+        in_hand: deque[Window] = deque()
+        left = iter(arrays)
         try:
             while True:
                 following = await self._do(window(left, op, options, rehash=rehash))
@@ -204,6 +205,9 @@ class AsyncClient(AsyncConnection, MergesTables):
     ) -> ReduceResult | NDArray[Any]:
         """Reduce as `Client.reduce` does: an array to its correctly rounded sum or another value or, with `axis` or
         `segments`, to a NumPy array of values."""
+        from warpfold.client import reductions
+        from warpfold.client.groups import fields_of
+
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return await self._do(
@@ -219,8 +223,10 @@ class AsyncClient(AsyncConnection, MergesTables):
         dtype: str | None = None,
         rehash: bool = False,
         **options: Unpack[GroupOptions],
-    ) -> "AsyncLiveJob":
+    ) -> AsyncLiveJob:
         """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
+        from warpfold.client import reductions
+
         return await self._live(
             reductions.submit_any(data, op, other=other, dtype=dtype, rehash=rehash, options=options)
         )
@@ -230,10 +236,14 @@ class AsyncClient(AsyncConnection, MergesTables):
     ) -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
         elements would have given, to the bit. `dtype` is that of the elements."""
+        from warpfold.client import reductions
+
         return await self._do(reductions.merge(states, op, dtype))
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
         """Have the service keep an array or a file for `dataset` sources, as `Client.upload` does."""
+        from warpfold.client import uploads
+
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
@@ -321,5 +331,5 @@ class AsyncClient(AsyncConnection, MergesTables):
         """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
         return await self._do(catalogue.rotate_token())
 
-    async def _live(self, steps: Steps[Job]) -> "AsyncLiveJob":
+    async def _live(self, steps: Steps[Job]) -> AsyncLiveJob:
         return AsyncLiveJob.of(await self._do(steps), self)

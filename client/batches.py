@@ -5,20 +5,23 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import httpx
 from pydantic import BaseModel, Field
 
 from warpfold.client import html
 from warpfold.client.answer import Answer
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Steps, pages, send
+from warpfold.client.http import httpx
 from warpfold.client.job_results import Result
-from warpfold.contract.jobs import JobSpec
+from warpfold.contract.frozen import SHOW_SECRETS
 from warpfold.contract.json_value import JsonValue
-from warpfold.contract.webhook import SHOW_SECRETS, Webhook
 from warpfold.contract.wording import number_of
+
+if TYPE_CHECKING:
+    from warpfold.contract.jobs import JobSpec
+    from warpfold.contract.webhook import Webhook
 
 MOST_JOBS = 10_000
 """The most jobs of one batch."""
@@ -118,25 +121,25 @@ Progress = Callable[[Batch], None]
 
 
 def submit(
-    specs: Iterable[JobSpec | Mapping[str, Any]],
+    specs: "Iterable[JobSpec | Mapping[str, Any]]",
     *,
     name: str,
     tags: Mapping[str, str],
     key: str | None,
-    webhook: Webhook | Mapping[str, Any] | None = None,
+    webhook: "Webhook | Mapping[str, Any] | None" = None,
 ) -> Steps[Batch]:
     """Hand in jobs: all of them, or none."""
     return _accepted({"specs": [_plain(spec) for spec in specs]}, name=name, tags=tags, key=key, webhook=webhook)
 
 
 def sweep(
-    spec: JobSpec | Mapping[str, Any],
+    spec: "JobSpec | Mapping[str, Any]",
     over: Mapping[str, Sequence[Any]],
     *,
     name: str,
     tags: Mapping[str, str],
     key: str | None,
-    webhook: Webhook | Mapping[str, Any] | None = None,
+    webhook: "Webhook | Mapping[str, Any] | None" = None,
 ) -> Steps[Batch]:
     """Hand in a job for each combination of values."""
     body = {"sweep": {"spec": _plain(spec), "over": {field: list(values) for field, values in over.items()}}}
@@ -149,7 +152,7 @@ def _accepted(
     name: str,
     tags: Mapping[str, str],
     key: str | None,
-    webhook: Webhook | Mapping[str, Any] | None,
+    webhook: "Webhook | Mapping[str, Any] | None",
 ) -> Steps[Batch]:
     options = {"name": name, "tags": dict(tags), "webhook": None if webhook is None else _plain(webhook)}
     whole = {**body, **{option: value for option, value in options.items() if value}}

@@ -3,10 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-import httpx
-
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.http import httpx
 
 
 class User(Answer):

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-import httpx
-
 from warpfold.client.beside import send_both, send_both_async
 from warpfold.client.errors import Refused, Unreachable
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
+from warpfold.client.http import httpx
 from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import async_transports, transports
 from warpfold.contract.backoff import Backoff

@@ -1,10 +1,15 @@
 """Conversations about uploaded arrays; `client.uploads` has the uploads themselves."""
 
 from warpfold.client.exchange import Call, Steps, pages, send
+from warpfold.client.http import httpx
 from warpfold.client.models import Dataset
-from warpfold.client.uploads import dataset
 
 _PAGE = 200
+
+
+def dataset(response: httpx.Response) -> Dataset:
+    """The dataset that an answer describes."""
+    return Dataset.model_validate_json(response.content)
 
 
 def get(dataset_id: str) -> Steps[Dataset]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
-import httpx
 from pydantic import BaseModel
 
 from warpfold.client.errors import FieldError, Refused, Unreachable
+from warpfold.client.http import httpx
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

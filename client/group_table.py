@@ -2,20 +2,19 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import Field
 
 from warpfold.client.answer import Answer, Timings
-from warpfold.client.groups import array_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import JsonValue
 from warpfold.contract.wording import number_of
 from warpfold.kernels.machine.extras import install
-from warpfold.kernels.parts.keyed import GroupColumn
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+    from warpfold.kernels.parts.keyed import GroupColumn
 
 
 class GroupKeys(Answer):
@@ -113,7 +112,12 @@ def polars_of(table: Any) -> Any:
     return polars.from_arrow(table)
 
 
-def _column(column: GroupValues) -> GroupColumn:
+def _column(column: GroupValues) -> "GroupColumn":
+    import numpy as np
+
+    from warpfold.client.groups import array_from
+    from warpfold.kernels.parts.keyed import GroupColumn
+
     listed = column.values or ()
     present = array_from([0 if value is None else value for value in listed], (len(listed),), column.dtype)
     missing = np.array([value is None for value in listed], np.bool_)

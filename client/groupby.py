@@ -1,15 +1,11 @@
-"""Group-by of data frames: a frame is uploaded, reduced by its keys, and comes back as a frame of the same library.
-
-`Client` and `AsyncClient` inherit `groupby`; the answers of the latter have to be awaited.
-"""
+"""Group-by of data frames: a frame is uploaded, reduced by its keys, and comes back as a frame of the same library."""
 
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar
 
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
@@ -103,27 +99,8 @@ class GroupBy:
         return self._do(_reduced(self._data, self._by, aggregations, self._options))
 
 
-class MakesGroups(ABC):
-    """The part of a client that a group-by needs: it runs a conversation."""
-
-    @abstractmethod
-    def _do(self, steps: Steps[T]) -> Any: ...
-
-    def groupby(self, data: object, by: Ops, **options: Unpack[GroupByOptions]) -> GroupBy:
-        """The groups of rows whose keys in the columns `by` are equal: `client.groupby(frame, "region").sum("price")`.
-
-        `data` is a frame of pandas or Polars, a table of pyarrow or what offers itself as one, or a dict of columns;
-        a Path to a file that is a table; or a URL, which the service reads if it may. Of pandas, NaN is a null.
-        """
-        return GroupBy(self._do, data, by, options)
-
-    def groups(self, job: Job) -> Any:
-        """All groups of a group-by, waiting for it, as a table of pyarrow. Raises JobFailed, and TypeError for another
-        kind."""
-        return self._do(_groups_of(job))
-
-
-def _groups_of(job: Job) -> Steps[Any]:
+def groups_of_job(job: Job) -> Steps[Any]:
+    """All groups of a group-by, once it has ended. Raises JobFailed, and TypeError for another kind."""
     result = jobs.result_of((yield from jobs.wait(job)))
     if not isinstance(result, GroupTable):
         raise TypeError(f"job {job.id} is of kind {job.kind}, and makes no groups")
@@ -235,4 +212,4 @@ def _reduced(
     made = spec_of(by, aggregations, options)
     made["source"] = yield from source_of(data, columns, options)
     job = yield from jobs.submit(made, None)
-    return frame_of((yield from _groups_of(job)), library_of(data))
+    return frame_of((yield from groups_of_job(job)), library_of(data))

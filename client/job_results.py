@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from numpy.typing import NDArray
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from warpfold.client import html
 from warpfold.client.answer import Answer, Timings
 from warpfold.client.group_table import GroupbyResult, MergeResult
-from warpfold.client.groups import meant_from
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
-from warpfold.kernels.lowering.iso8601 import TimeValue
-from warpfold.kernels.ops import Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from warpfold.kernels.lowering.iso8601 import TimeValue
+    from warpfold.kernels.ops import Value
 
 
 class Input(Answer):
@@ -40,7 +42,7 @@ class Placement(Answer):
     predicted: dict[str, float] = Field(default_factory=dict)
 
 
-def in_words(value: Value | complex | None, decimal: str | None, time: TimeValue | TimeView | None) -> str:
+def in_words(value: "Value | complex | None", decimal: str | None, time: "TimeValue | TimeView | None") -> str:
     """A value as it is printed: a decimal in full, and an instant or a duration in ISO 8601."""
     return "null" if value is None else decimal or (repr(value) if time is None else time.iso)
 
@@ -124,11 +126,13 @@ class ReduceArrayResult(Answer):
     input: Input | None = None
     placement: Placement | None = None
 
-    def to_numpy(self) -> NDArray[Any]:
+    def to_numpy(self) -> "NDArray[Any]":
         """The values, masked where one is missing; decimals, and integers that 64 bits hold not, are Python's."""
+        from warpfold.client.groups import meant_from
+
         return meant_from(self.values, self.shape, self.dtype, self.decimal, self.time)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "NDArray[Any]":
         array = self.to_numpy()
         return array if dtype is None else array.astype(dtype)
 

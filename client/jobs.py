@@ -4,17 +4,19 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-import httpx
 from pydantic import BaseModel
 
 from warpfold.client.errors import JobFailed, WaitedTooLong
 from warpfold.client.exchange import Call, Parameters, Steps, pages, send
+from warpfold.client.http import httpx
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult, Result
 from warpfold.client.models import Job, JobCount
-from warpfold.contract.jobs import JobSpec
-from warpfold.contract.webhook import SHOW_SECRETS
+from warpfold.contract.frozen import SHOW_SECRETS
+
+if TYPE_CHECKING:
+    from warpfold.contract.jobs import JobSpec
 
 _LONG_POLL_S = 20.0
 _PAGE = 200
@@ -28,7 +30,7 @@ def _job(response: httpx.Response) -> Job:
     return Job.model_validate_json(response.content)
 
 
-def submit(spec: JobSpec | Mapping[str, Any], key: str | None) -> Steps[Job]:
+def submit(spec: "JobSpec | Mapping[str, Any]", key: str | None) -> Steps[Job]:
     """Hand in a job. If the caller has no idempotency key, the client makes one."""
     body = spec.model_dump(mode="json", context=SHOW_SECRETS) if isinstance(spec, BaseModel) else dict(spec)
     return send(Call("POST", "/v1/jobs", _job, body=body, headers={"Idempotency-Key": key or str(uuid.uuid4())}))

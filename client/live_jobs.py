@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
 from pydantic import PrivateAttr
 
 from warpfold.client import jobs
@@ -13,6 +12,8 @@ from warpfold.client.models import Job
 from warpfold.client.progress import bar
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from warpfold.client.api import Client
     from warpfold.client.async_api import AsyncClient
 
@@ -53,7 +54,7 @@ class LiveJob(Job):
         """Wait for it, and download its stored result into a file: see `Client.artefact`."""
         return self._client.artefact(self.wait(), path, format)
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> "NDArray[Any]":
         """Wait for it, and give all values of a reduction along axes or by segments, however many there are."""
         return self._client.array(self.wait())
 
@@ -94,6 +95,6 @@ class AsyncLiveJob(Job):
         """Wait for it, and download its stored result into a file: see `Client.artefact`."""
         return await self._client.artefact(await self.wait(), path, format)
 
-    async def array(self) -> NDArray[Any]:
+    async def array(self) -> "NDArray[Any]":
         """Wait for it, and give all values of a reduction along axes or by segments, however many there are."""
         return await self._client.array(await self.wait())

@@ -1,17 +1,16 @@
 """Conversations about tables of exact states. The tables are merged group by group, and the result is one table or
-array. `Client` and `AsyncClient` inherit `merge_tables`; the answers of the latter have to be awaited.
-"""
+array."""
 
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 from uuid import UUID
 
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import MergeResult
-from warpfold.client.groupby import MakesGroups, table_of
+from warpfold.client.groupby import table_of
 from warpfold.client.groups import array_from
 from warpfold.client.models import Job
 from warpfold.contract.fields import Priority
@@ -28,24 +27,6 @@ class MergeOptions(TypedDict, total=False):
     timeout_s: float
     priority: Priority
     tags: Mapping[str, str]
-
-
-class MergesTables(MakesGroups):
-    """A client that merges tables of states, and makes groups."""
-
-    def merge_tables(self, tables: Iterable[object], **options: Unpack[MergeOptions]) -> Any:
-        """Add the exact states of tables group by group and round once: what one reduction of all their elements would
-        have given, to the bit. Groups come as a table of pyarrow, the values of an array as a NumPy array.
-
-        Each of the tables is a job with `states`, or its id; a Path to an Arrow or Parquet file; a table of pyarrow; or
-        the URL of such a file. Raises JobFailed where they do not fit together.
-        """
-        return self._do(_merged(tables, options))
-
-    def merged(self, job: Job) -> Any:
-        """The result of a job of kind `merge`, waiting for it; see `merge_tables`. Raises JobFailed, and TypeError for
-        another kind."""
-        return self._do(_merged_by(job))
 
 
 def _submitted(tables: Iterable[object], options: Mapping[str, Any]) -> Steps[Job]:
@@ -67,11 +48,14 @@ def _values_of(result: MergeResult) -> Steps[Any]:
     return array_from(column.values or (), result.shape, column.dtype)
 
 
-def _merged(tables: Iterable[object], options: Mapping[str, Any]) -> Steps[Any]:
-    return (yield from _merged_by((yield from _submitted(tables, options))))
+def merged(tables: Iterable[object], options: Mapping[str, Any]) -> Steps[Any]:
+    """Hand in the merging of tables, and wait for its table or array."""
+    return (yield from merged_by((yield from _submitted(tables, options))))
 
 
-def _merged_by(job: Job) -> Steps[Any]:
+def merged_by(job: Job) -> Steps[Any]:
+    """The table or array of a job of kind `merge`, once it has ended. Raises JobFailed, and TypeError for another
+    kind."""
     result = jobs.result_of((yield from jobs.wait(job)))
     if not isinstance(result, MergeResult):
         raise TypeError(f"job {job.id} is of kind {job.kind}, and merges no tables")

@@ -5,10 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Column
-
 from warpfold.client.batches import Batch
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
@@ -47,6 +43,10 @@ def _line(wanted: bool | None) -> Iterator[Callable[[str, int, int | None, str],
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
-import httpx
-
 from warpfold.client import html
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, pages, send
+from warpfold.client.http import httpx
 from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, arrow_schema
 from warpfold.kernels.machine.extras import install
 

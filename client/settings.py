@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-import httpx
 from platformdirs import user_cache_path, user_config_path
 from pydantic import BaseModel, ValidationError
 
 from warpfold.client.errors import NotConfigured
+from warpfold.client.http import httpx
 
 URL, TOKEN, DATA_DIR = "WARPFOLD_URL", "WARPFOLD_TOKEN", "WARPFOLD_DATA_DIR"  # names of variables
 _URL_NOTE, _TOKEN_NOTE = "url", "token"  # files that `warpfold serve` keeps in its data folder

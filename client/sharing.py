@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-import httpx
-
 from warpfold.client.answer import Answer
 from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.http import httpx
 
 Thing = Literal["dataset", "job", "batch"]
 """What can be shared."""

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.request import getproxies
 
-import httpx
-
 from warpfold.client.exchange import CONTENT, PAST_PROXIES, Content
+from warpfold.client.http import httpx
 
 _LEAST = 8 << 20
 """Bytes from which a body is worth a connection of its own."""

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +16,10 @@ from warpfold.client.arrays import as_numpy
 from warpfold.client.as_files import ArrayAsFile, ColumnAsFile, as_file
 from warpfold.client.beside import Beside, Timed
 from warpfold.client.catalogue import whoami
+from warpfold.client.datasets import dataset
 from warpfold.client.errors import WarpfoldError
 from warpfold.client.exchange import Call, Content, Interrupted, Parameters, Steps
+from warpfold.client.http import httpx
 from warpfold.client.models import Dataset, Job
 from warpfold.client.sent_files import FileStamp, SentFiles
 from warpfold.client.settings import sent_files_path
@@ -318,11 +319,6 @@ def _in_parts(content: Sendable, name: str, early: EarlyJob | None) -> Steps[Dat
 
 def _patience_s(content: Content) -> float:
     return 60.0 + content.length / _SLOWEST
-
-
-def dataset(response: httpx.Response) -> Dataset:
-    """The dataset that an answer describes."""
-    return Dataset.model_validate_json(response.content)
 
 
 def _if_held(response: httpx.Response) -> Dataset | None:

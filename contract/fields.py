@@ -1,22 +1,21 @@
 """Types of the fields of specs, which every kind of job shares: names from the catalogues, numbers, tags."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     FailFast,
     Field,
-    GetPydanticSchema,
     StrictBool,
     StrictFloat,
     StrictInt,
     StringConstraints,
 )
 from pydantic.config import JsonDict
-from pydantic_core import core_schema
 
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.unions import said_as
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.catalog import strategy_names
 from warpfold.kernels.dtypes import DTYPES
@@ -47,15 +46,6 @@ def _known_strategy(name: str) -> str:
 
 def _offer_strategies(schema: JsonDict) -> None:
     schema["enum"] = list(strategy_names())
-
-
-def said_as(message: str) -> GetPydanticSchema:
-    """One sentence in place of an error for each member of a union."""
-
-    def with_sentence(source: Any, handler: Callable[[Any], core_schema.CoreSchema]) -> core_schema.CoreSchema:
-        return core_schema.custom_error_schema(handler(source), custom_error_type="union", custom_error_message=message)
-
-    return GetPydanticSchema(with_sentence)
 
 
 def in_words(choices: Iterable[str]) -> str:

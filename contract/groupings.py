@@ -6,8 +6,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from warpfold.contract.artefact import MOST_STORED
-from warpfold.contract.fields import MAX_ELEMENTS, Listed, said_as
+from warpfold.contract.fields import MAX_ELEMENTS, Listed
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.unions import said_as
 from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput

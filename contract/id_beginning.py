@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from warpfold.contract.fields import said_as
+from warpfold.contract.unions import said_as
 
 _BEGINNING = r"[0-9A-Fa-f]{4}[0-9A-Fa-f-]{0,32}"
 """At least four digits: fewer fit so many jobs that a search for all of them would not be cheap."""

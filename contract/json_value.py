@@ -1,7 +1,7 @@
 """A reduced value in JSON, which has no infinities, no NaN, and readers that refuse long integers."""
 
 import math
-from typing import Annotated, overload
+from typing import TYPE_CHECKING, Annotated, overload
 
 from pydantic import (
     BeforeValidator,
@@ -15,18 +15,23 @@ from pydantic import (
 from pydantic.config import JsonDict
 
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.backend import Reduction
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Value
+
+if TYPE_CHECKING:
+    from warpfold.kernels.backend import Reduction
+    from warpfold.kernels.ops import Value
 
 MAX_DIGITS = 4300
 """Longest integer in decimal digits that a result may have: Python and other readers of JSON refuse longer ones."""
+
+_Value = int | float | bool
+"""`kernels.ops.Value`, which Pydantic asks for by name, without NumPy."""
 
 _NON_FINITE = ("nan", "inf", "-inf")
 _TOO_LONG: int = 10**MAX_DIGITS
 
 
-def _written(value: Value) -> Value | str:
+def _written(value: _Value) -> _Value | str:
     """The value as JSON: a non-finite float by its name, everything else as it is (integers of any size)."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -58,7 +63,7 @@ class ComplexHex(Frozen):
     im: str
 
 
-def _parts(value: complex) -> dict[str, Value | str]:
+def _parts(value: complex) -> dict[str, _Value | str]:
     return {"re": _written(value.real), "im": _written(value.imag)}
 
 
@@ -93,20 +98,20 @@ JsonComplex = Annotated[
 """A reduced value of complex numbers: Python's own here, and in JSON an object of its parts."""
 
 
-def value_of(reduction: Reduction) -> Value | complex:
+def value_of(reduction: "Reduction") -> "Value | complex":
     """The value of a reduction, whose parts are put together where it is complex."""
     return reduction.value if reduction.imaginary is None else complex(reduction.value, reduction.imaginary)
 
 
 @overload
-def hex_of(value: Value) -> str | None: ...
+def hex_of(value: "Value") -> str | None: ...
 
 
 @overload
-def hex_of(value: Value | complex) -> str | ComplexHex | None: ...
+def hex_of(value: "Value | complex") -> str | ComplexHex | None: ...
 
 
-def hex_of(value: Value | complex) -> str | ComplexHex | None:
+def hex_of(value: "Value | complex") -> str | ComplexHex | None:
     """`float.hex` of a float ("nan", "inf", "-inf" for non-finite ones), or of the parts of a complex number; None for
     integers and bools."""
     if isinstance(value, float):
@@ -114,7 +119,7 @@ def hex_of(value: Value | complex) -> str | ComplexHex | None:
     return ComplexHex(re=value.real.hex(), im=value.imag.hex()) if isinstance(value, complex) else None
 
 
-def check_length(value: Value | complex) -> None:
+def check_length(value: "Value | complex") -> None:
     """Raise InvalidInput if `value` is an integer too long to be served: a product of many integers."""
     if isinstance(value, int) and abs(value) >= _TOO_LONG:
         raise InvalidInput(

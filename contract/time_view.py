@@ -1,11 +1,13 @@
 """Instants and durations as results have them."""
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
 from warpfold.contract.frozen import Frozen
-from warpfold.kernels.lowering.iso8601 import TimeValue
+
+if TYPE_CHECKING:
+    from warpfold.kernels.lowering.iso8601 import TimeValue
 
 
 class TimeView(Frozen):
@@ -23,7 +25,7 @@ class TimeView(Frozen):
     )
 
     @classmethod
-    def of(cls, value: TimeValue | None) -> Self | None:
+    def of(cls, value: "TimeValue | None") -> Self | None:
         """The view of a value; None without a value."""
         if value is None:
             return None

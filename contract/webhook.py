@@ -5,11 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, HttpUrl, SerializationInfo, field_serializer
 
-from warpfold.contract.frozen import Frozen
+from warpfold.contract.frozen import SHOW_SECRETS, Frozen
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 (the scheme's, not a secret)
-SHOW_SECRETS = "show secrets"
-"""The context of a dump that is to be sent to the service: any other leaves the secret out."""
 
 _SHORTEST, _LONGEST = 24, 64
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253  # RFC 1035

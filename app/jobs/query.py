@@ -11,10 +11,11 @@ from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.errors import Invalid
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.tags import words_of
-from warpfold.contract.fields import in_words, said_as
+from warpfold.contract.fields import in_words
 from warpfold.contract.id_beginning import IdBeginning
 from warpfold.contract.jobs import KINDS, Kind
 from warpfold.contract.states import Status
+from warpfold.contract.unions import said_as
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_OWNERS = 16

@@ -1,31 +1,19 @@
 """The `warpfold` command line."""
 
-import inspect
 import shutil
 import sys
 from contextlib import suppress
-from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from warpfold.client.cli import (
-    access,
-    batches,
-    catalogue,
-    datasets,
-    doctor,
-    inspecting,
-    jobs,
-    merging,
-    reducing,
-    results,
-    submitting,
-)
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.commands import Commands
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.server import register_server_commands
-from warpfold.client.cli.session import Session, fail
+from warpfold.client.cli.session import Session
+
+_WIDEST = 120
+"""Columns beyond which no line of plain help is longer."""
 
 _COLUMNS = 80
 """A terminal of at least this width shows help in columns."""
@@ -33,6 +21,8 @@ _COLUMNS = 80
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"warpfold {version('warpfold')}")
         raise typer.Exit
 
@@ -41,7 +31,7 @@ def build() -> typer.Typer:
     """The command tree."""
     app = typer.Typer(
         name="warpfold",
-        cls=_Group,
+        cls=Commands,
         help="Exact reductions and reduction benchmarks on a shared GPU server.",
         epilog="Exit codes: 0 done; 1 the job failed; 2 usage; 3 no service answers; 4 refused; 5 waited too long; "
         "6 not installed.",
@@ -51,7 +41,7 @@ def build() -> typer.Typer:
         rich_markup_mode="rich" if shutil.get_terminal_size().columns >= _COLUMNS else None,
     )
 
-    @app.callback()
+    @app.callback(context_settings={"max_content_width": _WIDEST})
     def options(
         context: typer.Context,
         url: Annotated[
@@ -68,55 +58,8 @@ def build() -> typer.Typer:
         """Options of the command itself."""
         context.obj = Session(url, patience)
 
-    for group in (
-        reducing,
-        merging,
-        inspecting,
-        submitting,
-        jobs,
-        batches,
-        results,
-        datasets,
-        catalogue,
-        access,
-    ):
-        group.register(app)
-    doctor.register(app)
     register_server_commands(app)
-    _let_help_flow(app)
     return app
-
-
-class _Plain:
-    """Shows no type beside a flag, because a flag takes no value."""
-
-    def get_params(self, context: Any) -> list[Any]:
-        params: list[Any] = super().get_params(context)  # type: ignore[misc]
-        for param in params:
-            if getattr(param, "is_flag", False) and param.metavar is None:
-                param.metavar = ""
-        return params
-
-
-class _Command(_Plain, TyperCommand):
-    pass
-
-
-class _Group(_Plain, TyperGroup):
-    pass
-
-
-def _let_help_flow(app: typer.Typer) -> None:
-    """Give each command the help of its docstring with the lines of a paragraph joined: Rich would break the lines of
-    a terminal where those of the source end, too."""
-    for group in app.registered_groups:
-        assert group.typer_instance is not None, "a group is added with its commands"
-        group.cls = _Group
-        _let_help_flow(group.typer_instance)
-    for command in app.registered_commands:
-        command.cls = _Command
-        text = inspect.cleandoc(command.help or inspect.getdoc(command.callback) or "")
-        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ import typer
 
 from warpfold.client.api import Client
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.session import Session, ending_well, fail, service
+from warpfold.client.cli.session import Session, ending_well, service
 from warpfold.client.settings import Surroundings, find_target, forget_login, keep_login, read_logins, replace_token
 from warpfold.client.sharing import Sharing, Thing
 

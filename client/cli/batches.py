@@ -10,9 +10,9 @@ import typer
 from warpfold.client.api import Client
 from warpfold.client.batches import MOST_JOBS, SPEC_FIELD, Batch, JobOutcome
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.session import Timeout, fail, service
+from warpfold.client.cli.session import Timeout, service
 from warpfold.client.job_results import ReduceResult
 from warpfold.client.live_batches import LiveBatch
 from warpfold.client.progress import state_of_batch

@@ -7,10 +7,10 @@ import typer
 
 from warpfold.client.api import Client
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import Rehash, seekable
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.session import fail, service
+from warpfold.client.cli.session import service
 
 _ID_LENGTH = 64
 _SEARCHED = 1000

@@ -1,6 +1,8 @@
-"""The exit codes of `warpfold`; docs/cli.md tells them to users."""
+"""How a command of `warpfold` ends; docs/cli.md tells the exit codes to users."""
 
 from enum import IntEnum
+
+import typer
 
 
 class Exit(IntEnum):
@@ -14,3 +16,9 @@ class Exit(IntEnum):
     TIMED_OUT = 5  # waiting was given up; the job goes on
     NOT_INSTALLED = 6  # the command needs packages that are not installed
     INTERRUPTED = 130  # by Ctrl-C
+
+
+def fail(message: str, code: Exit) -> typer.Exit:
+    """Print the error to standard error, and return the exception that the caller is to raise."""
+    typer.echo(f"warpfold: {message}", err=True)
+    return typer.Exit(code)

@@ -15,9 +15,8 @@ from warpfold.client import local
 from warpfold.client.api import Client
 from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.opening import ReadHere
-from warpfold.client.cli.session import fail
 from warpfold.client.groups import grouping_of, meant_from
 from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob

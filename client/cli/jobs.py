@@ -11,18 +11,9 @@ from typing import Annotated, Any, get_args
 import typer
 
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.session import (
-    JobId,
-    Timeout,
-    check_ended_well,
-    fail,
-    find,
-    leaving_it_running,
-    service,
-    wait_for,
-)
+from warpfold.client.cli.session import JobId, Timeout, check_ended_well, find, leaving_it_running, service, wait_for
 from warpfold.client.errors import Refused, WaitedTooLong
 from warpfold.client.group_table import GroupbyResult, GroupTable
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
@@ -30,7 +21,6 @@ from warpfold.client.jobs import Status
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.models import Child, Job
 from warpfold.client.progress import state_of
-from warpfold.contract.jobs import summary_of
 from warpfold.contract.moments import moment
 from warpfold.contract.wording import number_of
 
@@ -137,6 +127,8 @@ def in_words(job: Job) -> str:
             return str(name)
         case {"strategies": [*names]} | {"methods": [*names]}:
             return ", ".join(map(str, names))
+    from warpfold.contract.jobs import summary_of
+
     return summary_of(job.kind, job.spec)
 
 

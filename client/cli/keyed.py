@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from warpfold.client import local
 from warpfold.client.api import Client
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import seekable
 from warpfold.client.cli.groups import check_folder
 from warpfold.client.cli.opening import ReadHere, name_faults
-from warpfold.client.cli.session import check_ended_well, fail, service, wait_for
+from warpfold.client.cli.session import check_ended_well, service, wait_for
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.jobs import result_of
 from warpfold.contract.keyed import keys_of, values_of

@@ -14,9 +14,8 @@ from typing import Any, BinaryIO
 import typer
 from pydantic import ValidationError
 
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import is_pattern
-from warpfold.client.cli.session import fail
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_text import read_json
 from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of

@@ -11,13 +11,13 @@ import typer
 from warpfold.client.cli import output
 from warpfold.client.cli.arrays import MappedArray, read_array
 from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
 from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
 from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, options_of
 from warpfold.client.cli.output import Json
-from warpfold.client.cli.session import Timeout, check_ended_well, fail, service, wait_for
+from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
 from warpfold.client.cli.values import print_value, reduce_locally
 from warpfold.client.errors import JobFailed
 from warpfold.kernels.ops import OPS

@@ -3,23 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpfold.client.api import Client
-from warpfold.client.cli.exits import Exit
-from warpfold.client.cli.output import say
-from warpfold.client.errors import (
-    JobFailed,
-    NotConfigured,
-    Refused,
-    Unreachable,
-    WaitedTooLong,
-)
-from warpfold.client.live_jobs import LiveJob
-from warpfold.client.progress import state_of
-from warpfold.contract.id_beginning import is_beginning
+from warpfold.client.cli.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from warpfold.client.api import Client
+    from warpfold.client.live_jobs import LiveJob
 
 _ID_LENGTH = 36
 _SEARCHED = 1000
@@ -39,8 +31,10 @@ class Session:
 
 
 @contextmanager
-def service(context: typer.Context) -> Iterator[Client]:
+def service(context: typer.Context) -> "Iterator[Client]":
     """A connection to the service. An error in the block ends the command with its exit code."""
+    from warpfold.client.api import Client
+
     session: Session = context.obj
     with ending_well(), Client(session.url, patience_s=session.patience_s) as client:
         yield client
@@ -49,6 +43,8 @@ def service(context: typer.Context) -> Iterator[Client]:
 @contextmanager
 def ending_well() -> Iterator[None]:
     """Turn errors into a sentence and an exit code."""
+    from warpfold.client.errors import JobFailed, NotConfigured, Refused, Unreachable, WaitedTooLong
+
     try:
         yield
     except (NotConfigured, Unreachable) as error:
@@ -68,14 +64,10 @@ def ending_well() -> Iterator[None]:
         raise fail(str(error), Exit.FAILED) from None
 
 
-def fail(message: str, code: Exit) -> typer.Exit:
-    """Print the error, and return the exception that the caller is to raise."""
-    say(f"warpfold: {message}")
-    return typer.Exit(code)
-
-
-def find(client: Client, job_id: str) -> LiveJob:
+def find(client: "Client", job_id: str) -> "LiveJob":
     """The job with this id, or whose id begins so."""
+    from warpfold.contract.id_beginning import is_beginning
+
     if len(job_id) >= _ID_LENGTH:
         return client.job(job_id)
     if not job_id:
@@ -92,22 +84,22 @@ def find(client: Client, job_id: str) -> LiveJob:
     raise fail(f"{none} begins with {job_id!r}", Exit.REFUSED)
 
 
-def _begins(job: LiveJob, beginning: str) -> bool:
+def _begins(job: "LiveJob", beginning: str) -> bool:
     return job.id.startswith(beginning.lower())
 
 
-def wait_for(job: LiveJob, timeout_s: float | None, *, show_progress: bool | None = None) -> LiveJob:
+def wait_for(job: "LiveJob", timeout_s: float | None, *, show_progress: bool | None = None) -> "LiveJob":
     """Wait for a job's end, with a bar where there is a terminal; unless that is unwanted, the reason that keeps the
     job from starting is printed first."""
     with leaving_it_running(job):
         waiting = None if show_progress is False or job.ended else job.refresh().waiting
         if waiting is not None:
-            say(f"job {job.id} waits: {waiting.detail}")
+            typer.echo(f"job {job.id} waits: {waiting.detail}", err=True)
         return job.wait(timeout_s=timeout_s, show_progress=show_progress)
 
 
 @contextmanager
-def leaving_it_running(job: LiveJob) -> Iterator[None]:
+def leaving_it_running(job: "LiveJob") -> Iterator[None]:
     """Ctrl-C in the block ends the command, not the job, and says so."""
     try:
         yield
@@ -115,8 +107,10 @@ def leaving_it_running(job: LiveJob) -> Iterator[None]:
         raise fail(f"the job goes on; `warpfold cancel {job.id}` ends it", Exit.INTERRUPTED) from None
 
 
-def check_ended_well(*jobs: LiveJob) -> None:
+def check_ended_well(*jobs: "LiveJob") -> None:
     """End the command with code 1 if a job did not succeed, and say which."""
+    from warpfold.client.progress import state_of
+
     failed = [
         f"job {job.id} {state_of(job)}{f': {job.error}' if job.error else ''}" for job in jobs if not job.succeeded
     ]

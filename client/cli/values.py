@@ -8,9 +8,8 @@ from pydantic import TypeAdapter
 
 from warpfold.client import local
 from warpfold.client.cli import output
-from warpfold.client.cli.exits import Exit
+from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.opening import ReadHere
-from warpfold.client.cli.session import fail
 from warpfold.client.job_results import Input, ReduceResult, in_words
 from warpfold.client.jobs import result_of
 from warpfold.client.models import Job

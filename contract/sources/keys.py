@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import BaseModel, Field, StrictBool, StrictInt, StringConstraints, model_validator
 
-from warpfold.contract.fields import Listed, said_as
+from warpfold.contract.fields import Listed
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.values import MOST_SHOWN
+from warpfold.contract.unions import said_as
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.machine.extras import required

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, Literal, Self, TypeVar, cast
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
 
-from warpfold.contract.fields import DTypeName, said_as
+from warpfold.contract.fields import DTypeName
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.roots import (
@@ -26,6 +26,7 @@ from warpfold.contract.sources.roots import (
 )
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.unions import said_as
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import as_float8, open_array_file
 from warpfold.kernels.formats.conventions import Conventions

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Union, get_args
 
 from pydantic import Field, StrictBool, StrictInt, StringConstraints
 
-from warpfold.contract.fields import FiniteFloat, Listed, said_as
+from warpfold.contract.fields import FiniteFloat, Listed
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.unions import said_as
 from warpfold.kernels.formats.row_filter import Compared, Condition, IsIn, IsNull, Joined, Negated
 
 MOST_CONDITIONS = 1000

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,51 @@ from tests.support.shell import Shell
 from warpfold.__main__ import COMMANDS as COMMANDS_OF_THE_SERVER
 from warpfold.app.config import Settings
 from warpfold.client.cli import build
+from warpfold.client.cli.commands import COMMANDS as ROWS
+from warpfold.client.cli.commands import LaterCommand
 from warpfold.client.cli.reducing import complete_op
 
-COMMANDS: Any = typer.main.get_command(build())
+LISTED: Any = typer.main.get_command(build())
+COMMANDS: Any = {
+    name: command.loaded() if isinstance(command, LaterCommand) else command
+    for name, command in LISTED.commands.items()
+}
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - set(COMMANDS_OF_THE_SERVER)))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(COMMANDS_OF_THE_SERVER)))
 def test_every_command_explains_itself(name: str) -> None:
-    command = COMMANDS.commands[name]
+    command = COMMANDS[name]
     assert command.help
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     assert all(
         parameter.help for parameter in options if parameter.name not in ("op", "dtype", "strategy", "backend", "host")
     ), name
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    listed, command = LISTED.commands[name], COMMANDS[name]
+    assert listed.help == command.help.split("\n\n")[0]
+    assert listed.rich_help_panel == command.rich_help_panel
+
+
+def test_every_command_of_a_module_is_listed() -> None:
+    defined = set()
+    for module in {row.module for row in ROWS.values()}:
+        app = typer.Typer()
+        import_module(f"warpfold.client.cli.{module}").register(app)
+        defined |= set(typer.main.get_group(app).commands)
+    assert defined == set(ROWS)
+
+
+def test_help_imports_neither_the_client_nor_what_reads_files() -> None:
+    code = "import sys; sys.argv = ['warpfold', '--help']; from warpfold.client.cli import main\n"
+    code += "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "List jobs, newest first." in done.stdout
+    imported = set(done.stderr.split())
+    assert not imported & {"warpfold.client.api", "pydantic", "httpx", "numpy", "yaml", "rich.console"}
+    assert len([name for name in imported if name.partition(".")[0] == "warpfold"]) <= 15
 
 
 def test_help_shows_examples_and_exit_codes(tmp_path: Path) -> None:
@@ -40,8 +73,10 @@ def test_help_shows_examples_and_exit_codes(tmp_path: Path) -> None:
 
 
 def test_the_lines_of_help_end_where_the_terminal_ends(tmp_path: Path) -> None:
-    whole = Shell(tmp_path, {"COLUMNS": "110"}).run("--help").out
-    assert re.search(r"with --axis or --segments to an\W+array, with --by to a table of groups\.", whole)
+    whole = Shell(tmp_path, {"COLUMNS": "110"}).spawn("--help").out
+    listed = whole[whole.index("  reduce ") : whole.index("  merge ")].splitlines()
+    assert " ".join(" ".join(listed).split()).endswith("with --by to a table of groups.")
+    assert 90 < max(map(len, listed)) <= 110
     text = Shell(tmp_path, {"COLUMNS": "110"}).run("reduce", "--help").out
     paragraph = text[text.index("A .npy or .npz file") : text.index("Arguments")]
     lines = [line.strip() for line in paragraph.splitlines() if line.strip("│╭─ ")]
@@ -94,10 +129,10 @@ def test_the_exit_code_of_a_command_of_the_server_is_that_of_the_process(tmp_pat
 
 
 @pytest.mark.parametrize("columns", [40, 80, 140])
-@pytest.mark.parametrize("name", sorted(set(COMMANDS.commands) - set(COMMANDS_OF_THE_SERVER)))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(COMMANDS_OF_THE_SERVER)))
 def test_help_names_every_option_whole(tmp_path: Path, name: str, columns: int) -> None:
     done = Shell(tmp_path, {"COLUMNS": str(columns)}).run(name, "--help")
-    command = COMMANDS.commands[name]
+    command = COMMANDS[name]
     options = [
         option
         for parameter in command.params

@@ -10,8 +10,8 @@ from tests.support.api import THREE_VALUES, Api
 from tests.support.batches import batch_of
 from warpfold.app.batches import transitions
 from warpfold.app.webhooks.message import new_secret
+from warpfold.contract.frozen import SHOW_SECRETS
 from warpfold.contract.jobs import job_spec
-from warpfold.contract.webhook import SHOW_SECRETS
 
 URL = "https://hooks.example.org/T0/secret-path?key=1"
 MANY = {"type": "values", "values": list(range(100)), "dtype": "float32"}

@@ -1,0 +1,152 @@
+"""The commands of `warpfold` by name. The module of a command is imported when the command is called, so that help and
+a short command do not wait for what reads files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import typer
+import typer.main
+
+from warpfold.client.cli.help import Command, Group, let_help_flow
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A command: its module in this folder, whose `register` adds it; its panel in the help of `warpfold`; and what
+    that help says of it, which is the first paragraph of its own help."""
+
+    module: str
+    panel: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Row] = MappingProxyType(
+    {
+        "reduce": Row(
+            "reducing",
+            "Jobs",
+            "Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array, with --by "
+            "to a table of groups.",
+        ),
+        "merge": Row(
+            "merging",
+            "Jobs",
+            "Merge tables of exact states: of jobs that were run with --states, and of such tables in files.",
+        ),
+        "inspect": Row(
+            "inspecting",
+            "Jobs",
+            "Show the arrays or the columns in a file: dtypes, shapes, and what its metadata know of nulls, chunks, "
+            "and sizes.",
+        ),
+        "submit": Row(
+            "submitting",
+            "Jobs",
+            "Submit a job, from a file, from options, or from both: options win. Prints the job's id.",
+        ),
+        "run": Row("submitting", "Jobs", "Run a preset: a study that the service knows by name."),
+        "jobs": Row(
+            "jobs",
+            "Jobs",
+            "List jobs, newest first. Of --status, --kind and --owner several may be given: a job has one of them.",
+        ),
+        "show": Row("jobs", "Jobs", "Show a job with its result."),
+        "watch": Row(
+            "jobs", "Jobs", "Follow a job to its end, with a live bar, or with --json a line for each change."
+        ),
+        "wait": Row(
+            "jobs", "Jobs", "Wait for jobs, quietly. Exit code 0 if all succeeded, 1 if not, 5 after the timeout."
+        ),
+        "cancel": Row("jobs", "Jobs", "Ask for the end of jobs. A running one ends within about a second."),
+        "batches": Row("batches", "Jobs", "Follow, wait for, cancel and read batches of jobs."),
+        "dataset": Row("datasets", "Data", "Upload, list and delete arrays."),
+        "share": Row(
+            "access",
+            "Data",
+            "Share an uploaded array, a job or a batch of yours with users, and with nobody else. Without an option, show with whom it is shared.",
+        ),
+        "unshare": Row("access", "Data", "Make an uploaded array, a job or a batch of yours private."),
+        "results": Row("results", "Results", "List measurements across jobs, newest first."),
+        "compare": Row(
+            "results",
+            "Results",
+            "Compare two benchmarks, or two strategies, case by case, with intervals of confidence.",
+        ),
+        "artefact": Row("results", "Results", "Download the stored result of a job: very many values, or a table."),
+        "report": Row(
+            "results",
+            "Results",
+            "Write the report of a job that has ended. With --output its pictures go into the folder `figures` beside "
+            "it.",
+        ),
+        "ops": Row("catalogue", "Catalogue", "List the reductions."),
+        "strategies": Row("catalogue", "Catalogue", "List the ways to reduce."),
+        "presets": Row("catalogue", "Catalogue", "List the studies that `warpfold run` knows."),
+        "devices": Row("catalogue", "Catalogue", "List the devices that workers hold."),
+        "workers": Row("catalogue", "Catalogue", "List the workers and what each is doing."),
+        "login": Row(
+            "access",
+            "Account",
+            "Keep a token for a service, readable by you alone. It is asked for, or read from standard input.",
+        ),
+        "logout": Row("access", "Account", "Forget the token of a service."),
+        "whoami": Row("access", "Account", "Show the service, and whom it takes you for."),
+        "rotate-token": Row(
+            "access",
+            "Account",
+            "Replace the token by a new one; the old one is useless at once. The new one is kept where the old one "
+            "was, or printed where that was given by a variable.",
+        ),
+        "doctor": Row(
+            "doctor",
+            "Server",
+            "Check the way to the service and this machine, and say how to mend what is broken.",
+        ),
+    }
+)
+
+
+class LaterCommand(Command):
+    """A command, or a group of commands, whose module is imported when it is called."""
+
+    def __init__(self, name: str, row: Row, **attributes: Any) -> None:
+        super().__init__(name, help=row.summary, rich_help_panel=row.panel, **attributes)
+        self._row = row
+
+    def loaded(self) -> Any:
+        """The command itself."""
+        app = typer.Typer(rich_markup_mode=self.rich_markup_mode)
+        import_module(f"{__package__}.{self._row.module}").register(app)
+        let_help_flow(app)
+        return typer.main.get_group(app).commands[str(self.name)]
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """The context of the command itself, by which it is then run."""
+        return self.loaded().make_context(*args, **options)
+
+
+class Commands(Group):
+    """The commands of COMMANDS, and behind them others that are registered.
+
+    Their list is plain text at any width: to import what draws boxes takes three times as long as all else here.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        later = {
+            name: LaterCommand(name, row, rich_markup_mode=self.rich_markup_mode) for name, row in COMMANDS.items()
+        }
+        self.commands = {**later, **self.commands}
+        self.rich_markup_mode = None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands by their panels."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            panels.setdefault(getattr(command, "rich_help_panel", "Commands"), []).append((name, str(command.help)))
+        for panel, listed in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(listed)
