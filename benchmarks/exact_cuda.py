@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.provenance import provenance
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from warpfold.kernels.bench import Record
 from warpfold.kernels.bench.printer import duration
+from warpfold.kernels.bench.record import Record
 
 FIGURES: Mapping[str, Callable[[Record], str]] = MappingProxyType(
     {

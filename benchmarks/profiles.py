@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.provenance import of_script
-from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.profile.run import profile
-from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
+from warpfold.kernels.cuda.strategies.rows import FAST
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.strategy import EXACT
 

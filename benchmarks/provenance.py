@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from warpfold.kernels.backend import Device
-from warpfold.kernels.bench import BenchmarkTarget
+from warpfold.kernels.bench.target import BenchmarkTarget
 from warpfold.kernels.cuda.baselines.toolkit import find_toolkit
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import Unavailable

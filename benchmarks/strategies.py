@@ -19,9 +19,13 @@ from rich.table import Table
 
 from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
-from warpfold.kernels.bench import Axes, BenchmarkTarget, Record, Rule, open_target, record_of, run
+from warpfold.kernels.bench.axes import Axes
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.engine import run
 from warpfold.kernels.bench.printer import duration, figure, table
+from warpfold.kernels.bench.record import Record, record_of
+from warpfold.kernels.bench.stopping import Rule
+from warpfold.kernels.bench.target import BenchmarkTarget, open_target
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import KernelError, Unavailable
 from warpfold.kernels.machine.cores import usable_cores

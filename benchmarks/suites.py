@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.dtypes import DTYPES
 
 _GIB = 1 << 30

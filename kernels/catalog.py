@@ -2,8 +2,8 @@
 
 from functools import cache, lru_cache
 
-from warpfold.kernels.cpu.strategies import cpu_strategies
-from warpfold.kernels.cuda.strategies.registry import cuda_strategies
+from warpfold.kernels.cpu.strategies.rows import CPU_ROWS
+from warpfold.kernels.cuda.strategies.rows import cuda_rows
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op, Terms
@@ -12,8 +12,8 @@ from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 @cache
 def strategies() -> tuple[Strategy, ...]:
-    """All strategies of all backends, whether or not this machine can run them. Their folders are read once."""
-    return (*cpu_strategies().values(), *cuda_strategies().values())
+    """The rows of all strategies of all backends, whether or not this machine can run them. They are read once."""
+    return (*CPU_ROWS, *cuda_rows())
 
 
 def strategy_names() -> tuple[str, ...]:

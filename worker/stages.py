@@ -5,7 +5,7 @@ from typing import Any
 from warpfold.contract.measurement import Measurement
 from warpfold.contract.timings import StageName, StageTime, Timings
 from warpfold.kernels.backend import GroupedReduction, Reduction, Stages
-from warpfold.kernels.bench import Flag
+from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.worker.kinds.attempt import Attempt
 

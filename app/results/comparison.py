@@ -10,8 +10,8 @@ from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Invalid, NotFound
 from warpfold.app.results import repository
 from warpfold.app.results.repository import Measured
-from warpfold.kernels.bench import Flag
 from warpfold.kernels.bench.compare import Ratio, Timed, ratio
+from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.bench.summary import Interval
 from warpfold.kernels.studies.outcome import Outcome
 

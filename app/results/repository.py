@@ -13,7 +13,8 @@ from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.measurements import measurements
 from warpfold.contract.jobs import Kind
 from warpfold.contract.measurement import FILTERS, Measurement
-from warpfold.kernels.bench import Cache, Flag
+from warpfold.kernels.bench.axes import Cache
+from warpfold.kernels.bench.flags import Flag
 from warpfold.kernels.studies.outcome import Outcome
 from warpfold.kernels.studies.shapes import SHAPE_FIELDS, KeyOrder
 

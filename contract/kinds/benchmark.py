@@ -21,10 +21,10 @@ from warpfold.contract.needs import ANY
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.summaries import lists, span
 from warpfold.contract.timings import StudyTimings
-from warpfold.kernels.bench import Axes, Cache, Rule
-from warpfold.kernels.bench.axes import MAX_CASES, check_axes, check_axis
+from warpfold.kernels.bench.axes import MAX_CASES, Axes, Cache, check_axes, check_axis
 from warpfold.kernels.bench.contenders import contender_names, contenders
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.catalog import strategies, strategy_names
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, op_named

@@ -12,7 +12,7 @@ from warpfold.contract.needs import GPU_FIRST
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.summaries import lists, span
 from warpfold.contract.timings import StudyTimings
-from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.strategy import AUTO

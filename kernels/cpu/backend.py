@@ -17,7 +17,7 @@ from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply
 from warpfold.kernels.cpu.interpreted import MANY, SMALL
 from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.memory import cache_bytes
-from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.machine.cores import usable_cores
@@ -68,7 +68,7 @@ class CpuBackend(Backend):
         taken = operands(op, query.source, query.other, query.ddof)
         chosen = resolve(op, query.source.dtype, query.strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
-        made, small = cpu_strategies()[chosen], op.adds and cpu_strategies()[chosen].interprets and _is_small(taken)
+        made, small = CPU_STRATEGIES[chosen], op.adds and CPU_STRATEGIES[chosen].interprets and _is_small(taken)
         key: tuple[Any, ...] = (chosen, op.name, *map(_reader, query.sources))
         known = taken.source.count == 0 or key in self._ready
         compiled = known or self._prepared(key, partial(made.prepare, taken, op), small=small, marks=[_mark(key)])

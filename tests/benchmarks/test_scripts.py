@@ -13,7 +13,7 @@ from benchmarks import markdown
 from benchmarks.__main__ import SCRIPTS, summary
 from benchmarks.strategies import pivot, write
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
-from warpfold.kernels.bench import Record
+from warpfold.kernels.bench.record import Record
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cuda.gpu.device import visible_devices
 

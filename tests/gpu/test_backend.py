@@ -13,7 +13,7 @@ from tests.support.gpu.exactly import agrees, expected
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.staging import stager
 from warpfold.kernels.dtypes import DTYPES, DType

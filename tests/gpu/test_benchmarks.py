@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from warpfold.kernels.bench import Axes, Cache, Rule, record_of, run
+from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.bench.contenders import FLOATS, SUMS, contenders
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.engine import run
+from warpfold.kernels.bench.record import record_of
+from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.bench import ceiling as ceiling_module
 from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel, Waited, hold_unit
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, read_kernel, reading

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from warpfold.kernels.bench import Axes, Cache
+from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.profile.run import compiled_kernels, profile
 from warpfold.kernels.cuda.strategies.registry import own_strategies

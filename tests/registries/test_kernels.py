@@ -13,11 +13,12 @@ from warpfold.client import local
 from warpfold.kernels import cuda
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cpu.folds.by_name import FOLDS
-from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.strategies.partial_results import reduction_of
-from warpfold.kernels.cuda.strategies.registry import FAST, cuda_strategies, own_strategies
+from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies
+from warpfold.kernels.cuda.strategies.rows import FAST
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution, generate
@@ -58,11 +59,11 @@ class TestAnOp:
 
     def test_is_computed_exactly_on_a_cpu(self, op: Op) -> None:
         assert op.fold in FOLDS or op.sources == 2, lacking(f"fold {op.fold!r} in kernels/cpu/folds", op.name)
-        claimed = {name for name, _ in cpu_strategies()[EXACT].claims}
+        claimed = {name for name, _ in CPU_STRATEGIES[EXACT].claims}
         assert op.name in claimed, lacking("claim of the exact strategy on a CPU", op.name)
 
     def test_is_computed_by_numpy_where_numpy_has_a_function_of_its_name(self, op: Op) -> None:
-        claimed = {name for name, _ in cpu_strategies()["numpy"].claims}
+        claimed = {name for name, _ in CPU_STRATEGIES["numpy"].claims}
         assert op.name in claimed or not hasattr(np, op.name), lacking("call of NumPy", op.name)
 
     def test_is_computed_on_a_gpu(self, op: Op) -> None:
@@ -98,7 +99,7 @@ class TestADtype:
             assert set(shapes) == set(SumKind), lacking("launch shape in cuda/exact/shapes.py", dtype.name)
 
     def test_is_summed_exactly_on_every_backend(self, dtype: DType) -> None:
-        for backend, rows in (("cpu", cpu_strategies()), ("cuda", cuda_strategies())):
+        for backend, rows in (("cpu", CPU_STRATEGIES), ("cuda", cuda_strategies())):
             assert ("sum", dtype.name) in rows[EXACT].claims, lacking(f"exact sum on {backend}", dtype.name)
 
     def test_is_generated(self, dtype: DType) -> None:
@@ -114,9 +115,9 @@ class TestAStrategy:
             assert row.error_bound, lacking("error bound", row.name)
             assert row.claims, lacking("claim", row.name)
 
-    @pytest.mark.parametrize("name", cpu_strategies())
+    @pytest.mark.parametrize("name", CPU_STRATEGIES)
     def test_of_a_cpu_computes_what_it_claims(self, name: str) -> None:
-        row = cpu_strategies()[name]
+        row = CPU_STRATEGIES[name]
         for op, dtype in sorted(row.claims):
             source = ArraySource(np.ones(3, dtype=DTYPES[dtype].numpy))
             other = source if OPS[op].sources == 2 else None

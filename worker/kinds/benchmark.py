@@ -6,8 +6,13 @@ from dataclasses import asdict
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.kinds.benchmark import BenchmarkResult, BenchmarkSpec
 from warpfold.contract.measurement import Measurement
-from warpfold.kernels.bench import Cache, Case, Flag, Point, Record, engine, open_target, record_of
+from warpfold.kernels.bench import engine
+from warpfold.kernels.bench.axes import Cache, Case
 from warpfold.kernels.bench.ceiling import Ceiling
+from warpfold.kernels.bench.engine import Point
+from warpfold.kernels.bench.flags import Flag
+from warpfold.kernels.bench.record import Record, record_of
+from warpfold.kernels.bench.target import open_target
 from warpfold.kernels.studies.outcome import Outcome
 from warpfold.worker.kinds.attempt import Attempt
 

@@ -6,18 +6,16 @@ from typing import Any
 
 from warpfold.kernels.backend import Progress, Reduction
 from warpfold.kernels.cpu.claims import claims_on, stream_claims
-from warpfold.kernels.cpu.folds.by_name import FOLDS, fold_for
+from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.folds.sums import DotFold, SumFold
 from warpfold.kernels.cpu.pieces import pieces_of
 from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
 from warpfold.kernels.cpu.stream import Streamed, stream
-from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ORIGIN, ExactState
-from warpfold.kernels.ops import OPS, NanPolicy, Op, empty_value
+from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import extents_of
-from warpfold.kernels.strategy import EXACT, claims
 
 
 class ExactCpuStrategy(CpuStrategy):
@@ -77,20 +75,3 @@ def _streamed(
     by_index = op.places or nan_policy is NanPolicy.RAISE
     start = partial(fold_for, op, dtype, nan_policy, operands.ddof, compiled=compiled)
     return stream(pieces_of(source, by_index=by_index), start, progress)
-
-
-def strategy() -> ExactCpuStrategy:
-    """The row of the catalogue. It has every op that has a fold, and dot; products of floats are missing, because they
-    round at every step."""
-    folded = [op.name for op in OPS.values() if op.fold in FOLDS or op.sources == 2]
-    rounded = [op.name for op in OPS.values() if op.rounds and not op.adds]
-    floats = [row.name for row in DTYPES.values() if row.is_float]
-    return ExactCpuStrategy(
-        name=EXACT,
-        summary=(
-            "Adds in fixed point, 4096 elements at a time in the first-level cache, on all cores; reads piece by piece"
-        ),
-        interprets=True,
-        error_bound="correctly rounded: the true value to nearest, ties to even; integers exact at any size",
-        claims=claims(folded, DTYPES) - claims(rounded, floats),
-    )

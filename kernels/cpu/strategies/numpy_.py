@@ -17,7 +17,6 @@ from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_valu
 from warpfold.kernels.ops.operands import Operands, check_counts, check_freedom
 from warpfold.kernels.source import ArraySource, Source
 from warpfold.kernels.sources.sequential import SequentialSource, gathered
-from warpfold.kernels.strategy import claims
 
 
 class NumpyStrategy(CpuStrategy):
@@ -153,17 +152,3 @@ def _value(op: Op, operands: Operands, x: NDArray[Any], y: NDArray[Any] | None) 
     if result == "bool":
         return bool(value)
     return float(value) if result in DTYPES and DTYPES[result].is_float else int(value)
-
-
-def strategy() -> NumpyStrategy:
-    """The row of the catalogue: every op that has a call of NumPy's."""
-    return NumpyStrategy(
-        name="numpy",
-        summary="One NumPy call over the whole array in memory",
-        error_bound=(
-            "γ_{log₂ n + 16} Σ|x| in the element dtype for float sums (pairwise by blocks); dot γ_n Σ|xy| in the "
-            "result's dtype; var and std from deviations from the rounded mean; sums and products of integers wrap at "
-            "64 bits"
-        ),
-        claims=claims((*_CALLS, "dot", "var", "std"), DTYPES),
-    )

@@ -1,19 +1,3 @@
 """The peers that Warpfold is measured against. All of them are optional: the catalogue and the results say why a peer
-is missing."""
-
-from collections.abc import Mapping
-from functools import cache
-from types import MappingProxyType
-
-from warpfold.kernels.cuda.baselines.cccl import cccl_baselines
-from warpfold.kernels.cuda.baselines.peer import Baseline, BoundReduction
-from warpfold.kernels.cuda.baselines.torch_ import torch_baseline
-
-__all__ = ["Baseline", "BoundReduction", "baselines"]
-
-
-@cache
-def baselines() -> Mapping[str, Baseline]:
-    """The peers by name. The first call looks for compilers and packages, and loads none of them."""
-    rows = (*cccl_baselines(), torch_baseline())
-    return MappingProxyType({baseline.name: baseline for baseline in rows})
+is missing. `rows` has what the catalogue says of them, and `registry` the peers themselves.
+"""

@@ -3,7 +3,6 @@
 import ctypes
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.cuda.baselines.peer import Baseline
-from warpfold.kernels.cuda.baselines.toolkit import build, find_toolkit
+from warpfold.kernels.cuda.baselines.rows import CCCL_PEERS, CcclPeer
+from warpfold.kernels.cuda.baselines.toolkit import build
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import CudaError, KernelError, Unavailable
 from warpfold.kernels.ops import Op, Value, op_named
-from warpfold.kernels.strategy import claims
 
 _ELEMENTS: Mapping[str, str] = MappingProxyType(
     {
@@ -28,100 +27,27 @@ _ELEMENTS: Mapping[str, str] = MappingProxyType(
     }
 )
 _RESULT_BYTES = 16
-_DETERMINISM = (3, 6, 0)  # the first version of CCCL in which this interface was seen to work
-
-_SELECTIONS = ("min", "max", "argmin", "argmax")
-_BOUND = (
-    "γ_n Σ|x| in any order of additions, in float32 for 16-bit floats; integers wrap at 64 bits; min and max of NaN"
-)
-_BOUND_SELECTION = f"{_BOUND} depend on where it stands"
-
-
-@dataclass(frozen=True, slots=True)
-class _Peer:
-    """A row of the catalogue: `macro` chooses the peer in peers.cu, `since` is the first CCCL that has it."""
-
-    name: str
-    macro: str
-    summary: str
-    error_bound: str
-    claims: frozenset[tuple[str, str]]
-    since: tuple[int, int, int] = (0, 0, 0)
-    waits: bool = False
-
-
-_PEERS = (
-    _Peer(
-        "cub",
-        "PEER_CUB",
-        "cub::DeviceReduce as it comes: two launches, the same bits from run to run on one GPU.",
-        _BOUND_SELECTION,
-        claims(("sum", *_SELECTIONS), _ELEMENTS),
-    ),
-    _Peer(
-        "cub_not_guaranteed",
-        "PEER_CUB_NOT_GUARANTEED",
-        "cub::DeviceReduce without a promise of determinism: one launch, block totals added by atomics.",
-        "γ_n Σ|x| in any order of additions, which may change from run to run; integers wrap at 64 bits",
-        claims(("sum",), ("float32", "float64", "int32", "int64", "uint32", "uint64")),
-        since=_DETERMINISM,
-    ),
-    _Peer(
-        "cub_gpu_to_gpu",
-        "PEER_CUB_GPU_TO_GPU",
-        "cub::DeviceReduce with the same bits on every GPU: a reproducible floating-point accumulator.",
-        "within a few roundings of Σ|x| (reproducible summation by Demmel and Nguyen); infinities give NaN",
-        claims(("sum",), ("float32", "float64")),
-        since=_DETERMINISM,
-    ),
-    _Peer(
-        "thrust",
-        "PEER_THRUST",
-        "thrust::reduce, min_element and max_element, which wait for the result and allocate in every call.",
-        _BOUND_SELECTION,
-        claims(("sum", *_SELECTIONS), _ELEMENTS),
-        waits=True,
-    ),
-)
 
 
 def cccl_baselines() -> tuple[Baseline, ...]:
     """The three peers of CUB, and Thrust. A peer that cannot be built here says why."""
-    return tuple(_baseline(peer) for peer in _PEERS)
+    return tuple(_baseline(peer) for peer in CCCL_PEERS)
 
 
-def _baseline(peer: _Peer) -> Baseline:
+def _baseline(peer: CcclPeer) -> Baseline:
     def bind(gpu: Gpu, op: Op, dtype: DType, array: Any) -> "CcclReduction":
         return CcclReduction(gpu, peer, op, dtype, array)
 
-    return Baseline(
-        name=peer.name,
-        summary=peer.summary,
-        error_bound=peer.error_bound,
-        claims=peer.claims,
-        missing=_missing(peer),
-        bind=bind,
-    )
-
-
-def _missing(peer: _Peer) -> str | None:
-    try:
-        cccl = find_toolkit().cccl
-    except Unavailable as error:
-        return str(error)
-    if cccl.version < peer.since:
-        needed = ".".join(map(str, peer.since))
-        return f"needs CCCL {needed} or newer, and this machine has {cccl.release}; install cuda-cccl"
-    return None
+    return Baseline.of(peer.row(), bind=bind)
 
 
 class CcclReduction:
     """One reduction of one array by a function of peers.cu."""
 
-    def __init__(self, gpu: Gpu, peer: _Peer, op: Op, dtype: DType, array: Any) -> None:
+    def __init__(self, gpu: Gpu, peer: CcclPeer, op: Op, dtype: DType, array: Any) -> None:
         import cupy
 
-        missing = _missing(peer)
+        missing = peer.missing()
         if missing is not None:
             raise Unavailable(missing)
         self.waits = peer.waits
@@ -164,13 +90,13 @@ class CcclReduction:
 def prebuild(gpu: Gpu, strategy: str, op: str, dtype: str) -> None:
     """Build what `strategy` needs for `op` of `dtype`, if the strategy is one of these peers, claims the pair and can
     be built. If it cannot be built, binding it later says why."""
-    for peer in _PEERS:
-        if peer.name == strategy and (op, dtype) in peer.claims and _missing(peer) is None:
+    for peer in CCCL_PEERS:
+        if peer.name == strategy and (op, dtype) in peer.claims and peer.missing() is None:
             with suppress(KernelError):
                 build(_defines(peer, op_named(op), DTYPES[dtype]), gpu.arch, gpu.cache)
 
 
-def _defines(peer: _Peer, op: Op, dtype: DType) -> Mapping[str, str]:
+def _defines(peer: CcclPeer, op: Op, dtype: DType) -> Mapping[str, str]:
     return {
         peer.macro: "",
         f"OP_{op.name.upper()}": "",

@@ -1,18 +1,15 @@
 """PyTorch's own reductions, on the memory where the array lies."""
 
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from warpfold.kernels.cuda.baselines.peer import Baseline
+from warpfold.kernels.cuda.baselines.rows import TORCH_ROW
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.ops import Op, Value
-from warpfold.kernels.strategy import claims
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8")
 _CALLS: Mapping[str, str] = {
     "sum": "sum",
     "mean": "mean",
@@ -29,22 +26,7 @@ _CALLS: Mapping[str, str] = {
 
 def torch_baseline() -> Baseline:
     """PyTorch as a peer. Where PyTorch is missing, the row of the catalogue says so."""
-    return Baseline(
-        name="torch",
-        summary="What PyTorch's own reductions give, on the array as a whole.",
-        error_bound="PyTorch promises none; any order of additions keeps γ_n Σ|x| in the accumulator's precision "
-        "(float32 for 16-bit floats); integers wrap at 64 bits",
-        claims=claims(("sum", "prod", "min", "max", "argmin", "argmax", "count_nonzero", "any", "all"), _FLOATS)
-        | claims(("mean",), _FLOATS)
-        | claims(("sum", "min", "max", "argmin", "argmax", "count_nonzero", "any", "all"), _INTEGERS)
-        | claims(("count_nonzero", "any", "all"), ("bool",)),
-        missing=_missing(),
-        bind=TorchReduction,
-    )
-
-
-def _missing() -> str | None:
-    return None if find_spec("torch") is not None else "PyTorch is not installed"
+    return Baseline.of(TORCH_ROW, bind=TorchReduction)
 
 
 def torch_on(gpu: Gpu) -> Any:

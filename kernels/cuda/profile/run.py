@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from warpfold.kernels.bench import Axes
+from warpfold.kernels.bench.axes import Axes
 from warpfold.kernels.catalog import backends_for
 from warpfold.kernels.cuda.compile import Binary, Unit, compile_unit
 from warpfold.kernels.cuda.elements import carrier

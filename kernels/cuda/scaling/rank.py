@@ -12,7 +12,8 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.staging.generator import fill
-from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
+from warpfold.kernels.cuda.strategies.rows import FAST
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan

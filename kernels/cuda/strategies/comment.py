@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, Op
 from warpfold.kernels.strategy import claims
@@ -28,12 +27,12 @@ class SourceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """The contents of a comment; the fields are those of `own.OwnStrategy`."""
+    """The contents of a comment; the fields are those of `own.OwnStrategy`, and `launch` is read there."""
 
     summary: str
     error_bound: str
     claims: frozenset[tuple[str, str]]
-    launch: LaunchShape
+    launch: str
     needs: int
 
 
@@ -50,7 +49,7 @@ def parse_comment(name: str, text: str) -> Comment:
             summary=" ".join(lines[: lines.index("")]),
             error_bound=_only(fields, "error"),
             claims=_claims(fields),
-            launch=LaunchShape.parse(_only(fields, "launch")),
+            launch=_only(fields, "launch"),
             needs=int(dict(fields).get("needs", "sm_0").removeprefix("sm_")),
         )
     except ValueError as error:

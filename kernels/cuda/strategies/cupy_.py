@@ -5,14 +5,12 @@ from typing import Any
 
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.strategies.rows import CUPY_ROW
 from warpfold.kernels.cuda.strategies.strategy import Finished, PeerStrategy
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op, Value
 from warpfold.kernels.ops.operands import Operands
-from warpfold.kernels.strategy import claims
-
-CUPY = "cupy"
 
 
 class CupyStrategy(PeerStrategy):
@@ -26,21 +24,8 @@ class CupyStrategy(PeerStrategy):
 
 
 def cupy_strategy() -> CupyStrategy:
-    """CuPy as a row of the catalogue; whether it is installed is seen when a GPU is opened."""
-    # Two things are not claimed: bfloat16, which CuPy does not reduce, and ops in which its 64-bit integers could
-    # overflow.
-    floats = ("float16", "float32", "float64")
-    narrow = [name for name, row in DTYPES.items() if not row.is_float and row.itemsize <= 4]
-    values = [name for name in DTYPES if name != "bfloat16"]
-    selections = ("min", "max", "argmin", "argmax", "count_nonzero", "any", "all")
-    return CupyStrategy(
-        name=CUPY,
-        summary="What CuPy's own reductions give, on an array that lies in the GPU's memory as a whole.",
-        error_bound="CuPy promises none; any order of additions keeps γ_n Σ|x| in the dtype (float16 adds in float32)",
-        claims=claims(("sum", "mean", "prod", "norm1", "sum_squares", "norm2", "norm_inf"), floats)
-        | claims(("sum",), narrow)
-        | claims(selections, values),
-    )
+    """CuPy as a strategy; whether it is installed is seen when a GPU is opened."""
+    return CupyStrategy.of(CUPY_ROW)
 
 
 class CupyReducer:

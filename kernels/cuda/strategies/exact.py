@@ -19,6 +19,7 @@ from warpfold.kernels.cuda.strategies.exact_reducers import (
     spread,
 )
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
+from warpfold.kernels.cuda.strategies.rows import exact_row
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel, Reducer
 from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -28,7 +29,6 @@ from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import OPS, SUMS_OF_MOMENTS, Op, Terms, Value
 from warpfold.kernels.ops.operands import Operands
-from warpfold.kernels.strategy import EXACT, claims
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,15 +87,7 @@ class ExactCudaStrategy(CudaStrategy):
 
 def exact_strategy(fast: OwnStrategy) -> ExactCudaStrategy:
     """The row of the catalogue: the ops that add, and those that `fast` computes without rounding."""
-    summed = claims((op.name for op in OPS.values() if op.adds), DTYPES)
-    selected = frozenset(pair for pair in fast.claims if not OPS[pair[0]].rounds)
-    return ExactCudaStrategy(
-        name=EXACT,
-        summary="Adds up exactly in fixed point and rounds once at the end: the same bits in any order, on any device.",
-        error_bound="correctly rounded",
-        claims=summed | selected | claims(("prod",), ("bool",)),
-        fast=fast,
-    )
+    return ExactCudaStrategy.of(exact_row(), fast=fast)
 
 
 def kind_of(op: Op) -> SumKind:

@@ -13,8 +13,9 @@ from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.cuda.gpu.recorded import RecordingGpu
-from warpfold.kernels.cuda.strategies.comment import parse_comment
+from warpfold.kernels.cuda.strategies.comment import SourceError, parse_comment
 from warpfold.kernels.cuda.strategies.partial_results import WORDS, PartialResult, reduction_of, value_of
+from warpfold.kernels.cuda.strategies.rows import own_row
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Finished, PlannedKernel
 from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -90,17 +91,11 @@ def own_strategy(path: Path) -> OwnStrategy:
     text = path.read_text(encoding="utf-8")
     comment = parse_comment(path.name, text)
     begins, folds = (bool(re.search(rf"\b{path.stem}_{stage}\(", text)) for stage in ("begin", "fold"))
-    return OwnStrategy(
-        name=path.stem,
-        summary=comment.summary,
-        error_bound=comment.error_bound,
-        claims=comment.claims,
-        source=path,
-        launch=comment.launch,
-        needs=comment.needs,
-        begins=begins,
-        folds=folds,
-    )
+    try:
+        launch = LaunchShape.parse(comment.launch)
+    except ValueError as error:
+        raise SourceError(f"{path.name}: {error}") from error
+    return OwnStrategy.of(own_row(path), source=path, launch=launch, needs=comment.needs, begins=begins, folds=folds)
 
 
 def suited(launch: LaunchShape, op: Op, dtype: DType) -> LaunchShape:

@@ -16,7 +16,7 @@ from warpfold.kernels.accuracy.bounds import bound_of, gamma
 from warpfold.kernels.accuracy.exactly import Truth, truth
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.kernels.accuracy.point import AccuracyCase
-from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, op_named
@@ -29,7 +29,7 @@ FLOAT32 = DTYPES["float32"]
 
 
 def by_numpy(op: str, x: NDArray[Any], y: NDArray[Any] | None) -> float:
-    reduce = cpu_strategies()["numpy"].reduce
+    reduce = CPU_STRATEGIES["numpy"].reduce
 
     other = None if y is None else ArraySource(y)
     row_of_op = op_named(op)

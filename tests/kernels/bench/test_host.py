@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from warpfold.kernels.bench import Axes, Cache, Record, Rule, record_of, run
+from warpfold.kernels.bench.axes import Axes, Cache
+from warpfold.kernels.bench.engine import run
 from warpfold.kernels.bench.host import HostTarget
 from warpfold.kernels.bench.host.observer import HostObserver
 from warpfold.kernels.bench.host.timer import HostTimer
+from warpfold.kernels.bench.record import Record, record_of
+from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.errors import InvalidInput, OutOfMemory

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warpfold.kernels.catalog import strategies
-from warpfold.kernels.cuda.baselines import baselines
+from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.baselines.toolkit import BuildError, Cccl, build, find_toolkit
 from warpfold.kernels.errors import Unavailable
 

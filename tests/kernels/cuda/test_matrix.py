@@ -7,7 +7,8 @@ import pytest
 from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
 from warpfold.kernels.cuda.matrix import cells, matrix
 from warpfold.kernels.cuda.staging.generator import generator_unit
-from warpfold.kernels.cuda.strategies.registry import FOLDER, own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
+from warpfold.kernels.cuda.strategies.rows import FOLDER
 from warpfold.kernels.dtypes import DTYPES
 
 SINCE = {name: own.needs for name, own in own_strategies().items()}

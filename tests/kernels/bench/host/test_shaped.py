@@ -8,9 +8,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.kernels.scripted import ScriptedTarget
-from warpfold.kernels.bench import Axes, Cache, Point, Rule, case_of, record_of, run
+from warpfold.kernels.bench.axes import Axes, Cache
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.bench.engine import Point, run
 from warpfold.kernels.bench.host import shaped
+from warpfold.kernels.bench.record import case_of, record_of
+from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.source import Source
 from warpfold.kernels.studies.outcome import Outcome

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.cpu import memory
-from warpfold.kernels.cpu.strategies import cpu_strategies
+from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.ops import OPS, NanPolicy, Terms, Value
 from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
-NUMPY = cpu_strategies()["numpy"]
+NUMPY = CPU_STRATEGIES["numpy"]
 
 
 def reduced(op: str, values: list[float], dtype: str, policy: NanPolicy = NanPolicy.PROPAGATE) -> Value:
@@ -110,5 +110,5 @@ def test_progress_is_told_the_end() -> None:
 
 
 def test_each_strategy_has_a_name_of_its_own() -> None:
-    assert [row.name for row in cpu_strategies().values()] == list(cpu_strategies())
-    assert {row.backend for row in cpu_strategies().values()} == {"cpu"}
+    assert [row.name for row in CPU_STRATEGIES.values()] == list(CPU_STRATEGIES)
+    assert {row.backend for row in CPU_STRATEGIES.values()} == {"cpu"}

@@ -16,7 +16,8 @@ from tests.support.gpu.exactly import agrees, expected
 from tests.support.kernels import on_host
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.strategies.partial_results import PartialResult, reduction_of, value_of
-from warpfold.kernels.cuda.strategies.registry import FAST, own_strategies
+from warpfold.kernels.cuda.strategies.registry import own_strategies
+from warpfold.kernels.cuda.strategies.rows import FAST
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.generate import generate as generate_on_cpu
