@@ -21,12 +21,12 @@ from rich.console import Console
 from benchmarks.provenance import provenance
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.generator import fill
+from warpfold.kernels.cuda.strategies.registry import baselines
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import KernelError, Unavailable
 from warpfold.kernels.generate import plan

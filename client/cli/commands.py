@@ -1,6 +1,7 @@
 """The commands of `warpfold` by name. The module of a command is imported when the command is called, so that help and
 a short command do not wait for what reads files."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,8 +10,7 @@ from typing import Any
 
 import typer
 import typer.main
-
-from warpfold.client.cli.help import Command, Group, let_help_flow
+from typer.core import TyperCommand, TyperGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
         "share": Row(
             "access",
             "Data",
-            "Share an uploaded array, a job or a batch of yours with users, and with nobody else. Without an option, show with whom it is shared.",
+            "Share an uploaded array, a job or a batch of yours with users, and with nobody else. "
+            "Without an option, show with whom it is shared.",
         ),
         "unshare": Row("access", "Data", "Make an uploaded array, a job or a batch of yours private."),
         "results": Row("results", "Results", "List measurements across jobs, newest first."),
@@ -107,6 +108,38 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
         ),
     }
 )
+
+
+class _Plain:
+    """Shows no type beside a flag, because a flag takes no value."""
+
+    def get_params(self, context: Any) -> list[Any]:
+        params: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
+
+
+class Command(_Plain, TyperCommand):
+    """A command."""
+
+
+class Group(_Plain, TyperGroup):
+    """A group of commands."""
+
+
+def let_help_flow(app: typer.Typer) -> None:
+    """Give each command the help of its docstring with the lines of a paragraph joined: Rich would break the lines of
+    a terminal where those of the source end, too."""
+    for group in app.registered_groups:
+        assert group.typer_instance is not None, "a group is added with its commands"
+        group.cls = Group
+        let_help_flow(group.typer_instance)
+    for command in app.registered_commands:
+        command.cls = Command
+        text = inspect.cleandoc(command.help or inspect.getdoc(command.callback) or "")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 class LaterCommand(Command):

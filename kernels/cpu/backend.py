@@ -1,11 +1,12 @@
 """The CPU as a backend."""
 
 import platform
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,10 @@ from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply
 from warpfold.kernels.cpu.interpreted import MANY, SMALL
 from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.memory import cache_bytes
-from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
+from warpfold.kernels.cpu.strategies.exact import ExactCpuStrategy
+from warpfold.kernels.cpu.strategies.numpy_ import NumpyStrategy
+from warpfold.kernels.cpu.strategies.rows import EXACT_ROW, NUMPY_ROW
+from warpfold.kernels.cpu.strategy import CpuStrategy
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.machine.cores import usable_cores
@@ -29,6 +33,10 @@ from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.sources.sequential import Elements, likely_count
 from warpfold.kernels.strategy import EXACT
+
+_MADE: tuple[CpuStrategy, ...] = (ExactCpuStrategy.of(EXACT_ROW, interprets=True), NumpyStrategy.of(NUMPY_ROW))
+
+CPU_STRATEGIES: Mapping[str, CpuStrategy] = MappingProxyType({strategy.name: strategy for strategy in _MADE})
 
 
 class CpuBackend(Backend):

@@ -13,9 +13,9 @@ from tests.support.gpu.exactly import agrees, expected
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.catalog import strategies
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.gpu.device import visible_devices
 from warpfold.kernels.cuda.staging import stager
+from warpfold.kernels.cuda.strategies.registry import baselines
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, OutOfMemory, Unavailable
 from warpfold.kernels.exact.encoding import ORIGIN

@@ -14,7 +14,6 @@ from warpfold.kernels.bench.record import record_of
 from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.bench.workload import Workload
 from warpfold.kernels.cuda.backend import CudaBackend
-from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.bench import ceiling as ceiling_module
 from warpfold.kernels.cuda.bench.blocking_kernel import BlockingKernel, Waited, hold_unit
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, read_kernel, reading
@@ -23,7 +22,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import LaunchShape
 from warpfold.kernels.cuda.gpu.recorded import Prepared
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE
-from warpfold.kernels.cuda.strategies.registry import own_strategies
+from warpfold.kernels.cuda.strategies.registry import baselines, own_strategies
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.puzzles import ClusterShape, Puzzle, checks, solve

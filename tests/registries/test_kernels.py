@@ -12,8 +12,8 @@ import pytest
 from warpfold.client import local
 from warpfold.kernels import cuda
 from warpfold.kernels.catalog import strategies
+from warpfold.kernels.cpu.backend import CPU_STRATEGIES
 from warpfold.kernels.cpu.folds.by_name import FOLDS
-from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.strategies.partial_results import reduction_of

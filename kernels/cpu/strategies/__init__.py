@@ -1,1 +1,1 @@
-"""The strategies on a CPU: `rows` has what the catalogue says of them, each other file but `registry` holds one."""
+"""The strategies on a CPU: `rows` has what the catalogue says of them, and each other file holds one."""

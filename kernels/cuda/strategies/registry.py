@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from warpfold.kernels.cuda.baselines.registry import baselines
+from warpfold.kernels.cuda.baselines.cccl import cccl_baselines
+from warpfold.kernels.cuda.baselines.peer import Baseline
+from warpfold.kernels.cuda.baselines.torch_ import torch_baseline
 from warpfold.kernels.cuda.strategies.cupy_ import cupy_strategy
 from warpfold.kernels.cuda.strategies.exact import exact_strategy
 from warpfold.kernels.cuda.strategies.own import OwnStrategy, own_strategy
@@ -16,6 +18,13 @@ from warpfold.kernels.cuda.strategies.strategy import CudaStrategy
 def own_strategies() -> Mapping[str, OwnStrategy]:
     """The strategies that are written in CUDA C++ here, by name."""
     return MappingProxyType({name: own_strategy(FOLDER / f"{name}.cu") for name in sorted(own_rows())})
+
+
+@cache
+def baselines() -> Mapping[str, Baseline]:
+    """The peers by name."""
+    rows = (*cccl_baselines(), torch_baseline())
+    return MappingProxyType({baseline.name: baseline for baseline in rows})
 
 
 @cache

@@ -16,7 +16,7 @@ from warpfold.kernels.accuracy.bounds import bound_of, gamma
 from warpfold.kernels.accuracy.exactly import Truth, truth
 from warpfold.kernels.accuracy.looped import looped
 from warpfold.kernels.accuracy.point import AccuracyCase
-from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
+from warpfold.kernels.cpu.backend import CPU_STRATEGIES
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, op_named

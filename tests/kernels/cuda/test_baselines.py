@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from warpfold.kernels.catalog import strategies
-from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.baselines.toolkit import BuildError, Cccl, build, find_toolkit
+from warpfold.kernels.cuda.strategies.registry import baselines
 from warpfold.kernels.errors import Unavailable
 
 DEFINES = {"PEER_CUB": "", "OP_SUM": "", "ELEMENT": "float", "RESULT": "float"}

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from warpfold.kernels.catalog import backends_for, resolve
-from warpfold.kernels.cuda.baselines.registry import baselines
 from warpfold.kernels.cuda.strategies.comment import SourceError
 from warpfold.kernels.cuda.strategies.own import own_strategy
-from warpfold.kernels.cuda.strategies.registry import cuda_strategies, own_strategies
+from warpfold.kernels.cuda.strategies.registry import baselines, cuda_strategies, own_strategies
 from warpfold.kernels.cuda.strategies.rows import CUPY, FAST, FOLDER
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.cpu import memory
-from warpfold.kernels.cpu.strategies.registry import CPU_STRATEGIES
+from warpfold.kernels.cpu.backend import CPU_STRATEGIES
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.ops import OPS, NanPolicy, Terms, Value
