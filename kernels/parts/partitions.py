@@ -18,6 +18,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import NoElements, Unavailable
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.lowering.reducing import refuse_meaning
 from warpfold.kernels.ops import NanPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.ops.operands import check_freedom
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn
@@ -67,6 +68,9 @@ def reduce_partition(
     def passed(name: str) -> Reduction | None:
         source, other = begin()
         opened.append((source, other))
+        for part in (source, other):
+            if part is not None:
+                refuse_meaning(part, "a partition", "backend")
         try:
             asked = Whole(source=source, op=op_named(name), other=other, nan_policy=nan_policy)
             passes.append(backend.aggregate(asked, progress))
