@@ -61,7 +61,7 @@ class IntegerSum:
         return readable(array if dtype.itemsize == 8 else array.astype(word, copy=False), word)
 
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
-        numbers = np.arange(len(state[0]))[ids] if isinstance(ids, slice) else ids
+        numbers = np.arange(len(state[0]))[ids] if isinstance(ids, slice) else ids.astype(np.int64, copy=False)
         self._loops.merge_sums(other[0], numbers, state[0])
 
     def counts(self, state: State) -> Index:

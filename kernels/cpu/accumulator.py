@@ -1,26 +1,20 @@
-"""Exact accumulators of the CPU. They take arrays and return an `ExactState`, and each serves one thread. The compiled
-sums read each float of up to 32 bits as the pattern of a float32, as its `Layout` says.
-"""
+"""Exact accumulators of the CPU. They take arrays and return an `ExactState`, and each serves one thread."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.aggregate import Folded, One
+from warpfold.kernels.aggregates.float_words import is_half, is_narrow
 from warpfold.kernels.aggregates.integer_sum import IntegerSum
 from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.claims import ClaimJob, Claims
 from warpfold.kernels.cpu.interpreted import InterpretedSum
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
-
-Read = tuple[int | None, np.int32, int]
-"""The shift, the mask and the bits of a significand behind the point, as `kernels.cpu.windows` takes them."""
 
 
 class Accumulator(Protocol):
@@ -60,29 +54,32 @@ class FloatAccumulator:
         self._count = 0
         self._origin = ORIGIN[terms]
         self._bits = np.dtype(f"int{8 * dtype.itemsize}")
+        self._keep = np.iinfo(np.int64 if dtype.itemsize == 8 else np.int32).max if magnitudes else -1
+        self._half = is_half(dtype)
         self._add: Callable[..., int]
-        self._read: int | Read
+        self._masks: tuple[Any, ...]
         self._space: tuple[Any, ...]
         self._arrays: tuple[NDArray[Any], ...]
         if dtype.itemsize == 8:
             self._add = windows.add_float64
-            self._read = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
+            self._masks = (self._keep,)
             tiles = [np.empty(windows.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
             fields = tuple(np.zeros(windows.FIELDS64, dtype) for dtype in (np.uint64, np.int16))
             self._space, self._arrays = (*tiles, fields), (*tiles, *fields)
-        else:
-            layout = LAYOUTS[dtype]
-            self._add = windows.add_float32
-            self._read = layout.read(magnitudes=magnitudes)
-            self._origin -= layout.scale * (2 if self._squares else 1)
-            self._space = self._arrays = (np.empty(windows.TILE32), np.empty(windows.TILE32, self._bits))
+            return
+        self._add, self._masks = windows.add_float32, (np.int32(self._keep),)
+        self._space = np.empty(windows.TILE32), np.empty(windows.TILE32, np.int32)
+        if is_narrow(dtype):
+            self._add, self._masks = windows.add_narrow, (self._half, np.int32(self._keep))
+            self._space += (np.empty(windows.NARROW, np.int32),)
+        self._arrays = self._space
 
     def add(self, array: NDArray[Any]) -> Flags:
         bits = readable(array, self._bits)
         codes = 0
         for at in range(0, bits.size, self._most):
             part = bits[at : at + self._most]
-            codes |= self._add(part, self._read, self._squares, self._origin, self._limbs, *self._space)
+            codes |= self._add(part, *self._masks, self._squares, self._origin, self._limbs, *self._space)
         return self._noted(Flags(codes), bits.size)
 
     def claiming(self, claims: Claims) -> ClaimJob:
@@ -94,11 +91,9 @@ class FloatAccumulator:
         bits = readable(elements, self._bits)
         words = np.zeros(jobs.WORDS, np.int64)
         words[jobs.FUNCTION] = jobs.compiled(self._bits.itemsize).address
-        shift, keep, fraction = (0, self._read, 0) if isinstance(self._read, int) else self._read
-        words[jobs.CONTROL : jobs.SPACE] = (
-            claims.control, bits.ctypes.data, bits.size, keep, shift or 0, fraction,
-            self._squares, self._origin, self._limbs.ctypes.data,
-        )  # fmt: skip
+        words[jobs.CONTROL : jobs.CONTROL + 3] = claims.control, bits.ctypes.data, bits.size
+        words[jobs.SQUARES : jobs.SQUARES + 3] = self._squares, self._origin, self._limbs.ctypes.data
+        words[jobs.KEEP], words[jobs.HALF] = self._keep, self._half
         space = [array.ctypes.data for array in self._arrays]
         words[jobs.SPACE : jobs.SPACE + len(space)] = space
         return ClaimJob(words, bits)
@@ -143,37 +138,3 @@ def units_of(limbs: NDArray[np.int64]) -> int:
     """The integer whose resolved digits are `limbs`, the last one with its sign."""
     digits = int.from_bytes(limbs[:-1].astype("<u4").tobytes(), "little")
     return (int(limbs[-1]) << (32 * (limbs.size - 1))) + digits
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How the pattern of a float becomes the pattern of a float32.
-
-    As a signed integer shifted by `shift` and masked by `keep`, a pattern is that of a float32 with the same sign and
-    fields. Its value is 2**−`scale` times the element's, because exponents of float16 have another bias.
-    """
-
-    shift: int | None  # None in place of a shift of 0, so that the compiled code has no shift
-    keep: int
-    fraction: int
-    scale: int
-
-    def read(self, *, magnitudes: bool = False) -> Read:
-        """The layout as the compiled sums take it; with `magnitudes` the sign is masked, too."""
-        return self.shift, np.int32(self.keep & 0x7FFFFFFF if magnitudes else self.keep), self.fraction
-
-
-def _layout(dtype: DType) -> Layout:
-    """The layout of a float dtype whose fields are no wider than float32's."""
-    single = DTYPES["float32"]
-    shift = single.precision - dtype.precision
-    exponent_bits = 8 * dtype.itemsize - dtype.precision
-    # The shift leaves copies of the sign between it and the exponent field, where float32 has more exponent bits.
-    copies = (1 << (8 - exponent_bits)) - 1
-    keep = ~(copies << (single.precision - 1 + exponent_bits))
-    return Layout(shift or None, keep, dtype.precision - 1, single.max_exponent - dtype.max_exponent)
-
-
-LAYOUTS: Mapping[DType, Layout] = MappingProxyType(
-    {row: _layout(row) for row in DTYPES.values() if row.is_float and row.itemsize <= 4}
-)

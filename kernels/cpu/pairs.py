@@ -6,12 +6,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.patterns import readable, widened
-from warpfold.kernels.cpu.accumulator import LAYOUTS, IntegerAccumulator, Read, units_of
+from warpfold.kernels.aggregates.float_words import FloatWords
+from warpfold.kernels.cpu.accumulator import IntegerAccumulator, units_of
 from warpfold.kernels.cpu.interpreted import InterpretedPairs
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
+
+_NARROW = 1 << 14
+"""Elements of 16 bits at a time, whose words stay in the second-level cache."""
 
 
 class PairAccumulator(Protocol):
@@ -43,42 +46,33 @@ class _FloatPairs:
     def __init__(self, x: DType, y: DType) -> None:
         from warpfold.kernels.cpu import windows
 
-        self._most = windows.MAX_ELEMENTS
-        self._dtypes = x, y
-        self._double = common_float(x, y) is DTYPES["float64"]
+        self._most = windows.MAX_ELEMENTS if x.itemsize > 2 < y.itemsize else _NARROW
+        double = common_float(x, y) is DTYPES["float64"]
+        self._words = FloatWords(x, double=double), FloatWords(y, double=double)
         self._limbs = np.zeros(windows.LIMBS, dtype=np.int64)
         self._flags = Flags.NONE
         self._count = 0
         self._origin = ORIGIN[Terms.PRODUCTS]
-        self._layouts: tuple[Read, ...] = ()
         self._space: tuple[NDArray[Any], ...]
         self._add: Callable[..., int]
-        if self._double:
+        if double:
             self._add = windows.add_float64_products
             words = (np.empty(windows.TILE64, dtype=np.int64) for _ in range(2))
             self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), *words)
         else:
             self._add = windows.add_float32_products
-            self._layouts = LAYOUTS[x].read(), LAYOUTS[y].read()
-            self._origin -= LAYOUTS[x].scale + LAYOUTS[y].scale
-            words = (np.empty(windows.TILE32, dtype=f"int{8 * dtype.itemsize}") for dtype in (x, y))
+            words = (np.empty(windows.TILE32, np.int32) for _ in range(2))
             self._space = (np.empty(windows.TILE32), *words)
 
     def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
-        left, right = (self._readable(array, dtype) for array, dtype in zip((x, y), self._dtypes, strict=True))
         codes = 0
-        for at in range(0, left.size, self._most):
-            block = slice(at, at + self._most)
-            codes |= self._add(left[block], right[block], *self._layouts, self._origin, self._limbs, *self._space)
+        for at in range(0, x.size, self._most):
+            some = slice(at, at + self._most)
+            left, right = (words.of(array[some]) for array, words in zip((x, y), self._words, strict=True))
+            codes |= self._add(left, right, self._origin, self._limbs, *self._space)
         self._flags |= Flags(codes)
-        self._count += left.size
+        self._count += x.size
         return Flags(codes)
-
-    def _readable(self, array: NDArray[Any], dtype: DType) -> NDArray[Any]:
-        if self._double:
-            with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-                array = widened(array, dtype).astype(np.float64, copy=False)
-        return readable(array, np.dtype(f"int{8 * array.itemsize}"))
 
     def state(self) -> ExactState:
         return ExactState(Terms.PRODUCTS, units_of(self._limbs), self._count, self._flags)

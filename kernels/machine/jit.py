@@ -62,6 +62,12 @@ def intrinsic(function: Callable[..., Any]) -> Any:
     return declared.intrinsic(function)
 
 
+def overload(function: Callable[..., Any]) -> Any:
+    """Decorates what gives, for the types of the arguments, the function that compiled code calls for `function`."""
+    declared: Any = extending
+    return declared.overload(function)
+
+
 class _Preparing(Listener):
     """Hears when a thread begins and ends to compile or load a function, or to wait for another one that does."""
 

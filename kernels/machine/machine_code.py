@@ -8,6 +8,7 @@ from typing import Any
 
 import numba
 from llvmlite import ir
+from numba.core import imputils as untyped_imputils
 
 from warpfold.kernels.machine.jit import intrinsic, jit
 
@@ -15,6 +16,7 @@ WORD, LINE = 8, 64
 """The bytes of a word, and of a line of the cache: threads that write different lines do not wait for each other."""
 
 _types: Any = numba.types
+imputils: Any = untyped_imputils
 _I32, _I64, _WORD = ir.IntType(32), ir.IntType(64), _types.int64
 _errno = _types.ExternalFunction("__errno_location", _WORD())
 _pread = _types.ExternalFunction("pread", _WORD(_types.int32, _WORD, _WORD, _WORD))
@@ -25,6 +27,16 @@ _EINTR = 4
 
 ENDED = -1
 """The answer of `read_whole` where a file ends too early."""
+
+
+@intrinsic
+def read_only(context: Any, array: Any) -> Any:
+    """The same array as one that is not written, so that what reads it is compiled for one type."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return imputils.impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+
+    return array.copy(readonly=True)(array), generate
 
 
 @intrinsic

@@ -19,7 +19,7 @@ from warpfold.kernels.cpu.folds.sums import PIECE
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.plain import PlainSums
-from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
+from warpfold.kernels.cpu.grouped.sums import MOST_DIVISOR, FloatSums, IntegerSums
 from warpfold.kernels.cpu.grouped.together import Levels, as_digits, in_levels, rounded
 from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.cpu.pairs import pair_accumulator
@@ -32,7 +32,6 @@ from warpfold.kernels.parts.grouping import AlongAxes, walk_of
 from warpfold.kernels.source import ArraySource
 
 _MASK = (1 << DIGIT_BITS) - 1
-_MOST_DIVISOR = (1 << 32) - 1
 
 SLAB = 1 << 14
 """Values that are added up at a time: their limbs stay in the cache."""
@@ -112,7 +111,7 @@ class PartialResults:
         _check_alike(parts)
         first, op, count = parts[0], op_named(parts[0].op), sum(part.count for part in parts)
         levels = [sums for part in parts for sums in part.sums if not isinstance(sums, Digits)]
-        if len(levels) == len(parts) and first._at_once(op) and count <= _MOST_DIVISOR:
+        if len(levels) == len(parts) and first._at_once(op) and count <= MOST_DIVISOR:
             divisor = count if op.finish is Finish.MEAN else 1
             if (flat := rounded(levels, DTYPES[first.result], divisor)) is not None:
                 return flat.astype(dtype, copy=False).reshape(first.shape)
@@ -133,7 +132,7 @@ class PartialResults:
             flat = sums.whole(dtype)
         elif self._at_once(op) and not isinstance(sums, Digits):
             divisor = self.count if op.finish is Finish.MEAN else min(self.count, 1)
-            flat = rounded([sums], DTYPES[self.result], divisor) if 0 < divisor <= _MOST_DIVISOR else None
+            flat = rounded([sums], DTYPES[self.result], divisor) if 0 < divisor <= MOST_DIVISOR else None
         if flat is None:
             flat = self._finished(op, dtype, ddof)
         with np.errstate(invalid="ignore"):

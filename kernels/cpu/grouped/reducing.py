@@ -329,15 +329,15 @@ def multiply_groups(asked: Grouped, op: Op, nan_policy: NanPolicy, progress: Pro
 
 def compile_for(asked: Grouped, op: Op, *, states: bool = False) -> None:
     """Compile or load every function that reductions like this one call, by reducing a few elements in every layout."""
-    ones = [np.ones(_SAMPLE, np.int8).astype(dtype.numpy) for dtype in asked.dtypes]
+    arrays = tuple(np.ones(_SAMPLE, np.int8).astype(dtype.numpy) for dtype in asked.dtypes)
     zeros, edges = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     layouts: list[Rows | Columns] = [Rows(edges, zeros, zeros, 1, whole) for whole in (True, False)]
     layouts += [Columns(0, 1, width, zeros, zeros, 1, False) for width in (1, _SAMPLE)]
-    counts = np.full(_SAMPLE, 2)
-    for layout in layouts:
+    for together in (*([layout] for layout in layouts), layouts):
+        counts = np.full(_SAMPLE, 2 * len(together))
         folds = [_fold(asked, op, NanPolicy.PROPAGATE, _SAMPLE, np.zeros(_SAMPLE), keep=states) for _ in range(2)]
         for fold in folds:
-            fold.add(0, GroupedPart(tuple(np.ascontiguousarray(array) for array in ones), [layout]))
+            fold.add(0, GroupedPart(arrays, together))
         folds[0].merge(folds[1])
         if states:
             folds[0].states(counts)

@@ -4,18 +4,20 @@ A row that holds all elements of its value is rounded as soon as it is added, an
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Arrays, Folded
+from warpfold.kernels.aggregates.aggregate import Arrays, Folded, by_rows
+from warpfold.kernels.aggregates.float_words import FloatWords
 from warpfold.kernels.aggregates.integer_sum import IntegerSum
-from warpfold.kernels.aggregates.patterns import readable, widened
-from warpfold.kernels.cpu.accumulator import LAYOUTS
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
-from warpfold.kernels.cpu.states import ManySums, parts_of
+from warpfold.kernels.cpu.grouped.together import rounded
+from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
+from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
@@ -26,7 +28,8 @@ from warpfold.kernels.parts.grouping import Columns, Index, Rows
 _MOST_CALLS = 1 << 16
 """Blocks of columns that are added before their limbs are resolved: far fewer than the limbs allow."""
 
-_DIGIT = (1 << 32) - 1
+MOST_DIVISOR = (1 << 32) - 1
+"""The most elements by whose number a compiled function divides."""
 
 
 class FloatSums:
@@ -52,49 +55,66 @@ class FloatSums:
         self._rounded = rounded
         both = op.terms is Terms.MOMENTS
         kinds = (Terms.VALUES, Terms.PRODUCTS) if both else (op.terms,)
-        self._limbs = tuple(
-            LimbSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes, window=window)
+        self._sums = tuple(
+            ExactSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes, window=window)
             for terms, window in zip(kinds, windows or [None] * len(kinds), strict=True)
         )
-        self._together = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
-        self._at_once = self._together and not keep
+        self._plain = windows is None and not both and op.sources == 1 and op.finish in (Finish.ITSELF, Finish.MEAN)
+        self._at_once = self._plain and not keep
         self._finish = ValueFinish(op, self._result, ddof)
 
     def add(self, start: int, part: GroupedPart, *, replaced: bool = False) -> None:
         """Take in a part; with `replaced` some of its elements do not count."""
         for group in part.groups:
+            whole = self._sums
             if isinstance(group, Columns) and group.outputs.size == 1 and self._op.sources == 1:
-                for limbs in self._limbs:
-                    if not limbs.add_columns(group, part.arrays[0]):
-                        limbs.add_rows(group.as_rows(), (group.turned(part.arrays[0]),))
+                whole = tuple(sums for sums in whole if not sums.add_columns(group, part.arrays[0]))
+            if not whole:
                 continue
-            rows, arrays = next(GroupedPart(part.arrays, (group,)).rows())
+            rows, arrays = by_rows(part.arrays, group)
             if rows.whole and self._at_once and not replaced:
                 mean = self._op.finish is Finish.MEAN
-                self._rounded[_places(rows.outputs)] = self._limbs[0].rounded_rows(
+                self._rounded[_places(rows.outputs)] = whole[0].rounded_rows(
                     rows, arrays[0], self._finish.form, mean=mean
                 )
             else:
-                for limbs in self._limbs:
-                    limbs.add_rows(rows, arrays)
+                for sums in whole:
+                    sums.add_rows(rows, arrays)
 
     def merge(self, other: "FloatSums") -> None:
-        for mine, theirs in zip(self._limbs, other._limbs, strict=True):
+        for mine, theirs in zip(self._sums, other._sums, strict=True):
             mine.merge(theirs)
 
     def sums(self) -> list[ManySums]:
         """The sums of all values, for each kind of terms; valid until more is added."""
-        return [limbs.resolved() for limbs in self._limbs]
+        return [sums.resolved() for sums in self._sums]
 
     def states(self, counts: Index) -> list[StateColumn]:
         """The states of all values, for each kind of terms; `counts` are the numbers of elements."""
         return [sums.states(counts) for sums in self.sums()]
 
     def values(self, counts: Index) -> NDArray[np.float64]:
-        used = self._limbs[0].used if self._together else np.ones(counts.size, np.bool_)
+        used = self._sums[0].used if self._plain else np.ones(counts.size, np.bool_)
         if used.any():  # all others were rounded when they were added
-            self._rounded[used] = self._finish.values(self.sums(), np.where(used, counts, 0))[used]
+            values = self._rounded_levels(counts)
+            if values is None:
+                values = self._finish.values(self.sums(), np.where(used, counts, 0))
+            if used.all():
+                return values
+            self._rounded[used] = values[used]
         return self._rounded
+
+    def _rounded_levels(self, counts: Index) -> NDArray[np.float64] | None:
+        """The values of sums that are all in two levels, where all have as many elements."""
+        levels, divisor = self._sums[0].in_levels, int(counts[0])
+        if levels is None or not self._plain or not 0 < divisor <= MOST_DIVISOR or (counts != divisor).any():
+            return None
+        dtype = DTYPES[self._result]
+        if not dtype.native:  # NumPy would round twice
+            return None
+        divisor = divisor if self._op.finish is Finish.MEAN else 1
+        values = rounded([levels], dtype, divisor)
+        return None if values is None else values.astype(np.float64, copy=False)
 
 
 def _places(outputs: Index) -> Index | slice:
@@ -104,8 +124,9 @@ def _places(outputs: Index) -> Index | slice:
     return slice(first, last) if last - first == outputs.size and (np.diff(outputs) == 1).all() else outputs
 
 
-class LimbSums:
-    """An exact sum for each value, and the compiled additions that serve its dtypes."""
+class ExactSums:
+    """An exact sum for each value: in two levels of one window where that holds the elements of a block of columns, and
+    in limbs where not, and of rows. Both together are the sum."""
 
     def __init__(
         self,
@@ -116,43 +137,39 @@ class LimbSums:
         magnitudes: bool,
         window: tuple[int, int] | None = None,
     ) -> None:
-        from warpfold.kernels.cpu.windows import columns, levels, nearest, rows
+        from warpfold.kernels.cpu.windows import levels, nearest, rows, two_levels
 
         self.terms = terms
-        self.most_count = nearest.MOST_DIVISOR
-        self._rows, self._columns, self._nearest = rows, columns, nearest
-        self._dtypes = dtypes
+        self._rows, self._nearest, self._two_levels = rows, nearest, two_levels
+        self._magnitudes = magnitudes
         self._unsigned = magnitudes or (terms is Terms.PRODUCTS and len(dtypes) == 1)
         self._squares = terms is Terms.PRODUCTS
         self._double = common_float(dtypes[0], dtypes[-1]) is DTYPES["float64"]
-        origin, limbs = window or (ORIGIN[terms], levels.LIMBS)
-        adjusted = origin
+        self._words = tuple(FloatWords(dtype, double=self._double) for dtype in dtypes)
+        self._in_window = window is not None
+        self._origin, limbs = window or (ORIGIN[terms], levels.LIMBS)
         self._shape = outputs, limbs
-        self._limbs = np.zeros((0, limbs), np.int64)  # no limbs until an element is added
+        self._limbs = np.zeros((0, limbs), np.int64)  # no limbs until an element is added to them
+        self._levels: TwoLevels | None = None
         self._flags = np.zeros(outputs, np.int64)
         self.used = np.zeros(outputs, np.bool_)
-        self.touched = False
         self._calls = 0
         if self._double:
-            self._bits = np.dtype(np.int64)
             tiles = [np.empty(levels.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
             fields = tuple(np.zeros(1 << 12, dtype) for dtype in (np.uint64, np.int16))
             self._space: tuple[Any, ...] = (*tiles, fields)
-            self._read: Any = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
+            self._keep: Any = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
         else:
-            layouts = tuple(LAYOUTS[dtype].read(magnitudes=magnitudes) for dtype in dtypes)
-            scales = [LAYOUTS[dtype].scale for dtype in dtypes]
-            adjusted -= sum(scales) if len(dtypes) == 2 else scales[0] * (2 if self._squares else 1)
-            self._bits = np.dtype(f"int{8 * dtypes[0].itemsize}")
-            self._space = (np.empty(levels.TILE32), np.empty(levels.TILE32, self._bits))
-            self._read = layouts if len(dtypes) == 2 else layouts[0]
-        self._origins = origin, adjusted
+            self._space = (np.empty(levels.TILE32), np.empty(levels.TILE32, np.int32))
+            self._keep = np.int32(0x7FFFFFFF if magnitudes else -1)
 
-    def _words(self, array: NDArray[Any], which: int = 0) -> NDArray[Any]:
-        if self._double and len(self._dtypes) == 2:
-            with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-                array = widened(array, self._dtypes[which]).astype(np.float64, copy=False)
-        return readable(array, np.dtype(f"int{8 * array.itemsize}"))
+    @property
+    def in_levels(self) -> TwoLevels | None:
+        """All sums in two levels, where none has limbs."""
+        if self._levels is None or self._limbs.size:
+            return None
+        negative = self._flags_of_sums() == 0
+        return replace(self._levels, negative=negative if negative.any() else None)
 
     def rounded_rows(
         self, rows: Rows, flat: NDArray[Any], form: tuple[int, int, int], *, mean: bool
@@ -162,78 +179,83 @@ class LimbSums:
         space = (np.zeros(self._shape[1], np.int64), *self._space)
         call = self._rows.sum_rows64 if self._double else self._rows.sum_rows32
         call(
-            self._words(flat), rows.bounds, self._read, self._squares, self._unsigned, mean, self._origins, form,
+            self._words[0].of(flat), rows.bounds, self._keep, self._squares, self._unsigned, mean, self._origin, form,
             space, values,
         )  # fmt: skip
         return values
 
     def add_rows(self, rows: Rows, arrays: Arrays) -> None:
         """Add the elements of rows, or the products of pairs."""
-        self._use(rows.outputs)
-        words = [self._words(array, which) for which, array in enumerate(arrays)]
-        common = (self._origins[1], self._limbs, self._flags)
+        self.used[rows.outputs] = True
+        words = [made.of(array) for made, array in zip(self._words, arrays, strict=True)]
+        common = (self._origin, self._held_limbs(), self._flags)
         if len(words) == 2 and self._double:
             rest, other, spare, _ = self._space
             self._rows.add_row_products64(
                 *words, rows.bounds, rows.outputs, *common, rest, other, spare, np.empty_like(spare)
             )
         elif len(words) == 2:
-            spares = [np.empty(self._space[0].size, word.dtype) for word in words]
-            self._rows.add_row_products32(
-                *words, rows.bounds, rows.outputs, self._read, *common, self._space[0], *spares
-            )
+            rest, spare = self._space
+            self._rows.add_row_products32(*words, rows.bounds, rows.outputs, *common, rest, spare, np.empty_like(spare))
         else:
             call = self._rows.add_rows64 if self._double else self._rows.add_rows32
-            call(words[0], rows.bounds, rows.outputs, self._read, self._squares, *common, *self._space)
+            call(words[0], rows.bounds, rows.outputs, self._keep, self._squares, *common, *self._space)
 
     def add_columns(self, group: Columns, flat: NDArray[Any]) -> bool:
         """Add the columns of one block without transposing them, and return whether that was possible. It is possible
-        for values and magnitudes."""
-        if self._squares:
+        for values and magnitudes that a window holds."""
+        if self._squares or self._in_window or group.width == 1:  # a single column lies as a row
+            return False
+        words = self._words[0].of(flat[group.start : group.start + group.size])
+        block = words.view(np.float64 if self._double else np.float32).reshape(group.rows, group.width)
+        near = None if self._levels is None else self._levels.unit
+        levels = TwoLevels.of(block, (0,), magnitudes=self._magnitudes, near=near)
+        if levels is None:
             return False
         first = int(group.outputs[0])
-        self._use(slice(first, first + group.width))
-        words = self._words(flat[group.start : group.start + group.size])
-        width = self._columns.BLOCK_WIDTH
-        space = (
-            *(np.empty(width, self._bits) for _ in range(2)),
-            np.empty(width, np.int64),
-            *(np.empty(width) for _ in range(2)),
-            np.empty(width, np.int64),
-            *(np.empty(width, np.uint64) for _ in range(2)),
-        )
-        column = np.empty(self._columns.BLOCK_ROWS, self._bits)
-        call = self._columns.add_columns64 if self._double else self._columns.add_columns32
-        call(
-            words, group.rows, group.width, first, self._read, self._origins[1], self._limbs, self._flags, space,
-            column, *self._space,
-        )  # fmt: skip
-        self._calls += -(-group.rows // self._columns.BLOCK_ROWS)
-        if self._calls > _MOST_CALLS:
-            self._resolve()
+        some = slice(first, first + group.width)
+        self.used[some] = True
+        self._flags[some] |= levels.flags()
+        self._add_levels(levels, some)
         return True
 
-    def _use(self, outputs: Index | NDArray[np.bool_] | slice) -> None:
-        self.used[outputs] = True
-        if not self.touched:
-            self.touched = True
+    def _add_levels(self, levels: TwoLevels, some: slice) -> None:
+        """Add the sums of some neighbouring values."""
+        if self._levels is None:
+            upper, lower = np.zeros((2, self._shape[0]), np.int64)
+            self._levels = TwoLevels(levels.unit, upper, lower, 0, None)
+        if not self._levels.added(levels, some):
+            self._deposit(levels, some)
+
+    def _deposit(self, levels: TwoLevels, some: slice) -> None:
+        limbs = self._held_limbs()
+        self._two_levels.levels_to_limbs(levels.upper, levels.lower, levels.unit - self._origin, limbs[some])
+        self._calls += 1
+        if self._calls > _MOST_CALLS:
+            self._resolve()
+
+    def _held_limbs(self) -> NDArray[np.int64]:
+        if not self._limbs.size:
             self._limbs = np.zeros(self._shape, np.int64)
+        return self._limbs
 
     def _resolve(self) -> None:
-        self._nearest.resolve_sums(self._limbs, self.used)
+        if self._limbs.size:
+            self._nearest.resolve_sums(self._limbs, self.used)
         self._calls = 0
 
-    def merge(self, other: "LimbSums") -> None:
-        if not other.touched:
-            return
-        self._use(other.used)
-        self._resolve()
-        other._resolve()
-        for some in parts_of(other.used.size):  # so that the limbs of all values are not copied
-            both = other.used[some]
-            self._limbs[some][both] += other._limbs[some][both]
+    def merge(self, other: "ExactSums") -> None:
+        self.used |= other.used
         self._flags |= other._flags
-        self._resolve()
+        if other._levels is not None:
+            self._add_levels(other._levels, slice(0, self._shape[0]))
+        if other._limbs.size:
+            both = other.used
+            self._held_limbs()
+            self._resolve()
+            other._resolve()
+            self._limbs[both] += other._limbs[both]
+            self._resolve()
 
     def _flags_of_sums(self) -> Index:
         """The flags of the sums. Squares and magnitudes are neither −0 nor −∞."""
@@ -247,9 +269,14 @@ class LimbSums:
 
     def resolved(self) -> ManySums:
         """The sums of all values."""
-        self._use(slice(0, 0))
+        if (levels := self.in_levels) is not None:
+            return replace(levels.digits().sums(slice(None)), flags=self._flags_of_sums())
+        if self._levels is not None:
+            self._deposit(self._levels, slice(0, self._shape[0]))
+            self._levels = None
+        self._held_limbs()
         self._resolve()
-        return ManySums(self.terms, self._origins[0], self._limbs, self._flags_of_sums())
+        return ManySums(self.terms, self._origin, self._limbs, self._flags_of_sums())
 
 
 class IntegerSums:

@@ -39,7 +39,7 @@ _SPREAD = 24
 """Binades between the largest element and one of which the likely window should hold all bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TwoLevels:
     """An exact sum for each value: (upper[i] · 2**51 + lower[i]) · 2**unit, both int64 of shape (values,), 0 ≤ lower <
     2**51. The magnitudes of `upper` are at most `most`.
@@ -53,16 +53,18 @@ class TwoLevels:
     negative: NDArray[np.bool_] | None
 
     @classmethod
-    def of(cls, array: NDArray[Any], axes: Sequence[int], *, magnitudes: bool) -> "TwoLevels | None":
+    def of(
+        cls, array: NDArray[Any], axes: Sequence[int], *, magnitudes: bool, near: int | None = None
+    ) -> "TwoLevels | None":
         """The sums of a float `array` along axes, or those of its magnitudes; None where no window holds all elements,
-        and where they are in another byte order than the processor's."""
+        and where they are in another byte order than the processor's. The unit `near` is tried first."""
         if array.dtype not in _TAKEN or not array.size:
             return None
         word: np.dtype[Any] = np.dtype(np.int32 if array.itemsize == 4 else np.int64)
         runs = ElementRuns.of(array, axes, word) or ElementRuns.of(np.ascontiguousarray(array), axes, word)
         if runs is None:
             return None
-        for unit in _units(array, runs, array.size // runs.values):
+        for unit in _units(array, runs, array.size // runs.values, near):
             if (sums := _added(runs, unit, magnitudes=magnitudes)) is not None:
                 upper, lower, most, signed = sums
                 negative = None
@@ -88,6 +90,18 @@ class TwoLevels:
             return upper, lower
         return (upper << shift) + (lower >> STEP - shift), lower << shift & (1 << STEP) - 1
 
+    def added(self, other: "TwoLevels", some: slice) -> bool:
+        """Add the sums of some neighbouring values to these in place, and return whether the window has room."""
+        from warpfold.kernels.cpu.windows import two_levels
+
+        most = other.most_in(self.unit)
+        if most is None or self.most + most + 1 >= two_levels.LIMIT:
+            return False
+        upper, lower = self.upper[some], self.lower[some]
+        two_levels.merge_levels(upper, lower, *other.in_unit(self.unit, slice(None)), upper, lower)
+        self.most += most + 1
+        return True
+
     def flags(self) -> Index:
         """The flags of all sums."""
         flags = np.full(self.upper.size, int(Flags.NOT_NEGATIVE_ZERO))
@@ -101,9 +115,9 @@ class TwoLevels:
 
         places = self.unit - ORIGIN[Terms.VALUES]
         exponent = ORIGIN[Terms.VALUES] + places // DIGIT_BITS * DIGIT_BITS
-        limbs = np.zeros((REACH // DIGIT_BITS + 4, self.upper.size), np.int64)
+        limbs = np.zeros((self.upper.size, REACH // DIGIT_BITS + 4), np.int64)
         two_levels.levels_to_limbs(self.upper, self.lower, self.unit - exponent, limbs)
-        return Digits.of_limbs(Terms.VALUES, exponent, limbs, self.flags())
+        return Digits.of_limbs(Terms.VALUES, exponent, np.ascontiguousarray(limbs.T), self.flags())
 
 
 def window_for(top: int, dtype: DType, count: int, *, tight: bool = False) -> int | None:
@@ -119,11 +133,13 @@ def window_for(top: int, dtype: DType, count: int, *, tight: bool = False) -> in
     return unit if _LEAST <= unit <= _MOST else None
 
 
-def _units(array: NDArray[Any], runs: ElementRuns, count: int) -> Iterator[int]:
-    """Units of windows that may hold all elements: the one that a few elements show, the one that all show, and the
-    lowest that reaches the largest element."""
+def _units(array: NDArray[Any], runs: ElementRuns, count: int, near: int | None) -> Iterator[int]:
+    """Units of windows that may hold all elements: `near`, the one that a few elements show, the one that all show, and
+    the lowest that reaches the largest element."""
+    if near is not None:
+        yield near
     begin, some = int(runs.starts[0]), min(_SAMPLE, runs.width or runs.length)
-    dtype, tried = dtype_of(array.dtype), set()
+    dtype, tried = dtype_of(array.dtype), {near}
     for elements in (runs.flat[begin : begin + some].view(array.dtype), array):
         largest = float(np.max(np.abs(elements)))
         if not isfinite(largest):
@@ -147,23 +163,26 @@ def _added(
     double = True if word.itemsize == 8 else None
     keep = word.type(np.iinfo(word).max if magnitudes else -1)
     flat = readable(runs.flat, word)
-    space = tuple(np.empty(plain.BLOCK_WIDTH, dtype) for dtype in (np.uint64, np.uint64, np.float64))
+    space = np.empty(plain.BLOCK_WIDTH, np.uint64), np.empty(plain.BLOCK_WIDTH, np.uint64)
+    room = space, None if double else np.empty(plain.BLOCK_WIDTH)
     fresh = runs.places.size * (runs.width or 1) == runs.values
     upper, lower = (np.empty if fresh else np.zeros)((2, runs.values), np.int64)
-    ends = upper, lower, fresh, space
+    ends = upper, lower, fresh
     if not runs.width:
         outcome, most = two_levels.add_level_rows(
             flat, runs.starts, runs.places, runs.length, keep, double, unit, *ends
         )
     elif (together := _together(runs)) == 1:
         sizes = runs.length, runs.stride, runs.width
-        outcome, most = two_levels.add_level_columns(flat, runs.starts, runs.places, *sizes, keep, double, unit, *ends)
+        outcome, most = two_levels.add_level_columns(
+            flat, runs.starts, runs.places, *sizes, keep, double, unit, *ends, *room
+        )
     else:
         width, rest = runs.width * together, runs.length % together
         wide, other = np.empty(width, np.int64), np.empty(width, np.int64)
         sizes = runs.length // together, width, width
         outcome, most = two_levels.add_level_columns(
-            flat, runs.starts, runs.places, *sizes, keep, double, unit, wide, other, True, space
+            flat, runs.starts, runs.places, *sizes, keep, double, unit, wide, other, True, *room
         )
         if outcome == two_levels.HELD_NOT or (most + 1) * together >= two_levels.LIMIT:
             return None
@@ -173,7 +192,7 @@ def _added(
         most = (most + 1) * together
         starts, sizes = runs.starts + (runs.length - rest) * runs.width, (rest, runs.width, runs.width)
         last, more = two_levels.add_level_columns(
-            flat, starts, runs.places, *sizes, keep, double, unit, upper, lower, False, space
+            flat, starts, runs.places, *sizes, keep, double, unit, upper, lower, False, *room
         )
         outcome, most = max(outcome, last) if last != two_levels.HELD_NOT else last, most | more
     return None if outcome == two_levels.HELD_NOT else (upper, lower, most, outcome == two_levels.NEGATIVE_ZERO)

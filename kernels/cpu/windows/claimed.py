@@ -14,10 +14,21 @@ from typing import Any
 
 import numba
 
-from warpfold.kernels.cpu.windows.float32 import add_float32
+from warpfold.kernels.cpu.windows.float32 import add_part
 from warpfold.kernels.cpu.windows.float64 import add_float64
 from warpfold.kernels.machine.jit import jit
-from warpfold.kernels.machine.machine_code import ENDED, LINE, WORD, add, errno, load, now_ns, read_whole, store
+from warpfold.kernels.machine.machine_code import (
+    ENDED,
+    LINE,
+    WORD,
+    add,
+    errno,
+    load,
+    now_ns,
+    read_only,
+    read_whole,
+    store,
+)
 
 # The words that all threads share are a cache line apart: word n is at `control + n * LINE`.
 NEXT = 0
@@ -141,14 +152,16 @@ def add_claimed32(
     room: Any,
     control: Any,
     clock: Any,
-    layout: Any,
+    half: Any,
+    keep: Any,
     squares: Any,
     origin: Any,
     limbs: Any,
     rest: Any,
     spare: Any,
+    words: Any,
 ) -> Any:
-    """limbs += Σ of the elements of all pieces that no other thread takes, as `add_float32` adds them. `bits` are all
+    """limbs += Σ of the elements of all pieces that no other thread takes, as `add_part` adds them. `bits` are all
     elements, all memory from the first map to the last, or room for a piece of a file; `room` is their address, and
     `clock` that of two words. Returns the Flags of these elements, and how many they are."""
     flags, count, step = 0, 0, load(control + STEP * LINE)
@@ -161,8 +174,8 @@ def add_claimed32(
             at = _place(control, first, last, room, bits.itemsize)
             if at < 0:
                 return flags, count
-            part, read = bits[at : at + last - first], now_ns(clock)
-            flags |= add_float32(part, layout, squares, origin, limbs, rest, spare)
+            part, read = read_only(bits[at : at + last - first]), now_ns(clock)
+            flags |= add_part(part, half, keep, squares, origin, limbs, rest, spare, words)
             count += last - first
             _added(control, last - first, began, read, now_ns(clock))
         _leave(control, start, stop, room, bits.itemsize)
@@ -194,7 +207,7 @@ def add_claimed64(
             at = _place(control, first, last, room, bits.itemsize)
             if at < 0:
                 return flags, count
-            part, read = bits[at : at + last - first], now_ns(clock)
+            part, read = read_only(bits[at : at + last - first]), now_ns(clock)
             flags |= add_float64(part, keep, squares, origin, limbs, rest, other, spare, fields)
             count += last - first
             _added(control, last - first, began, read, now_ns(clock))

@@ -144,7 +144,7 @@ def add_float64(
         while True:
             if windowed:
                 first, last = anchor_at(unit + STEP), anchor_at(unit)
-                upper, lower, most, least = two_levels(tile, None, keep, first, last)
+                upper, lower, most, least = two_levels(tile, keep, first, last)
                 # The upper halves of the doubled magnitudes: the smaller less 1 has the exponent of one below it where
                 # it is a power of two, so that the bound is one place too low at most.
                 top, low = clamped_exponent(most >> 21) - 1022, clamped_exponent(least >> 21) - 1075

@@ -7,6 +7,7 @@ import numba
 import numpy as np
 
 from warpfold.kernels.cpu.windows.claimed import add_claimed32, add_claimed64
+from warpfold.kernels.cpu.windows.float32 import NARROW
 from warpfold.kernels.cpu.windows.float64 import FIELDS64
 from warpfold.kernels.cpu.windows.levels import LIMBS, TILE32, TILE64
 from warpfold.kernels.cpu.windows.standing import FUNCTION, OWN
@@ -16,12 +17,12 @@ from warpfold.kernels.machine.machine_code import WORD, load, store
 # The words of a job behind those that every job has.
 CONTROL, BITS, ELEMENTS = OWN, OWN + 1, OWN + 2
 """Addresses: of the words of the claims, and of the elements or of room for a piece of a file; how many there are."""
-KEEP, SHIFT, FRACTION = OWN + 3, OWN + 4, OWN + 5
-"""How the pattern of an element is read; float64 has a mask alone."""
-SQUARES, ORIGIN, LIMBS_AT = OWN + 6, OWN + 7, OWN + 8
+KEEP, HALF = OWN + 3, OWN + 4
+"""The mask of words, and whether elements are float16."""
+SQUARES, ORIGIN, LIMBS_AT = OWN + 5, OWN + 6, OWN + 7
 """Whether squares are added, the origin of the sum, and the address of its limbs."""
-SPACE = OWN + 9
-"""Addresses of the working space, in the order of the parameters of `add_float32` or `add_float64`."""
+SPACE = OWN + 8
+"""Addresses of the working space, in the order of the parameters of `add_narrow` or `add_float64`."""
 CLOCK = SPACE + 5
 FLAGS, COUNT = CLOCK + 2, CLOCK + 3
 """The flags of the elements that were added, and how many these are."""
@@ -44,28 +45,27 @@ def _pointer(context: Any, address: Any, dtype: Any) -> Any:
 
 
 @jit
-def _add_narrow(job: Any, bits: Any, spare: Any, layout: Any) -> None:
-    """Add what no other thread takes of float32 or float16: `bits` and `spare` are arrays of the elements' patterns."""
+def _add_words(job: Any, bits: Any, words: Any) -> None:
+    """Add what no other thread takes of float32 or, with room for `words`, of 16-bit formats."""
     limbs = _carray(_pointer(load(job + LIMBS_AT * WORD), np.int64), LIMBS)
     rest = _carray(_pointer(load(job + SPACE * WORD), np.float64), TILE32)
+    spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int32), TILE32)
     room, control, clock = load(job + BITS * WORD), load(job + CONTROL * WORD), job + CLOCK * WORD
+    keep, half = np.int32(load(job + KEEP * WORD)), load(job + HALF * WORD) != 0
     squares, origin = load(job + SQUARES * WORD) != 0, load(job + ORIGIN * WORD)
-    flags, count = add_claimed32(bits, room, control, clock, layout, squares, origin, limbs, rest, spare)
+    flags, count = add_claimed32(bits, room, control, clock, half, keep, squares, origin, limbs, rest, spare, words)
     store(job + FLAGS * WORD, flags)
     store(job + COUNT * WORD, count)
 
 
 def _add32(job):  # type: ignore[no-untyped-def]
-    bits = _carray(_pointer(load(job + BITS * WORD), np.int32), load(job + ELEMENTS * WORD))
-    spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int32), TILE32)
-    _add_narrow(job, bits, spare, (None, np.int32(load(job + KEEP * WORD)), load(job + FRACTION * WORD)))
+    _add_words(job, _carray(_pointer(load(job + BITS * WORD), np.int32), load(job + ELEMENTS * WORD)), None)
 
 
 def _add16(job):  # type: ignore[no-untyped-def]
     bits = _carray(_pointer(load(job + BITS * WORD), np.int16), load(job + ELEMENTS * WORD))
-    spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int16), TILE32)
-    shift, keep = load(job + SHIFT * WORD), np.int32(load(job + KEEP * WORD))
-    _add_narrow(job, bits, spare, (shift, keep, load(job + FRACTION * WORD)))
+    words = _carray(_pointer(load(job + (SPACE + 2) * WORD), np.int32), NARROW)
+    _add_words(job, bits, words)
 
 
 def _add64(job):  # type: ignore[no-untyped-def]

@@ -106,12 +106,6 @@ def add_levels(rest: Any, count: Any, top: Any, unit: Any, origin: Any, limbs: A
 
 
 @jit
-def infinity_of(tile: Any, fraction: Any) -> Any:
-    """The pattern of infinity in a format whose significand has `fraction` bits behind the point."""
-    return np.iinfo(tile.dtype).max >> fraction << fraction
-
-
-@jit
 def bounds(tile: Any) -> Any:
     """Largest magnitude's bits, and the smallest non-zero one's less 1 (that of a zero is the largest there is)."""
     word = tile.dtype.type  # Numba computes in 64 bits unless told, and a vector would hold fewer

@@ -182,7 +182,8 @@ def round_sums(limbs: Any, origin: Any, flags: Any, counts: Any, form: Any, valu
         if counts[i] > MOST_DIVISOR:
             left[i] = True
         elif counts[i] > 0:
-            space[:] = limbs[i]
+            for k in range(space.size):  # Numba takes a second to compile the assignment of a slice
+                space[k] = limbs[i, k]
             values[i] = rounded_limbs(space, origin, flags[i], counts[i], form)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.cpu.windows.float32 import add_float32, add_float32_products, term_of
+from warpfold.kernels.cpu.windows.float32 import INFINITY32, add_float32, add_float32_products, term_of
 from warpfold.kernels.cpu.windows.float64 import INFINITY64, add_float64, add_float64_products
 from warpfold.kernels.cpu.windows.levels import (
     HELD,
@@ -25,7 +25,6 @@ from warpfold.kernels.cpu.windows.levels import (
     bounds,
     clamped_exponent,
     counted,
-    infinity_of,
 )
 from warpfold.kernels.cpu.windows.nearest import rounded_levels, rounded_limbs, two_sum
 from warpfold.kernels.machine.jit import jit
@@ -89,19 +88,19 @@ def _short32(flat: Any, start: Any, stop: Any, keep: Any) -> Any:
 
 
 @jit
-def _one32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any) -> Any:
+def _one32(tile: Any, keep: Any, squares: Any, anchor: Any) -> Any:
     patterns = np.uint64(0)
     for i in range(tile.size):
-        patterns += np.float64(term_of(tile[i], shift, keep, squares) + anchor).view(np.uint64)
+        patterns += np.float64(term_of(tile[i], keep, squares) + anchor).view(np.uint64)
     return patterns
 
 
 @jit
-def _two32(tile: Any, shift: Any, keep: Any, squares: Any, anchor: Any, second: Any) -> Any:
+def _two32(tile: Any, keep: Any, squares: Any, anchor: Any, second: Any) -> Any:
     patterns = np.uint64(0)
     others = np.uint64(0)
     for i in range(tile.size):
-        d = term_of(tile[i], shift, keep, squares)
+        d = term_of(tile[i], keep, squares)
         t = d + anchor
         patterns += np.float64(t).view(np.uint64)
         others += np.float64((d - (t - anchor)) + second).view(np.uint64)
@@ -124,11 +123,11 @@ def _two64(tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
 def sum_rows32(
     flat: Any,
     edges: Any,
-    layout: Any,
+    keep: Any,
     squares: Any,
     unsigned: Any,
     mean: Any,
-    origins: Any,
+    origin: Any,
     form: Any,
     space: Any,
     values: Any,
@@ -136,17 +135,15 @@ def sum_rows32(
     """values[r] = Σ of the elements of `flat` from edges[r] to edges[r + 1], or of their squares, or the mean, rounded
     to `form` (`nearest`); the value of no elements is left as it is.
 
-    `origins` are that of the limbs and what `add_float32` takes for it; `space` is limbs and what it takes besides.
+    `space` is limbs, of which the first counts 2**origin, and what `add_float32` takes besides.
     """
     limbs, rest, spare = space
-    origin, adjusted = origins
-    shift, keep, fraction = layout
     times = 2 if squares else 1
     for r in range(edges.size - 1):
         start, stop = edges[r], edges[r + 1]
         if stop == start:
             continue
-        if stop - start <= SHORT and fraction == 23 and not squares and not mean:
+        if stop - start <= SHORT and form[0] == 24 and not squares and not mean:
             value, sure = _short32(flat, start, stop, keep)
             if sure:
                 values[r] = value
@@ -158,22 +155,21 @@ def sum_rows32(
             if most == 0:
                 values[r] = 0.0 if unsigned or 0 in row else -0.0
                 continue
-            top = times * (clamped_exponent(most >> fraction) - 126)
-            unit = times * (clamped_exponent((least + 1) >> fraction) - 127 - fraction)
-            if most < infinity_of(row, fraction) and top - unit <= HELD + STEP:
-                place = unit - adjusted + origin
+            top = times * (clamped_exponent(most >> 23) - 126)
+            unit = times * (clamped_exponent((least + 1) >> 23) - 127 - 23)
+            if most < INFINITY32 and top - unit <= HELD + STEP:
                 if top - unit <= HELD:
                     anchor = anchor_at(unit)
-                    first = counted(_one32(row, shift, keep, squares, anchor), row.size, anchor)
-                    values[r] = rounded_levels(first, 0, np.int64(0), place, count, form)
+                    first = counted(_one32(row, keep, squares, anchor), row.size, anchor)
+                    values[r] = rounded_levels(first, 0, np.int64(0), unit, count, form)
                 else:
                     anchor, second = anchor_at(top - HELD), anchor_at(unit)
-                    patterns, others = _two32(row, shift, keep, squares, anchor, second)
+                    patterns, others = _two32(row, keep, squares, anchor, second)
                     upper, lower = counted(patterns, row.size, anchor), counted(others, row.size, second)
-                    values[r] = rounded_levels(upper, top - HELD - unit, lower, place, count, form)
+                    values[r] = rounded_levels(upper, top - HELD - unit, lower, unit, count, form)
                 continue
         limbs[:] = 0
-        flags = add_float32(row, layout, squares, adjusted, limbs, rest, spare)
+        flags = add_float32(row, keep, squares, origin, limbs, rest, spare)
         flags = unsigned_flags(flags) if unsigned else flags
         values[r] = rounded_limbs(limbs, origin, flags, count, form)
 
@@ -186,7 +182,7 @@ def sum_rows64(
     squares: Any,
     unsigned: Any,
     mean: Any,
-    origins: Any,
+    origin: Any,
     form: Any,
     space: Any,
     values: Any,
@@ -194,7 +190,6 @@ def sum_rows64(
     """Do what `sum_rows32` does for float64 elements (int64) masked by `keep`. `space` has limbs, and the arrays that
     `add_float64` takes."""
     limbs, rest, other, spare, fields = space
-    origin, adjusted = origins
     for r in range(edges.size - 1):
         start, stop = edges[r], edges[r + 1]
         if stop == start:
@@ -218,10 +213,10 @@ def sum_rows64(
                 anchor, second = anchor_at(first), anchor_at(unit)
                 patterns, others = _two64(row, keep, anchor, second)
                 upper, lower = counted(patterns, row.size, anchor), counted(others, row.size, second)
-                values[r] = rounded_levels(upper, first - unit, lower, unit - adjusted + origin, count, form)
+                values[r] = rounded_levels(upper, first - unit, lower, unit, count, form)
                 continue
         limbs[:] = 0
-        flags = add_float64(row, keep, squares, adjusted, limbs, rest, other, spare, fields)
+        flags = add_float64(row, keep, squares, origin, limbs, rest, other, spare, fields)
         flags = unsigned_flags(flags) if unsigned else flags
         values[r] = rounded_limbs(limbs, origin, flags, count, form)
 
@@ -231,9 +226,9 @@ def add_rows32(
     flat: Any,
     edges: Any,
     outputs: Any,
-    layout: Any,
+    keep: Any,
     squares: Any,
-    adjusted: Any,
+    origin: Any,
     limbs: Any,
     flags: Any,
     rest: Any,
@@ -244,7 +239,7 @@ def add_rows32(
     for r in range(outputs.size):
         row = flat[edges[r] : edges[r + 1]]
         o = outputs[r]
-        flags[o] |= add_float32(row, layout, squares, adjusted, limbs[o], rest, spare)
+        flags[o] |= add_float32(row, keep, squares, origin, limbs[o], rest, spare)
 
 
 @jit
@@ -254,7 +249,7 @@ def add_rows64(
     outputs: Any,
     keep: Any,
     squares: Any,
-    adjusted: Any,
+    origin: Any,
     limbs: Any,
     flags: Any,
     rest: Any,
@@ -266,7 +261,7 @@ def add_rows64(
     for r in range(outputs.size):
         row = flat[edges[r] : edges[r + 1]]
         o = outputs[r]
-        flags[o] |= add_float64(row, keep, squares, adjusted, limbs[o], rest, other, spare, fields)
+        flags[o] |= add_float64(row, keep, squares, origin, limbs[o], rest, other, spare, fields)
 
 
 @jit
@@ -275,8 +270,7 @@ def add_row_products32(
     y: Any,
     edges: Any,
     outputs: Any,
-    layouts: Any,
-    adjusted: Any,
+    origin: Any,
     limbs: Any,
     flags: Any,
     rest: Any,
@@ -284,11 +278,10 @@ def add_row_products32(
     spare_y: Any,
 ) -> None:
     """Do what `add_rows32` does for the products x[i] · y[i], as `add_float32_products` adds them."""
-    layout_x, layout_y = layouts
     for r in range(outputs.size):
         o = outputs[r]
         left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
-        flags[o] |= add_float32_products(left, right, layout_x, layout_y, adjusted, limbs[o], rest, spare_x, spare_y)
+        flags[o] |= add_float32_products(left, right, origin, limbs[o], rest, spare_x, spare_y)
 
 
 @jit
@@ -297,7 +290,7 @@ def add_row_products64(
     y: Any,
     edges: Any,
     outputs: Any,
-    adjusted: Any,
+    origin: Any,
     limbs: Any,
     flags: Any,
     rest: Any,
@@ -309,4 +302,4 @@ def add_row_products64(
     for r in range(outputs.size):
         o = outputs[r]
         left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
-        flags[o] |= add_float64_products(left, right, adjusted, limbs[o], rest, other, spare, spare_y)
+        flags[o] |= add_float64_products(left, right, origin, limbs[o], rest, other, spare, spare_y)

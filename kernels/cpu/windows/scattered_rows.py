@@ -38,6 +38,7 @@ from warpfold.kernels.cpu.windows.scattered import (
     words_at,
 )
 from warpfold.kernels.machine.jit import jit
+from warpfold.kernels.machine.machine_code import read_only
 
 WITHOUT_SIGN = 0x7FFFFFFFFFFFFFFF
 
@@ -68,7 +69,7 @@ def _add_all(bits: Any, state: Any, count: Any, keep: Any, squares: Any, shape: 
     rest, other, spare = np.empty(TILE64), np.empty(TILE64), np.empty(TILE64, np.int64)
     fields = np.zeros(FIELDS64, np.uint64), np.zeros(FIELDS64, np.int16)
     limbs = carray(words_at(state[LONG_AT]), shape[1])
-    flags = add_float64(carray(bits, count), keep, squares, origin, limbs, rest, other, spare, fields)
+    flags = add_float64(read_only(carray(bits, count)), keep, squares, origin, limbs, rest, other, spare, fields)
     state[COUNT] += count
     state[META] |= flags if keep == -1 else unsigned_flags(flags)
     carry(state, shape)

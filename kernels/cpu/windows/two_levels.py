@@ -60,7 +60,7 @@ NARROW = 1 << 10
 def _element(word: Any, keep: Any, double: Any) -> Any:
     """The float64 of a pattern; `double` is None for patterns of float32."""
     if double is None:
-        return term_of(word, None, keep, False)
+        return term_of(word, keep, False)
     return np.int64(word & keep).view(np.float64)
 
 
@@ -150,14 +150,15 @@ def _add_plainly(
 @jit
 def add_level_columns(
     words: Any, starts: Any, places: Any, rows: Any, stride: Any, width: Any, keep: Any, double: Any, unit: Any,
-    upper: Any, lower: Any, fresh: Any, space: Any,
+    upper: Any, lower: Any, fresh: Any, space: Any, plain: Any,
 ) -> Any:  # fmt: skip
     """From starts[i] on there are `rows` rows of `width` elements, `stride` apart, whose columns are added to the
     values from places[i] on, for every i. `words` are patterns (int64, or int32), masked by `keep`; `double` is None
     for int32.
     Value v is (upper[v] · 2**STEP + lower[v]) · 2**unit, with |upper| < LIMIT and 0 ≤ lower < 2**STEP; with `fresh` no
-    value occurs twice, and its sums are set. `space` is two arrays of uint64 and one of float64 with BLOCK_WIDTH
-    elements. Returns what the elements tell, and what no upper sum exceeds in magnitude."""
+    value occurs twice, and its sums are set. `space` is two arrays of uint64 with BLOCK_WIDTH
+    elements, and `plain` for int32 one of float64, for int64 None. Returns what the elements tell, and what no upper
+    sum exceeds in magnitude."""
     first, second = anchor_at(unit + STEP), anchor_at(unit)
     outside, rest = np.uint64(0), np.uint64(0)
     most, tried, exact = np.int64(0), 0, 0
@@ -172,10 +173,12 @@ def add_level_columns(
                 low[:] = 0
             for begin in range(0, rows, tile):
                 some, start = min(tile, rows - begin), starts[i] + begin * stride + left
-                added = False
-                if double is None and tried <= 2 * exact + _TRIALS:
+                added, tries = False, tried <= 2 * exact + _TRIALS
+                if plain is None:
+                    tries = False  # and Numba leaves out what is below for int64
+                elif tries:
                     added, of_plain, signs = _add_plainly(
-                        words, start, some, stride, keep, unit, space[2][:size], high, low
+                        words, start, some, stride, keep, unit, plain[:size], high, low
                     )
                     tried, exact = tried + 1, exact + added
                     most |= of_plain
@@ -214,11 +217,11 @@ def _add_tile(tile: Any, keep: Any, unit: Any, likely: Any) -> Any:
     for at in (likely, unit):
         tries_one = at == likely
         if tries_one:
-            total, _, most, least = one_level(tile, None, keep, anchor_at(at), None)
+            total, _, most, least = one_level(tile, keep, anchor_at(at), None)
             high, low = _split(counted(total, tile.size, anchor_at(at)), at - unit)
         else:
             first, second = anchor_at(unit + STEP), anchor_at(unit)
-            sums, others, most, least = two_levels(tile, None, keep, first, second)
+            sums, others, most, least = two_levels(tile, keep, first, second)
             high, low = counted(sums, tile.size, first), counted(others, tile.size, second)
         if most == 0:
             return np.int64(0), np.int64(0), True, likely
@@ -230,7 +233,7 @@ def _add_tile(tile: Any, keep: Any, unit: Any, likely: Any) -> Any:
             return high, low, True, likely
         likely = max(lowest, top - HELD)
         if lowest >= likely:
-            total, _, most, least = one_level(tile, None, keep, anchor_at(likely), None)
+            total, _, most, least = one_level(tile, keep, anchor_at(likely), None)
             high, low = _split(counted(total, tile.size, anchor_at(likely)), likely - unit)
             return high, low, True, likely
     return high, low, True, likely
@@ -248,7 +251,7 @@ def _put(upper: Any, lower: Any, at: Any, high: Any, low: Any) -> Any:
 @jit
 def add_level_rows(
     words: Any, starts: Any, places: Any, length: Any, keep: Any, double: Any, unit: Any, upper: Any, lower: Any,
-    fresh: Any, space: Any,
+    fresh: Any,
 ) -> Any:  # fmt: skip
     """As `add_level_columns`: the `length` elements from starts[i] on are added to value places[i]."""
     first, second = anchor_at(unit + STEP), anchor_at(unit)
@@ -307,10 +310,10 @@ def add_plain_sums(plain: Any, unit: Any, upper: Any, lower: Any, made_upper: An
 
 @jit
 def levels_to_limbs(upper: Any, lower: Any, place: Any, limbs: Any) -> None:
-    """limbs[:, i] += (upper[i] · 2**STEP + lower[i]) · 2**place; limbs have the shape (limbs, values)."""
+    """limbs[i] += (upper[i] · 2**STEP + lower[i]) · 2**place; limbs have the shape (values, limbs)."""
     for i in range(upper.size):
-        deposit(limbs[:, i], upper[i], place + STEP)
-        deposit(limbs[:, i], lower[i], place)
+        deposit(limbs[i], upper[i], place + STEP)
+        deposit(limbs[i], lower[i], place)
 
 
 @jit

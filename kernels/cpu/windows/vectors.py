@@ -1,7 +1,5 @@
 """The sums of the levels of a tile and its bounds in one reading, written in vectors of LLVM (`vector_code`)."""
 
-# ruff: noqa: PLR0917 - compiled calls are positional
-
 from collections.abc import Callable
 from typing import Any
 
@@ -29,19 +27,12 @@ from warpfold.kernels.machine.jit import intrinsic
 _SUMS = types.UniTuple(types.int64, 4)  # of the first level and the second, the largest and the smallest magnitude
 
 
-def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Callable[..., Any]:
+def _sums(tile: Any, second: Any, *, squares: bool = False) -> Callable[..., Any]:
     """What generates the sums of a tile of a type. Its arguments are those of `two_levels`."""
     wide = tile.dtype.bitwidth == 64
-    narrow = tile.dtype.bitwidth == 16
-    assert narrow == (shift is not types.none)
     word = I64 if wide else I32
     # The upper half of a float64 has its sign, its exponent and 20 bits: bounds in lanes of 32 bits cost half as much.
     halves = 2 * LANES if wide else LANES
-
-    def placed(builder: Any, loaded: Any, moved: Any, kept: Any) -> Any:
-        if narrow:
-            loaded = builder.shl(builder.sext(loaded, vector_of(I32)), moved)
-        return builder.and_(loaded, kept)
 
     def term(builder: Any, pattern: Any) -> Any:
         if wide:
@@ -52,9 +43,8 @@ def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Calla
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         begin = builder.bitcast(array.data, I8.as_pointer())
-        moved = in_all(builder, builder.and_(builder.trunc(arguments[1], I32), ir.Constant(I32, 31))) if narrow else 0
-        kept = in_all(builder, arguments[2])
-        anchor = in_all(builder, arguments[3])
+        kept = in_all(builder, arguments[1])
+        anchor = in_all(builder, arguments[2])
         first, rests = Running(builder, I64, 0), Running(builder, I64, 0)
         most, least = Running(builder, I32, 0, halves), Running(builder, I32, -1, halves)
         stride = LANES * tile.dtype.bitwidth // 8
@@ -63,7 +53,7 @@ def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Calla
             ask_for(builder, builder.gep(at, [ir.Constant(I64, AHEAD_BYTES)]))
             kind = vector_of(ir.IntType(tile.dtype.bitwidth))
             loaded = builder.load(builder.bitcast(at, kind.as_pointer()), align=tile.dtype.bitwidth // 8)
-            pattern = placed(builder, loaded, moved, kept)
+            pattern = builder.and_(loaded, kept)
             # Twice the pattern is the magnitude without its sign, and that of a zero less 1 the largest there is.
             doubled = builder.add(pattern, pattern)
             less = builder.add(doubled, repeated(word, -1))
@@ -74,7 +64,7 @@ def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Calla
             first.add(anchored)
             if second is not types.none:
                 rest = builder.fsub(value, builder.fsub(anchored, anchor))
-                rests.add(builder.fadd(rest, in_all(builder, arguments[4])))
+                rests.add(builder.fadd(rest, in_all(builder, arguments[3])))
         largest, smallest = most.value(), least.value()
         if wide:
             upper = ir.Constant(vector_of(I32), [*range(1, halves, 2)])  # in the order of bytes of x86 and Arm
@@ -88,24 +78,23 @@ def _sums(tile: Any, shift: Any, second: Any, *, squares: bool = False) -> Calla
 
 
 @intrinsic
-def one_level(context: Any, tile: Any, shift: Any, keep: Any, anchor: Any, second: Any) -> Any:
+def one_level(context: Any, tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
     """Do what `two_levels` does for the one level of `anchor`; `second` is None and its sum 0."""
-    return _SUMS(tile, shift, keep, anchor, second), _sums(tile, shift, second)
+    return _SUMS(tile, keep, anchor, second), _sums(tile, second)
 
 
 @intrinsic
-def two_levels(context: Any, tile: Any, shift: Any, keep: Any, anchor: Any, second: Any) -> Any:
+def two_levels(context: Any, tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
     """Sums of patterns of bits at the level of `anchor` and at that of `second`, for what the first does not hold;
     then bounds of the tile: twice the largest magnitude, as a pattern, and twice the smallest but zero, less 1. Of
-    float64 (int64) the bounds are the upper 32 bits of these. Elements of 32 bits (int32) have `shift` None, those of
-    16 bits (int16) are shifted by it into a float32's place; `keep` is a mask of the pattern, of its width."""
-    return _SUMS(tile, shift, keep, anchor, second), _sums(tile, shift, second)
+    float64 (int64) the bounds are the upper 32 bits of these. Patterns of float32 are int32; `keep` is a mask."""
+    return _SUMS(tile, keep, anchor, second), _sums(tile, second)
 
 
 @intrinsic
-def two_levels_of_squares(context: Any, tile: Any, shift: Any, keep: Any, anchor: Any, second: Any) -> Any:
-    """Do what `two_levels` does for the squares of elements of up to 32 bits; the bounds are those of the elements."""
-    return _SUMS(tile, shift, keep, anchor, second), _sums(tile, shift, second, squares=True)
+def two_levels_of_squares(context: Any, tile: Any, keep: Any, anchor: Any, second: Any) -> Any:
+    """Do what `two_levels` does for the squares of float32; the bounds are those of the elements."""
+    return _SUMS(tile, keep, anchor, second), _sums(tile, second, squares=True)
 
 
 @intrinsic
