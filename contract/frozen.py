@@ -9,4 +9,4 @@ SHOW_SECRETS = "show secrets"
 class Frozen(BaseModel):
     """Cannot be changed, and knows all of its fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
