@@ -6,7 +6,7 @@ of its pages. So no row is left out by a number of nulls, and a number that may 
 
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise, starmap
 from typing import Any, BinaryIO, Self
@@ -16,10 +16,11 @@ import numpy as np
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import damaged
-from warpfold.kernels.formats.parquet_pages import ColumnPages, leaves_of_words, longest_word
+from warpfold.kernels.formats.parquet_pages import ColumnPages, codecs_of, leaves_of_words, longest_word
 from warpfold.kernels.formats.row_filter import Bounds, Condition, columns_of, may_hold
 from warpfold.kernels.formats.tables import random_access
 from warpfold.kernels.machine.extras import required
+from warpfold.kernels.places.file import again, is_remote
 
 MOST_FOOTER_BYTES = 1 << 27
 """The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""
@@ -43,6 +44,8 @@ class Footer:
     signed: bool
     stored: tuple[range, ...]
     unit: str = "ns"
+    codecs: dict[int, bytes | None] = field(default_factory=dict)
+    """The codecs of stored columns in all row groups, of those that were asked for."""
 
     @classmethod
     def of(cls, file: BinaryIO) -> Self:
@@ -92,8 +95,18 @@ class Footer:
                     rows = min(rows, pages.rows_of_words(group, words[name], most, longest))
                 else:
                     for leaf in self.stored[self.schema.get_field_index(name)]:
-                        pages.check(group, leaf)
+                        codecs = self._codecs(leaf)
+                        pages.check(group, leaf, None if codecs is None else codecs[group])
         return rows
+
+    def _codecs(self, leaf: int) -> bytes | None:
+        if leaf not in self.codecs:
+            size, file = self.file.seek(0, 2), again(self.file) if is_remote(self.file) else self.file
+            length = _length(file)
+            file.seek(size - 8 - length)
+            path = self.metadata.schema.column(leaf).path
+            self.codecs[leaf] = codecs_of(file.read(length), path, self.metadata.num_row_groups)
+        return self.codecs[leaf]
 
     def leaf(self, name: str) -> int | None:
         """The number of the stored column of the column `name`; None of one in parts, and of lists."""

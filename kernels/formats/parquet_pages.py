@@ -23,8 +23,9 @@ _LEAST_PAGE_BYTES = 1 << 24
 _ROWS_BYTES = 1 << 26
 """About the most bytes of words that are decoded at a time."""
 
-_TIMES = {"UNCOMPRESSED": 1, "SNAPPY": 22, "LZ4": 256, "LZ4_RAW": 256, "GZIP": 1040}
-"""How many bytes a codec makes of one at most; of others there is no such number."""
+_TIMES = {0: 1, 1: 22, 2: 1040, 5: 256, 7: 256}
+"""How many bytes a codec (none, Snappy, gzip, and both forms of LZ4) makes of one at most; of others there is no such
+number."""
 
 _HEAD_BYTES, _MOST_HEAD_BYTES = 1 << 8, 1 << 20
 _DICTIONARY, _DELTA = 2, 7
@@ -55,12 +56,12 @@ class ColumnPages:
         self._file = again(file) if is_remote(file) else file
         self._metadata = metadata
 
-    def check(self, group: int, leaf: int) -> None:
+    def check(self, group: int, leaf: int, codec: int | None) -> None:
         """Raise InvalidInput where a page of a column becomes more bytes than the footer declares for the column. The
-        heads are not read where a codec cannot make so much of the bytes that are there."""
+        heads are not read where the codec, if it is known, cannot make so much of the bytes that are there."""
         chunk = self._metadata.row_group(group).column(leaf)
         most = _most(chunk)
-        times = _TIMES.get(str(chunk.compression))
+        times = None if codec is None else _TIMES.get(codec)
         if times is None or (times > 1 and int(chunk.total_compressed_size) * times > most):
             for _ in self._pages(chunk, most):
                 pass
@@ -116,6 +117,22 @@ class ColumnPages:
             return os.pread(self._file.fileno(), length, at)
         self._file.seek(at)
         return bytes(self._file.read(length))
+
+
+def codecs_of(footer: bytes, path: str, groups: int) -> bytes | None:
+    """The numbers of the codecs of a column in all row groups, None where the bytes of the footer do not tell them.
+    pyarrow ends the process where it is asked for a codec that it does not know. In the bytes, the codec follows the
+    list of the names on the path to the column."""
+    names = [name.encode() for name in path.split(".")]
+    if len(names) > 14 or any(len(name) > 127 for name in names):
+        return None
+    before = bytes([0x19, len(names) << 4 | 8]) + b"".join(bytes([len(name)]) + name for name in names) + b"\x15"
+    codecs = bytearray()
+    at = footer.find(before)
+    while at >= 0 and at + len(before) < len(footer):
+        codecs.append(footer[at + len(before)] >> 1)
+        at = footer.find(before, at + 1)
+    return bytes(codecs) if len(codecs) == groups else None
 
 
 def _most(chunk: Any) -> int:

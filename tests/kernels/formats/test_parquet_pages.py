@@ -51,3 +51,22 @@ def test_a_page_that_becomes_more_than_its_column_has_is_refused(
         with pytest.raises(InvalidInput, match=r"a page in column 'x' that becomes 32,\d+ bytes, and 10,000 are read"):
             rows(tmp_path / "x.parquet", "x", use_dictionary=False, compression=compression)
     assert rows(tmp_path / "x.parquet", "x", use_dictionary=False, compression="none") == ROWS
+
+
+def test_the_codecs_of_a_column_are_read_from_the_footer(tmp_path: Path) -> None:
+    numbers = {"none": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7}
+    for compression, number in numbers.items():
+        pq.write_table(TABLE, tmp_path / "x.parquet", compression={"x": compression}, row_group_size=1000)
+        whole = (tmp_path / "x.parquet").read_bytes()
+        footer = whole[-8 - int.from_bytes(whole[-8:-4], "little") : -8]
+        assert parquet_pages.codecs_of(footer, "x", 4) == bytes([number] * 4)
+        assert parquet_pages.codecs_of(footer, "x", 5) is None
+
+
+def test_a_codec_that_nobody_knows_ends_no_process(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "x.parquet", compression="snappy")
+    whole = (tmp_path / "x.parquet").read_bytes()
+    at = whole.rindex(b"\x19\x18\x01x\x15\x02")
+    (tmp_path / "x.parquet").write_bytes(whole[: at + 5] + bytes([17 << 1]) + whole[at + 6 :])
+    with (tmp_path / "x.parquet").open("rb") as file:
+        assert Footer.of(file).rows_at_a_time([0], ["x"], ROWS) == ROWS
