@@ -41,7 +41,18 @@ class OwnLoop(local):
             self._loop = asyncio.new_event_loop()
             self._loop.set_default_executor(_AtOnce(1))
             weakref.finalize(self, self._loop.close)
-        return self._loop.run_until_complete(array.async_array.getitem(block))
+        try:
+            return self._loop.run_until_complete(array.async_array.getitem(block))
+        except BaseException:  # the other chunks of the block would wait in the loop, with their bytes
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(_ended(left))
+            raise
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _AtOnce(ThreadPoolExecutor):
