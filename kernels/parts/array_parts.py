@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.parts.blocks import selected
-from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Index, Segments
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Index, Segments, even_runs
 from warpfold.kernels.source import ArraySource, part_of
 from warpfold.kernels.sources.sequential import Elements
 
@@ -110,7 +110,7 @@ def cut_array(
             axis = _axis_of(shape, number)
             outer = shape[:axis]
     for index in np.ndindex(*outer):
-        for start, stop in _even(shape[axis], -(-number // prod(outer))):
+        for start, stop in even_runs(shape[axis], -(-number // prod(outer))):
             front = (*index, start) if outer else (*(0 for _ in shape[:axis]), start)
             origin = (*front, *(0 for _ in shape[axis + 1 :]))
             lengths = (*((1,) * axis if outer else shape[:axis]), stop - start, *shape[axis + 1 :])
@@ -125,7 +125,7 @@ def _of_panels(
     lengths = tuple(shape[at] for at in kept)
     split = _axis_of(lengths, number)
     for index in np.ndindex(*lengths[:split]):
-        for start, stop in _even(lengths[split], -(-number // prod(lengths[:split]))):
+        for start, stop in even_runs(lengths[split], -(-number // prod(lengths[:split]))):
             origin, ends = [0] * len(shape), list(shape)
             for at, first in zip(kept[: split + 1], (*index, start), strict=True):
                 origin[at], ends[at] = first, first + 1
@@ -155,12 +155,6 @@ def _box(
 def _axis_of(shape: tuple[int, ...], number: int) -> int:
     """The first axis along which `number` parts in one piece can be cut."""
     return next((at for at in range(len(shape)) if prod(shape[: at + 1]) >= number), len(shape) - 1)
-
-
-def _even(count: int, number: int) -> list[tuple[int, int]]:
-    """`count` cut into `number` runs that differ by one at most, into fewer where there are not so many."""
-    number = max(1, min(number, count))
-    return [(count * at // number, count * (at + 1) // number) for at in range(number)]
 
 
 def _of_segments(count: int, grouping: Segments, number: int) -> Iterator[ArrayPart]:

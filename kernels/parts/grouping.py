@@ -316,3 +316,10 @@ def _strides(axes: Sequence[int], shape: Sequence[int]) -> dict[int, int]:
         strides[axis] = stride
         stride *= shape[axis]
     return strides
+
+
+def even_runs(count: int, number: int) -> list[tuple[int, int]]:
+    """`count` cut into `number` runs that differ by one at most, into fewer where there are not so many; at least one,
+    which may be empty."""
+    number = max(1, min(number, count))
+    return [(count * at // number, count * (at + 1) // number) for at in range(number)]

@@ -8,7 +8,6 @@ rows, and no number of devices shows in a result.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from threading import Lock
 from typing import Protocol
 
@@ -17,6 +16,7 @@ import numpy as np
 from warpfold.kernels.backend import Progress, Stages
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.machine.preparation import working_s
+from warpfold.kernels.parts.grouping import even_runs
 from warpfold.kernels.parts.joint_progress import JointProgress
 from warpfold.kernels.parts.keyed import (
     PART_ROWS,
@@ -93,19 +93,13 @@ class Shares(Protocol):
 def shares_of(source: KeyedSource, devices: int) -> Shares:
     """The shares of the rows of `source` for so many devices."""
     if source.whole is not None:
-        ends = _ends(source.whole.key.count, devices)
-        return _Listed([_between(source, source.whole, *each) for each in pairwise(ends)])
+        runs = even_runs(source.whole.key.count, devices)
+        return _Listed([_between(source, source.whole, *each) for each in runs])
     if source.decodes:
         each = -(-source.likely // devices) if source.likely else MOST_OF_SHARE
         return _Streamed(source, min(max(each, PART_ROWS), MOST_OF_SHARE))
     parts = list(source.begin())
-    return _Listed([_of_parts(source, parts[start:stop]) for start, stop in pairwise(_ends(len(parts), devices))])
-
-
-def _ends(count: int, devices: int) -> list[int]:
-    """The ends of equal shares of `count` rows, or parts of rows."""
-    shares = min(devices, max(1, count))
-    return [count * number // shares for number in range(shares + 1)]
+    return _Listed([_of_parts(source, parts[start:stop]) for start, stop in even_runs(len(parts), devices)])
 
 
 def _between(source: KeyedSource, whole: WholeColumns, start: int, stop: int) -> KeyedSource:

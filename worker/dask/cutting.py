@@ -21,7 +21,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.reducing import refuse_meaning
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_parts import ArrayPart, cut_array
-from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, even_runs
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.chained import ChainedSource
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, likely_count, shape_of
@@ -137,7 +137,7 @@ def cut_rows(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Part
     number = spec.partitions or _number(nbytes, workers)
     if isinstance(source, FilesSource):
         names = list(source.names(folders))
-        cuts = [(first, stop, names[first:stop]) for first, stop in _even(len(names), number)]
+        cuts = [(first, stop, names[first:stop]) for first, stop in even_runs(len(names), number)]
         return [
             Partition(
                 at, f"files {_listed(some)}", (_of_files(source, first, stop, names),), nbytes * len(some) // len(names)
@@ -155,7 +155,7 @@ def cut_rows(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Part
             first,
             stop,
         )
-        for at, (first, stop) in enumerate(_even(len(frame.groups), number))
+        for at, (first, stop) in enumerate(even_runs(len(frame.groups), number))
     ]
 
 
@@ -171,7 +171,7 @@ def _side_by_side(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence
     number = spec.partitions or _number(sum(map(_nbytes, opened)), workers)
     return [
         Partition(at, f"rows {start:,} to {stop - 1:,}", (), width * (stop - start), start, stop)
-        for at, (start, stop) in enumerate(_even(rows.likely, number))
+        for at, (start, stop) in enumerate(even_runs(rows.likely, number))
     ]
 
 
@@ -189,7 +189,7 @@ def _by_position(
     named: tuple[Source, ...], opened: Sequence[Elements], folders: Folders, number: int, nbytes: int
 ) -> Iterator[Partition]:
     count = opened[0].count or 0
-    bounds = _even(count, number)
+    bounds = even_runs(count, number)
     names = list(named[0].names(folders)) if isinstance(named[0], FilesSource) else []
     each = nbytes // max(1, count)
     for at, (start, stop) in enumerate(bounds):
@@ -213,7 +213,7 @@ def _in_order(
 ) -> Iterator[Partition]:
     if isinstance(named, FilesSource):
         names = list(named.names(folders))
-        for at, (first, stop) in enumerate(_even(len(names), number)):
+        for at, (first, stop) in enumerate(even_runs(len(names), number)):
             part = nbytes * (stop - first) // len(names)
             yield Partition(at, f"files {_listed(names[first:stop])}", (_of_files(named, first, stop, names),), part)
         return
@@ -231,14 +231,6 @@ def _in_order(
         size = sum(section.nbytes for section in sections[first:stop])
         where = f"sections {first} to {stop - 1} of {named.identity()}"
         yield Partition(at, where, (named,), size, first, stop)
-
-
-def _even(count: int, number: int) -> list[tuple[int, int]]:
-    """`count` cut into `number` runs that differ by one at most, into fewer where there are not so many; at least one,
-    which may be empty."""
-    number = max(1, min(number, count))
-    bounds = [count * at // number for at in range(number + 1)]
-    return list(pairwise(bounds))
 
 
 def _of_files(named: FilesSource, first: int, stop: int, names: Sequence[str]) -> FilesSource:
