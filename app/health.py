@@ -1,6 +1,7 @@
 """Liveness, readiness and metrics. The first two are open to everybody: balancers and supervisors hold no token."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Literal
 
 import redis.asyncio
@@ -12,10 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
-from warpfold.app.http.errors import Unavailable
+from warpfold.app.http.errors import TooMany, Unavailable
 from warpfold.app.http.openapi import answers, open_answers
 from warpfold.app.metrics.metrics import CONTENT_TYPE
-from warpfold.app.metrics.monitoring import live_workers, somebody_leads
+from warpfold.app.metrics.monitoring import drained_workers, live_workers, somebody_leads
 
 _PATIENCE_S = 2.0
 
@@ -47,8 +48,9 @@ async def healthz() -> Alive:
 @router.get("/readyz", summary="Check that a job would run", responses=open_answers(Unavailable))
 async def readyz(context: Using) -> Ready:
     """Answer 200 if Postgres and Redis answer, a worker is live and a dispatcher leads; otherwise answer a 503
-    problem with `checks`. Without Redis, workers or a dispatcher the service accepts jobs, too, and the jobs wait."""
-    (postgres, workers, leads), redis_state = await asyncio.gather(
+    problem with `checks`, and `all_drained` says whether nothing is missing but workers that an admin has
+    drained. Without Redis, workers or a dispatcher the service accepts jobs, too, and the jobs wait."""
+    (postgres, workers, drained, leads), redis_state = await asyncio.gather(
         _postgres(context), _redis(context.settings.redis_url)
     )
     if postgres == "ok" and redis_state == "ok" and workers and leads:
@@ -56,17 +58,21 @@ async def readyz(context: Using) -> Ready:
     dispatcher = "leads" if leads else "none leads" if postgres == "ok" else "unknown"
     checks = {"postgres": postgres, "redis": redis_state, "workers": workers, "dispatcher": dispatcher}
     missing = [name for name, state in checks.items() if state in ("unreachable", 0, "none leads")]
-    raise Unavailable(f"Not ready: {', '.join(missing)}.", extension={"checks": checks})
+    all_drained = missing == ["workers"] and drained > 0
+    detail = "every worker is drained" if all_drained else ", ".join(missing)
+    raise Unavailable(f"Not ready: {detail}.", extension={"checks": checks, "all_drained": all_drained})
 
 
-async def _postgres(context: Context) -> tuple[str, int, bool]:
-    """Whether Postgres answers, how many workers live, and whether a dispatcher leads."""
+async def _postgres(context: Context) -> tuple[str, int, int, bool]:
+    """Whether Postgres answers, how many workers could take a job and how many are drained, and whether a dispatcher
+    leads."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             workers = await context.database.read(live_workers)
-            return "ok", workers, await context.database.read(somebody_leads)
+            drained = 0 if workers else await context.database.read(drained_workers)
+            return "ok", workers, drained, await context.database.read(somebody_leads)
     except (*DATABASE_LOST, TimeoutError):
-        return "unreachable", 0, False
+        return "unreachable", 0, 0, False
 
 
 async def _redis(url: str) -> str:
@@ -82,9 +88,13 @@ async def _redis(url: str) -> str:
     "/metrics",
     summary="Show metrics for Prometheus",
     response_class=PlainTextResponse,
-    responses={200: {"description": "The metrics in Prometheus' text format."}, **answers()},
+    responses={200: {"description": "The metrics in Prometheus' text format."}, **answers(TooMany)},
 )
 async def metrics(user: User, context: Using) -> Response:
     """Show the queue, the workers, ended jobs and their times, and the devices, which are the same from every api
     process; and the requests of this process. This route needs a token, unlike `/healthz` and `/readyz`."""
-    return Response(await context.metrics.exposition(context.database), media_type=CONTENT_TYPE)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield await context.metrics.exposition(context.database)
+
+    return await context.heavy_answers.answer(user.id, pieces(), CONTENT_TYPE)

@@ -14,6 +14,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_NICENESS = 5
+"""The server itself goes first where there are too few cores."""
+
+
+def _begin(server: int) -> None:
+    end_with(server)
+    os.nice(_NICENESS)
+
+
 class HelperProcess:
     """One process, which starts when it is first needed, and again should it die."""
 
@@ -41,6 +50,6 @@ class HelperProcess:
         if self._pool is None:
             # A pool's process holds both ends of its own pipe: it would never see that its server was killed.
             self._pool = ProcessPoolExecutor(
-                1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+                1, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
             )
         return self._pool

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from warpfold.app import exact_states, health, sources
 from warpfold.app.admin import endpoints as administration
@@ -26,8 +26,9 @@ from warpfold.app.db import Database
 from warpfold.app.fairness.rates import Failures
 from warpfold.app.http import error_handlers, openapi
 from warpfold.app.http.bearer import User
-from warpfold.app.http.context import QUEUE_KEPT_S, Context
+from warpfold.app.http.context import QUEUE_KEPT_S, Context, Using
 from warpfold.app.http.guard import Guard
+from warpfold.app.http.heavy_answers import HeavyAnswers
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.http.middleware import Methods, RequestIds, ResponseHeaders
 from warpfold.app.http.requests import (
@@ -87,6 +88,7 @@ def _context_of(settings: Settings) -> Context:
         access,
         Failures(),
         LargeBodies(),
+        HeavyAnswers(),
         Inspections(settings.folders()),
         Metrics(),
         ChartRenderer(),
@@ -105,6 +107,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     context.chart_renderer.close()
     context.large_bodies.close()
+    context.heavy_answers.close()
     context.inspections.close()
     await context.notifications.close()
     await context.database.close()
@@ -158,8 +161,9 @@ def _document() -> APIRouter:
     router = APIRouter()
 
     @router.get("/openapi.json", include_in_schema=False)
-    async def document(user: User, request: Request) -> JSONResponse:
-        return JSONResponse(await openapi.document_of(request.app))
+    async def document(user: User, request: Request, context: Using) -> Response:
+        text = await openapi.text_of(request.app)
+        return await context.heavy_answers.text(user.id, text, "application/json")
 
     return router
 

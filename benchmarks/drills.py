@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 from urllib.parse import urlencode
@@ -32,12 +32,15 @@ _MEMORY_AT_MOST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The api under attack, the token of the attacker, and a job that can be asked for."""
+    """The api under attack, the token of the attacker, and jobs that can be asked for: one of a page of jobs, one of
+    10,000 groups, and one of 400,000 values, which are stored."""
 
     host: str
     port: int
     token: str
-    job: str
+    job: str = ""
+    groups: str = ""
+    stored: str = ""
 
 
 Flood = Callable[[Stage, float], Coroutine[None, None, None]]
@@ -123,7 +126,56 @@ async def half_heads(stage: Stage, until: float) -> None:
         writer.close()
 
 
-FLOODS: Sequence[Flood] = (polls, pages, large_bodies, large_forms, guesses, heads, half_heads)
+async def tables(stage: Stage, until: float) -> None:
+    """16 connections ask for 10,000 groups as CSV"""
+    path = f"/v1/jobs/{stage.groups}/result?format=csv"
+    message = request("GET", path, stage.token, Connection="close")
+
+    async def client() -> None:
+        while time.monotonic() < until:
+            reader, writer = await asyncio.open_connection(stage.host, stage.port)
+            writer.write(message)
+            while await reader.read(1 << 16):
+                pass
+            writer.close()
+
+    await asyncio.gather(*(client() for _ in range(16)), return_exceptions=True)
+
+
+async def unread(stage: Stage, until: float) -> None:
+    """250 downloads of 400,000 values as CSV that nobody reads"""
+    message = request("GET", f"/v1/jobs/{stage.stored}/artefact?format=csv", stage.token)
+    writers = []
+    for _ in range(250):
+        _, writer = await asyncio.open_connection(stage.host, stage.port, limit=1024)
+        writer.write(message)
+        writers.append(writer)
+    await asyncio.sleep(max(0.0, until - time.monotonic()))
+    for writer in writers:
+        writer.close()
+
+
+async def documents(stage: Stage, until: float) -> None:
+    """16 connections ask for /openapi.json"""
+    await _repeated(stage, request("GET", "/openapi.json", stage.token), 16, until)
+
+
+async def scrapes(stage: Stage, until: float) -> None:
+    """16 connections ask for /metrics"""
+    await _repeated(stage, request("GET", "/metrics", stage.token), 16, until)
+
+
+async def slow_bodies(stage: Stage, until: float) -> None:
+    """4 connections post bodies of 4 MiB of 1e-400"""
+    head = b'{"kind": "reduce", "source": {"type": "values", "dtype": "int64", "values": ['
+    body = head + b"1e-400," * 590_000 + b"1]}}"
+    await _repeated(stage, request("POST", "/v1/jobs", stage.token, body), 4, until)
+
+
+FLOODS: Sequence[Flood] = (
+    *(polls, pages, large_bodies, large_forms, guesses, heads, half_heads),
+    *(tables, unread, documents, scrapes, slow_bodies),
+)
 
 
 @contextmanager
@@ -216,25 +268,52 @@ def main() -> int:
         attacker, other = (database.run(create_token, name) for name in ("attacker", "other"))
         database.close()
         host, port = service.url.removeprefix("http://").split(":")
-        stage = Stage(host, int(port), attacker, _job(host, int(port), attacker))
+        stage = _prepared(Stage(host, int(port), attacker))
         figures = measure(stage, other, _api(data_dir), options.seconds, chosen)
     return report("Floods of one user or address", figures, options.out)
 
 
-def _job(host: str, port: int, token: str) -> str:
-    """Submit enough jobs to fill a page, and return the last."""
-    spec = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1.0, 2.0]}}
+_SMALL = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1.0, 2.0]}}
+_GROUPS = {
+    "kind": "groupby",
+    "by": [{"name": "group", "source": {"type": "values", "values": [f"group {n}" for n in range(10_000)]}}],
+    "aggregations": [{"op": "sum", "name": "total", "source": {"type": "values", "values": [0.1] * 10_000}}],
+}
+_STORED = {
+    "kind": "reduce",
+    "op": "sum",
+    "source": {"type": "generate", "distribution": "normal", "n": 800_000},
+    "segments": {"length": 2},
+}
 
-    async def submitted() -> str:
-        connection = Connection(host, port)
+
+def _prepared(stage: Stage) -> Stage:
+    """Submit enough jobs to fill a page, and wait for those that can be asked for."""
+
+    async def submitted() -> Stage:
+        connection = Connection(stage.host, stage.port)
         await connection.open()
-        last = ""
-        for message in repeat(request("POST", "/v1/jobs", token, json.dumps(spec).encode()), 200):
-            answer = await connection.send(message)
-            last = json.loads(answer.body)["id"]
-        await connection.send(request("GET", f"/v1/jobs/{last}", token, Prefer="wait=30"))
+
+        async def last(spec: object, count: int = 1) -> str:
+            job = ""
+            for message in repeat(request("POST", "/v1/jobs", stage.token, json.dumps(spec).encode()), count):
+                job = json.loads((await connection.send(message)).body)["id"]
+            while True:
+                answer = await connection.send(request("GET", f"/v1/jobs/{job}", stage.token, Prefer="wait=30"))
+                status = json.loads(answer.body)["status"]
+                assert status in ("queued", "running", "succeeded"), answer.body
+                if status == "succeeded":
+                    return job
+
+        prepared = replace(stage, job=await last(_SMALL, 200), groups=await last(_GROUPS), stored=await last(_STORED))
+        # The document is made once, and the process apart starts once.
+        await connection.send(request("GET", "/openapi.json", stage.token))
+        async with httpx.AsyncClient(base_url=f"http://{stage.host}:{stage.port}") as client:
+            await client.get(
+                f"/v1/jobs/{prepared.groups}/result?format=csv", headers={"Authorization": f"Bearer {stage.token}"}
+            )
         connection.close()
-        return last
+        return prepared
 
     return asyncio.run(submitted())
 

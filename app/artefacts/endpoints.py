@@ -1,15 +1,16 @@
 """HTTP of stored results: clients download them, and may delete them before they expire."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 from uuid import UUID
 
 import structlog
 from fastapi import APIRouter, Query
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response, StreamingResponse
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.artefacts import formats, repository
@@ -24,6 +25,7 @@ from warpfold.app.http.errors import (
     Invalid,
     NotFound,
     RangeNotSatisfiable,
+    TooMany,
     Unavailable,
 )
 from warpfold.app.http.file_bytes import ByteRange, IfNoneMatch, IfRange, StoredFile
@@ -64,7 +66,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
         },
         206: {"description": "The bytes of a stored file that `Range` asks for."},
         304: {"description": "The file is the one that the ETag in `If-None-Match` stands for."},
-        **answers(NotFound, Conflict, Gone, RangeNotSatisfiable, Invalid),
+        **answers(NotFound, Conflict, Gone, RangeNotSatisfiable, Invalid, TooMany),
     },
 )
 async def download(
@@ -99,8 +101,9 @@ async def download(
     if if_none_match is not None and matches(if_none_match, etag.removeprefix("W/")):
         return Response(status_code=304, headers={"ETag": etag})
     if stored is None:
-        pieces = await run_in_threadpool(_begun, _maker(artefact, chosen), artefact, folder)
-        return StreamingResponse(pieces, headers={**headers, "Accept-Ranges": "none"}, media_type=MEDIA_TYPES[chosen])
+        pieces = _csv(context, user, artefact, folder) if chosen == "csv" else _converted(chosen, artefact, folder)
+        unranged = {**headers, "Accept-Ranges": "none"}
+        return await context.heavy_answers.answer(user.id, pieces, MEDIA_TYPES[chosen], unranged)
     whole = StoredFile(stored.bytes, stored.sha256)
     span = whole.span(byte_range, if_range)
     file = await run_in_threadpool(_opened, folder / f"{stored.name}.{stored.format}")
@@ -162,18 +165,28 @@ def _part(artefact: Artefact, format: ArtefactFormat | None, part: PartName | No
     return stored
 
 
-def _maker(artefact: Artefact, format: str) -> Callable[[Artefact, Path], Iterator[bytes]]:
-    if format == "csv":
-        return formats.csv_of if artefact.part("table") is None else formats.csv_of_table
-    return formats.arrow_of if format == "arrow" else formats.parquet_of
+async def _csv(context: Context, user: Principal, artefact: Artefact, folder: Path) -> AsyncIterator[bytes]:
+    """A file of CSV in pieces, each of which is made in the process apart once the network has taken the one before."""
+    place: formats.CsvPlace | None = formats.CSV_BEGIN
+    while place is not None:
+        with _faults(folder):
+            piece, place = await context.heavy_answers.made(user.id, formats.csv_piece, artefact, folder, place)
+        yield piece
 
 
-def _begun(make: Callable[[Artefact, Path], Iterator[bytes]], artefact: Artefact, folder: Path) -> Iterator[bytes]:
-    """The pieces of a file. The first piece is made at once, so that an error becomes a problem before the answer
-    begins."""
-    pieces = make(artefact, folder)
+async def _converted(format: str, artefact: Artefact, folder: Path) -> AsyncIterator[bytes]:
+    """A file of another format in pieces. pyarrow makes them on a thread, without the interpreter's lock."""
+    make = formats.arrow_of if format == "arrow" else formats.parquet_of
+    with _faults(folder):
+        async for piece in iterate_in_threadpool(make(artefact, folder)):
+            yield piece
+
+
+@contextmanager
+def _faults(folder: Path) -> Iterator[None]:
+    """Turn what goes wrong while a file is made into Unavailable."""
     try:
-        first = next(pieces, b"")
+        yield
     except ImportError:
         raise Unavailable(
             "This server cannot make files of this format: pyarrow is not installed there. Stored files "
@@ -182,12 +195,6 @@ def _begun(make: Callable[[Artefact, Path], Iterator[bytes]], artefact: Artefact
         ) from None
     except OSError as error:
         raise _unreadable(folder, error) from error
-
-    def rest() -> Iterator[bytes]:
-        yield first
-        yield from pieces
-
-    return rest()
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -1,18 +1,20 @@
 """Converts a stored result to another format, batch by batch, so that no result is ever whole in memory."""
 
 import base64
-import csv
 import io
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from warpfold.app.csv_text import CsvText, cell
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.json_value import hex_of
 from warpfold.kernels.dtypes import DTYPES
@@ -21,7 +23,8 @@ ROWS = 1 << 16
 STATE = "large_binary"
 """The type of a column of exact states."""
 
-_ROWS_OF_CSV = 1 << 12  # few rows, because Python writes each of them while other requests wait
+_ROWS_OF_CSV = 1 << 14
+"""How many rows of CSV are made at a time: about a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,12 @@ class StoredRows:
         return tuple(np.unravel_index(rows, shape)) if shape else ()
 
 
-def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[StoredRows]:
-    """The rows of a stored array, `size` at a time. Raises OSError."""
-    files = {part.name: _Column(folder / f"{part.name}.npy") for part in artefact.parts if part.format == "npy"}
+def batches(artefact: Artefact, folder: Path, size: int, begin: int = 0) -> Iterator[StoredRows]:
+    """The rows of a stored array from `begin` on, `size` at a time. Raises OSError."""
+    files = {part.name: _Column(folder / f"{part.name}.npy", begin) for part in artefact.parts if part.format == "npy"}
     states = _States(folder, size) if artefact.part("states") is not None else None
     try:
-        for start in range(0, prod(artefact.shape), size):
+        for start in range(begin, prod(artefact.shape), size):
             length = min(size, prod(artefact.shape) - start)
             each = artefact.count_each
             counts = np.full(length, each, np.int64) if each is not None else files["counts"].read(length)
@@ -59,13 +62,14 @@ def batches(artefact: Artefact, folder: Path, size: int) -> Iterator[StoredRows]
 
 
 class _Column:
-    """A stored .npy file, read from its beginning. It is read, not mapped: a fault of the disk behind a map would kill
-    the process."""
+    """A stored .npy file, read from its element `begin` on. It is read, not mapped: a fault of the disk behind a map
+    would kill the process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, begin: int) -> None:
         self._file: BinaryIO = path.open("rb")
         npy.read_magic(self._file)
         _, _, self._dtype = npy.read_array_header_1_0(self._file)
+        self._file.seek(begin * self._dtype.itemsize, os.SEEK_CUR)
 
     def read(self, count: int) -> NDArray[Any]:
         """The next `count` values. Raises OSError where the file ends before."""
@@ -89,7 +93,7 @@ class _States:
         self._batch: Any = None
 
     def read(self, start: int, length: int) -> tuple[Any, ...]:
-        if start % ROWS == 0:
+        if start % ROWS == 0 or self._batch is None:
             self._batch = self._file.get_batch(start // ROWS)
         columns = [column for column in self._batch.columns if str(column.type) == STATE]
         return tuple(column.slice(start % ROWS, length) for column in columns)
@@ -104,29 +108,55 @@ def listed(values: NDArray[Any]) -> list[Any]:
     return values.tolist()  # type: ignore[no-any-return]
 
 
-def csv_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
-    """The rows as CSV: the index on every axis, value, hex and count, as a result has them that is not stored."""
-    text = io.StringIO()
-    writer = csv.writer(text)
+class CsvPlace(NamedTuple):
+    """How far a file of CSV has come: the number of a batch of rows, and rows of it. An array is one batch."""
+
+    batch: int
+    row: int
+
+
+CSV_BEGIN = CsvPlace(0, 0)
+
+
+def csv_piece(artefact: Artefact, folder: Path, place: CsvPlace) -> tuple[bytes, CsvPlace | None]:
+    """The next rows of a stored result as CSV, the names of the columns before the first, and the place behind these
+    rows; None at the end. It needs nothing but its arguments, so that any process may make the next piece. Raises
+    OSError, and ImportError without pyarrow.
+
+    Rows of an array have the index on every axis, value, hex and count, as a result has them that is not stored. In a
+    table bytes are in base64. A null is an empty cell.
+    """
+    if artefact.part("table") is not None:
+        return _piece_of_table(folder, place)
     states = [column.name for column in artefact.columns if column.dtype == STATE]
-    writer.writerow([*_axes(artefact), "value", "hex", "count", *states])
-    for batch in batches(artefact, folder, _ROWS_OF_CSV):
+    text = CsvText([*_axes(artefact), "value", "hex", "count", *states], begun=place != CSV_BEGIN)
+    for rows in islice(batches(artefact, folder, _ROWS_OF_CSV, place.row), 1):
         values = [
-            None if gone else value for value, gone in zip(listed(batch.values), batch.missing.tolist(), strict=True)
+            None if gone else value for value, gone in zip(listed(rows.values), rows.missing.tolist(), strict=True)
         ]
         hexes = [None if value is None else hex_of(value) for value in values]
-        indices = [axis.tolist() for axis in batch.indices(artefact.shape)]
-        states_of_rows = [map(_cell, column.to_pylist()) for column in batch.states]
-        writer.writerows(zip(*indices, values, hexes, batch.counts.tolist(), *states_of_rows, strict=True))
-        yield _taken(text)
-    yield _taken(text)
+        indices = [axis.tolist() for axis in rows.indices(artefact.shape)]
+        states_of_rows = [map(_cell, column.to_pylist()) for column in rows.states]
+        text.add(zip(*indices, values, hexes, rows.counts.tolist(), *states_of_rows, strict=True))
+    following = place.row + _ROWS_OF_CSV
+    return text.taken(), CsvPlace(0, following) if following < prod(artefact.shape) else None
 
 
-def _taken(text: io.StringIO) -> bytes:
-    written = text.getvalue().encode()
-    text.seek(0)
-    text.truncate()
-    return written
+def _piece_of_table(folder: Path, place: CsvPlace) -> tuple[bytes, CsvPlace | None]:
+    import pyarrow
+
+    with pyarrow.OSFile(str(folder / "table.arrow")) as file:
+        table = pyarrow.ipc.open_file(file)
+        text = CsvText(table.schema.names, begun=place != CSV_BEGIN)
+        if place.batch == table.num_record_batches:  # without rows
+            return text.taken(), None
+        batch = table.get_batch(place.batch)
+        columns = [list(map(_cell, column.to_pylist())) for column in batch.slice(place.row, _ROWS_OF_CSV).columns]
+        text.add(zip(*columns, strict=True))
+        following = CsvPlace(place.batch, place.row + _ROWS_OF_CSV)
+        if following.row >= batch.num_rows:
+            following = CsvPlace(place.batch + 1, 0)
+        return text.taken(), following if following.batch < table.num_record_batches else None
 
 
 def _axes(artefact: Artefact) -> list[str]:
@@ -225,19 +255,5 @@ def parquet_of(artefact: Artefact, folder: Path) -> Iterator[bytes]:
     yield sink.drained()
 
 
-def csv_of_table(artefact: Artefact, folder: Path) -> Iterator[bytes]:
-    """The rows of a stored table as CSV; bytes are in base64, and a null is an empty cell."""
-    schema, made = record_batches(artefact, folder)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(schema.names)
-    for batch in made:
-        for start in range(0, batch.num_rows, _ROWS_OF_CSV):
-            columns = [column.to_pylist() for column in batch.slice(start, _ROWS_OF_CSV).columns]
-            writer.writerows([map(_cell, row) for row in zip(*columns, strict=True)])
-            yield _taken(text)
-    yield _taken(text)
-
-
 def _cell(value: Any) -> Any:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else cell(value)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.batches import repository, results, service
@@ -45,6 +45,7 @@ from warpfold.app.http.requests import JsonRequest, JsonRoute
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.endpoints import IdempotencyKey, Prefer, gone
 from warpfold.app.jobs.events import KEEP_ALIVE_S
+from warpfold.app.results.views import check_parquet
 from warpfold.contract.batches import BatchProgress
 from warpfold.contract.id_beginning import IdBeginning
 
@@ -260,7 +261,7 @@ async def cancel(batch_id: UUID, user: User, context: Using) -> Response:
 
 @router.get(
     "/{batch_id}/results",
-    response_class=StreamingResponse,
+    response_class=Response,
     summary="Read the results of a batch",
     responses={
         200: {
@@ -272,7 +273,7 @@ async def cancel(batch_id: UUID, user: User, context: Using) -> Response:
                 PARQUET: {"schema": {"type": "string", "format": "binary"}},
             },
         },
-        **answers(NotFound, NotAcceptable, Invalid),
+        **answers(NotFound, NotAcceptable, Invalid, TooMany),
     },
 )
 async def all_results(
@@ -294,10 +295,7 @@ async def all_results(
         raise NotAcceptable(f"The results of a batch are {JSON_LINES} or {PARQUET}.")
     await service.get(context, user, batch_id)
     if media_type == PARQUET:
-        results.check_parquet()
-        return StreamingResponse(
-            results.parquet(context.database, batch_id), headers={"Vary": "Accept"}, media_type=PARQUET
-        )
-    return StreamingResponse(
-        results.json_lines(context.database, batch_id), headers={"Vary": "Accept"}, media_type=JSON_LINES
-    )
+        check_parquet()
+    make = results.parquet if media_type == PARQUET else results.json_lines
+    pieces = make(context.database, batch_id)
+    return await context.heavy_answers.answer(user.id, pieces, media_type, {"Vary": "Accept"})

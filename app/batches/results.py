@@ -13,7 +13,6 @@ from starlette.concurrency import run_in_threadpool
 from warpfold.app.batches import repository
 from warpfold.app.batches.repository import JobOutcome
 from warpfold.app.db import Database
-from warpfold.app.http.errors import Unavailable
 from warpfold.contract.json_value import JsonValue
 
 JSON_LINES = "application/x-ndjson"
@@ -80,7 +79,7 @@ async def outcomes(database: Database, batch_id: UUID) -> AsyncIterator[JobOutco
         after = rows[-1].seq
 
 
-async def json_lines(database: Database, batch_id: UUID) -> AsyncIterator[str]:
+async def json_lines(database: Database, batch_id: UUID) -> AsyncIterator[bytes]:
     """A `BatchResultView` a line."""
     lines: list[str] = []
     length = 0
@@ -88,9 +87,9 @@ async def json_lines(database: Database, batch_id: UUID) -> AsyncIterator[str]:
         lines.append(_line(outcome))
         length += len(lines[-1])
         if len(lines) == _AT_A_TIME or length > _BYTES_AT_A_TIME:
-            yield "".join(lines)
+            yield "".join(lines).encode()
             lines, length = [], 0
-    yield "".join(lines)
+    yield "".join(lines).encode()
 
 
 def _line(outcome: JobOutcome) -> str:
@@ -99,14 +98,6 @@ def _line(outcome: JobOutcome) -> str:
     # The JSON of specs and results goes out as it is stored: −0.0 and integers of any size stay what they are.
     stored = f'"spec": {outcome.spec}, "value": {outcome.value or "null"}, "result": {outcome.result or "null"}'
     return f"{json.dumps(head)[:-1]}, {stored}, {json.dumps(tail, ensure_ascii=False)[1:]}\n"
-
-
-def check_parquet() -> None:
-    """Raise Unavailable if pyarrow is not installed."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise Unavailable("This server cannot write Parquet: pyarrow is not installed.") from error
 
 
 async def parquet(database: Database, batch_id: UUID) -> AsyncIterator[bytes]:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID, uuid4
 
@@ -47,13 +48,13 @@ async def submit(context: Context, user: Principal, unread: UnreadBatch, key: Ke
     """Accept all jobs of a batch, or find the batch that was accepted with the same key."""
     settings, limits = context.settings, Limits.of(context.settings)
     with context.tracing.span("submit", kind="batch") as span:
-        small = len(unread.body) <= LARGE_BYTES
-        request = await _done(context, small, preparing.opened, unread.body, settings)
+        small, apart = len(unread.body) <= LARGE_BYTES, _Apart(context, user.id, len(unread.body))
+        request = await apart.done(small, preparing.opened, unread.body, settings)
         few = small and request.count <= _FEW
         origin = Origin(user, current_request_id(), span.traceparent)
         portions: list[Portion] = []
         for piece in request.pieces:
-            portions.append(await _done(context, few, preparing.prepared, piece, request.options, origin, settings))
+            portions.append(await apart.done(few, preparing.prepared, piece, request.options, origin, settings))
             if sum(portion.stored for portion in portions) > MAX_JOBS:
                 raise preparing.too_many_jobs()
         new = NewBatch(uuid4(), origin, request.options, request.count, portions, settings.share_jobs)
@@ -64,9 +65,19 @@ async def submit(context: Context, user: Principal, unread: UnreadBatch, key: Ke
     return accepted
 
 
-async def _done(context: Context, here: bool, function: Callable[..., T], *args: object) -> T:
-    """The result of `function`, here or in the process for large bodies."""
-    return function(*args) if here else await context.large_bodies.apart(function, *args)
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """Where the body of a user, of so many bytes, is worked on."""
+
+    context: Context
+    user_id: int
+    nbytes: int
+
+    async def done(self, here: bool, function: Callable[..., T], *args: object) -> T:
+        """The result of `function`, here or in a process for large bodies."""
+        if here:
+            return function(*args)
+        return await self.context.large_bodies.apart(self.user_id, self.nbytes, function, *args)
 
 
 async def get(context: Context, user: Principal, batch_id: UUID) -> Batch:

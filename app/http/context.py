@@ -12,6 +12,7 @@ from warpfold.app.charts.renderer import ChartRenderer
 from warpfold.app.config import Settings
 from warpfold.app.db import Database
 from warpfold.app.fairness.rates import Failures
+from warpfold.app.http.heavy_answers import HeavyAnswers
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.inspection.inspections import Inspections
 from warpfold.app.metrics.metrics import Metrics
@@ -35,6 +36,7 @@ class Context:
     access: Access
     failures: Failures
     large_bodies: LargeBodies
+    heavy_answers: HeavyAnswers
     inspections: Inspections
     metrics: Metrics
     chart_renderer: ChartRenderer

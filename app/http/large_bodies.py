@@ -1,5 +1,9 @@
-"""Large bodies are read and checked in a process apart: each takes up to a tenth of a second, in which Pydantic lets no
-other thread of its process run."""
+"""Large bodies are read and checked in processes apart: each takes up to seconds, in which Pydantic lets no other
+thread of its process run.
+
+The bodies of users take turns. Those of up to half a megabyte have a process of their own, so that they never wait for
+one of sixteen: that may have millions of numbers, each of which is looked at with care (`contract.json_text`).
+"""
 
 import asyncio
 import importlib
@@ -12,12 +16,12 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from warpfold.app.fairness.turns import give_up_turn
-from warpfold.app.helper_process import HelperProcess
-from warpfold.app.http.errors import ApiError, FieldProblem
+from warpfold.app.http.apart import Apart
 
 T = TypeVar("T")
 
 LARGE_BYTES = 64 << 10
+_MEDIUM_BYTES = 512 << 10
 _OF_ONE_USER = 2
 """How many bodies of one user are in memory or in the helper at a time; the user's others wait unread."""
 
@@ -34,18 +38,11 @@ class Parameter:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    kind: type[ApiError]
-    detail: str
-    errors: tuple[FieldProblem, ...]
-
-
 class LargeBodies:
     """Checks large bodies, a few of each user at a time."""
 
     def __init__(self) -> None:
-        self._helper = HelperProcess()
+        self._medium, self._largest = Apart(), Apart()
         self._places: dict[int, tuple[asyncio.Semaphore, int]] = {}
 
     @asynccontextmanager
@@ -62,29 +59,20 @@ class LargeBodies:
             if users > 1:
                 self._places[user_id] = (places, users - 1)
 
-    async def checked(self, parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:
+    async def checked(self, user_id: int, parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:
         """`body` as a value that `parameter` takes. Raises an ApiError that names the faults of `body`."""
-        return await self.apart(_check, parameter, read, body, max_values)
+        return await self.apart(user_id, len(body), _check, parameter, read, body, max_values)
 
-    async def apart(self, function: Callable[..., T], *args: Any) -> T:
-        """The result of `function` in the process apart. Raises the ApiError that it raises there."""
-        answer = await self._helper.call(_attempt, function, args)
-        if isinstance(answer, _Refused):
-            raise answer.kind(answer.detail, errors=answer.errors)
-        result: T = answer
-        return result
+    async def apart(self, user_id: int, nbytes: int, function: Callable[..., T], *args: Any) -> T:
+        """The result of `function`, which works on a body of so many bytes, in a process apart. Raises the ApiError
+        that it raises there."""
+        lane = self._medium if nbytes <= _MEDIUM_BYTES else self._largest
+        return await lane.call(user_id, function, *args)
 
     def close(self) -> None:
-        """End the process."""
-        self._helper.close()
-
-
-def _attempt(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The result of `function`, or the ApiError that it raised in a form that can travel between processes."""
-    try:
-        return function(*args)
-    except ApiError as error:
-        return _Refused(type(error), str(error.detail), error.errors)
+        """End the processes."""
+        self._medium.close()
+        self._largest.close()
 
 
 def _check(parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:

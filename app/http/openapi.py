@@ -1,6 +1,7 @@
 """The OpenAPI document: what FastAPI finds, with every error as a problem."""
 
 import asyncio
+import json
 from threading import Lock
 from typing import Any
 
@@ -50,6 +51,15 @@ async def document_of(app: FastAPI) -> dict[str, Any]:
     """The document of `app`. It takes seconds to make, and a thread of its own leaves other requests their turn."""
     made = app.openapi_schema
     return await asyncio.to_thread(app.openapi) if made is None else made
+
+
+async def text_of(app: FastAPI) -> bytes:
+    """The same as JSON, which is written once and kept."""
+    written: bytes | None = getattr(app.state, "document", None)
+    if written is None:
+        document = await document_of(app)
+        written = app.state.document = await asyncio.to_thread(lambda: json.dumps(document).encode())
+    return written
 
 
 def _made_for(app: FastAPI) -> dict[str, Any]:

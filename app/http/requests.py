@@ -176,5 +176,5 @@ class JsonRoute(APIRoute):
             body = await request.body()
             if len(body) > LARGE_BYTES:
                 request.checked = await context.large_bodies.checked(
-                    takes, request.read, body, context.settings.max_values
+                    principal.id, takes, request.read, body, context.settings.max_values
                 )

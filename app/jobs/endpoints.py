@@ -1,6 +1,7 @@
 """HTTP of jobs: submit, list, show, follow, cancel, and the result."""
 
 import hashlib
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
@@ -8,7 +9,6 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter, Header, Query, Request
 from pydantic import TypeAdapter, ValidationError
 from sse_starlette import EventSourceResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from warpfold.app.auth.access_tokens import Principal
@@ -33,7 +33,7 @@ from warpfold.app.jobs import listing, placing, service
 from warpfold.app.jobs.accept import Key, check_lengths
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.query import JobQuery
-from warpfold.app.jobs.store import Job, JobVersion
+from warpfold.app.jobs.store import JobVersion
 from warpfold.app.jobs.value_rows import CSV, csv_of_result
 from warpfold.app.jobs.views import JobPage, JobView, job_json, page_json
 from warpfold.contract.jobs import JobResult, JobSpec
@@ -171,7 +171,7 @@ async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()
             }
         },
         304: {"description": "The job is still in the state that the ETag in `If-None-Match` stands for."},
-        **answers(NotFound, Invalid),
+        **answers(NotFound, Invalid, TooMany),
     },
 )
 async def show(
@@ -194,7 +194,8 @@ async def show(
         if if_none_match is not None and matches(if_none_match, etag):
             return Response(status_code=304, headers={"ETag": etag, **applied(wait)})
     job = await service.get(context, user, job_id)
-    return _job_response(job, applied(wait))
+    headers = {"ETag": job.stamp.etag(job.id), "Cache-Control": "private, no-cache", **applied(wait)}
+    return await context.heavy_answers.text(user.id, job_json(job), _JSON, headers)
 
 
 async def _held(
@@ -275,7 +276,10 @@ async def cancel(job_id: UUID, user: User, context: Using) -> Response:
     "/{job_id}/result",
     response_model=JobResult,
     summary="Show the result of a job",
-    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}, **answers(NotFound, Conflict, Invalid)},
+    responses={
+        200: {"content": {CSV: {"schema": {"type": "string"}}}},
+        **answers(NotFound, Conflict, Invalid, TooMany),
+    },
 )
 async def result(
     job_id: UUID,
@@ -288,10 +292,16 @@ async def result(
 ) -> Response:
     """Show the result of a job. Before the job's end, and for a job that has no result, the answer is a 409 problem
     with `job_status`, `job_reason` and `job_error`."""
-    stored = await service.result(context, user, job_id)
     if format == "csv":
-        return Response(await run_in_threadpool(csv_of_result, stored), media_type=CSV)
-    return Response(stored, media_type=_JSON)
+        return await context.heavy_answers.answer(user.id, _csv_of(context, user, job_id), CSV)
+    return await context.heavy_answers.text(user.id, await service.result(context, user, job_id), _JSON)
+
+
+async def _csv_of(context: Context, user: Principal, job_id: UUID) -> AsyncIterator[bytes]:
+    """The result of a job as CSV, in pieces. Its result is read once there is a place for the answer."""
+    stored = await service.result(context, user, job_id)
+    for piece in await context.heavy_answers.made(user.id, csv_of_result, stored):
+        yield piece
 
 
 async def gone(request: Request) -> bool:
@@ -299,8 +309,3 @@ async def gone(request: Request) -> bool:
     if not await still_allowed(request):
         raise Unauthorized("The token expired or was revoked meanwhile.")
     return await request.is_disconnected()
-
-
-def _job_response(job: Job, headers: dict[str, str]) -> Response:
-    headers = {"ETag": job.stamp.etag(job.id), "Cache-Control": "private, no-cache", **headers}
-    return Response(job_json(job), headers=headers, media_type=_JSON)

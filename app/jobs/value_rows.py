@@ -1,55 +1,75 @@
 """The values of a reduction as CSV: a row for each value, with its index on every axis, or for each group."""
 
-import csv
-import io
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
 
+from warpfold.app.csv_text import CsvText, cells
 from warpfold.app.http.errors import Invalid
 from warpfold.contract.group_tables import GroupTableResult, GroupValues
-from warpfold.contract.jobs import result_of
+from warpfold.contract.jobs import JobResult, result_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
 CSV = "text/csv"
+_ROWS = 1 << 11
+"""How many rows a piece has."""
+
+Rows = Iterable[Sequence[object]]
 
 
-def csv_of_result(stored: str) -> str:
-    """The stored result of a reduction as CSV with the columns axis_0, axis_1, … of the result, value, hex and count,
-    of decimals also `decimal`, and of instants and durations `time`. A value that is not there is an empty cell. Groups
-    have a column for each key, `rows`, one for each column of values and, of floats, one for its hex. Raises Invalid
-    for another kind of result."""
-    result = result_of(stored)
-    text = io.StringIO()
-    writer = csv.writer(text)
+def csv_of_result(stored: str) -> Sequence[bytes]:
+    """The stored result of a reduction as CSV, in pieces, with the columns axis_0, axis_1, … of the result, value, hex
+    and count, of decimals also `decimal`, and of instants and durations `time`. A value that is not there is an empty
+    cell. Groups have a column for each key, `rows`, one for each column of values and, of floats, one for its hex.
+    Raises Invalid for another kind of result."""
+    names, rows = _table(result_of(stored))
+    return list(_pieces(CsvText(names), iter(rows)))
+
+
+def _pieces(text: CsvText, rows: Iterator[Sequence[object]]) -> Iterator[bytes]:
+    while some := list(islice(rows, _ROWS)):
+        text.add(some)
+        yield text.taken()
+    yield text.taken()  # without rows, the names alone
+
+
+def _table(result: JobResult) -> tuple[Sequence[str], Rows]:
+    """The names of the columns, and the rows."""
     if isinstance(result, ReduceArrayResult):
-        if result.values is None or result.counts is None:
-            assert result.artefact is not None, "values that do not stand in the result are stored"
-            raise Invalid.of("format", f"the values are stored apart: see {result.artefact.href}?format=csv")
-        words: dict[str, Sequence[object]] = {} if result.decimal is None else {"decimal": result.decimal}
-        if result.time is not None:
-            words["time"] = [None if time is None else time.iso for time in result.time]
-        writer.writerow([*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count", *words])
-        hexes = result.hex or (None,) * len(result.values)
-        indices = product(*map(range, result.shape))
-        columns = (result.values, hexes, result.counts, *words.values())
-        writer.writerows((*index, *row) for index, *row in zip(indices, *columns, strict=True))
-    elif isinstance(result, ReduceResult):
+        return _of_array(result)
+    if isinstance(result, ReduceResult):
         more = {} if result.decimal is None else {"decimal": result.decimal}
         more |= {} if result.time is None else {"time": result.time.iso}
-        writer.writerow(["value", "hex", "count", *more])
-        writer.writerow([result.value, result.hex, result.count, *more.values()])
-    elif isinstance(result, GroupTableResult):
-        if result.sizes is None and result.artefact is not None:
-            raise Invalid.of("format", f"the groups are stored apart: see {result.artefact.href}?format=csv")
-        names = [keys.name for keys in result.keys]
-        writer.writerow([*names, "rows", *(name for column in result.columns for name in _headers(column))])
-        of_groups: list[Sequence[object]] = [*(keys.values or () for keys in result.keys), result.sizes or ()]
-        for column in result.columns:
-            of_groups += [column.values or ()] if column.hex is None else [column.values or (), column.hex]
-        writer.writerows(zip(*of_groups, strict=True))
-    else:
-        raise Invalid.of("format", "only the result of a reduction is a table of values")
-    return text.getvalue()
+        return ["value", "hex", "count", *more], [(result.value, result.hex, result.count, *more.values())]
+    if isinstance(result, GroupTableResult):
+        return _of_groups(result)
+    raise Invalid.of("format", "only the result of a reduction is a table of values")
+
+
+def _of_array(result: ReduceArrayResult) -> tuple[Sequence[str], Rows]:
+    if result.values is None or result.counts is None:
+        assert result.artefact is not None, "values that do not stand in the result are stored"
+        raise Invalid.of("format", f"the values are stored apart: see {result.artefact.href}?format=csv")
+    words: dict[str, Sequence[object]] = {} if result.decimal is None else {"decimal": result.decimal}
+    if result.time is not None:
+        words["time"] = [None if time is None else time.iso for time in result.time]
+    names = [*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count", *words]
+    columns = (result.values, result.hex or (None,) * len(result.values), result.counts, *words.values())
+    indices = product(*map(range, result.shape))
+    return names, ((*index, *row) for index, *row in zip(indices, *columns, strict=True))
+
+
+def _of_groups(result: GroupTableResult) -> tuple[Sequence[str], Rows]:
+    if result.sizes is None and result.artefact is not None:
+        raise Invalid.of("format", f"the groups are stored apart: see {result.artefact.href}?format=csv")
+    names = [
+        *(keys.name for keys in result.keys),
+        "rows",
+        *(name for each in result.columns for name in _headers(each)),
+    ]
+    columns: list[Sequence[object]] = [*(cells(keys.values or ()) for keys in result.keys), result.sizes or ()]
+    for column in result.columns:
+        columns += [cells(column.values or ())] if column.hex is None else [column.values or (), column.hex]
+    return names, zip(*columns, strict=True)
 
 
 def _headers(column: GroupValues) -> tuple[str, ...]:

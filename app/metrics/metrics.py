@@ -101,11 +101,12 @@ class ConnectionCounts:
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _KEPT_S = 5.0
+_OWN_KEPT_S = 0.5
 
 
 class Metrics:
-    """Counts requests and connections as they come; reads the state of the service when scraped, at most every five
-    seconds."""
+    """Counts requests and connections as they come. When scraped, it writes these counts at most twice a second, and
+    reads the state of the service at most every five seconds."""
 
     def __init__(self) -> None:
         self._own = CollectorRegistry()
@@ -113,6 +114,8 @@ class Metrics:
         self.connections = ConnectionCounts(self._own)
         self._state = b""
         self._state_until = 0.0
+        self._written = b""
+        self._own_until = 0.0
         self._reading = asyncio.Lock()
         self._dropped = DroppedLines("api")
 
@@ -123,8 +126,10 @@ class Metrics:
                 await self._count_dropped(database)
                 self._state = await _state(database)
                 self._state_until = time.monotonic() + _KEPT_S
-            state = self._state
-        return generate_latest(self._own) + state
+            if time.monotonic() > self._own_until:
+                self._written = generate_latest(self._own)
+                self._own_until = time.monotonic() + _OWN_KEPT_S
+            return self._written + self._state
 
     async def _count_dropped(self, database: Database) -> None:
         if lines := self._dropped.uncounted():

@@ -213,6 +213,12 @@ def live_workers(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).select_from(workers).where(_READY)).scalar_one())
 
 
+def drained_workers(connection: Connection) -> int:
+    """How many live workers an admin wants to take no more jobs."""
+    drained = select(func.count()).select_from(workers).where(lives(), workers.c.draining)
+    return int(connection.execute(drained).scalar_one())
+
+
 def shares(connection: Connection) -> Sequence[Share]:
     """The users who have jobs waiting or running, at most 200; those with the most waiting jobs come first."""
     return [Share(*row) for row in connection.execute(_SHARES)]

@@ -1,27 +1,41 @@
 """HTTP of measurements: lists of them, a candidate against a baseline, and the latest against earlier ones."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from json import dumps
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.bearer import User
-from warpfold.app.http.context import Using
+from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
-from warpfold.app.http.errors import Invalid, NotFound
+from warpfold.app.http.errors import Invalid, NotFound, TooMany
 from warpfold.app.http.openapi import answers
 from warpfold.app.results import comparison, repository
 from warpfold.app.results.comparison import WORST
 from warpfold.app.results.comparison_views import ComparisonView, Regressions, RegressionView
 from warpfold.app.results.repository import Measured, MeasurementFilter, Name
-from warpfold.app.results.views import CSV, PARQUET, MeasurementPage, MeasurementView, csv_of, parquet_of
+from warpfold.app.results.views import (
+    CSV,
+    PARQUET,
+    MeasurementPage,
+    MeasurementView,
+    check_parquet,
+    csv_of,
+    json_of,
+    parquet_of,
+)
 
 _LISTING = "results"
+_JSON = "application/json"
+_AT_A_TIME = 500
+"""How many points are read and written at a time."""
 _EARLIER = 10
 """Points before the latest that a regression is judged by."""
 _MOST_CASES = 1000
@@ -91,7 +105,7 @@ router = APIRouter(prefix="/v1/results", tags=["results"])
                 }
             },
         },
-        **answers(Invalid),
+        **answers(Invalid, TooMany),
     },
 )
 async def page(
@@ -102,19 +116,62 @@ async def page(
     query: Annotated[PageQuery, Query()],
 ) -> Response:
     """List the measured points of jobs that you see, newest first. Each point is a row, whatever job it came from."""
-    limit = query.limit
-    before = key_of(_LISTING, query.cursor)
-    points = await context.database.search(repository.page, query, limit + 1, before, context.viewer(user))
-    rows = points[:limit]
-    following = cursor_of(_LISTING, points[limit - 1].id) if len(points) > limit else None
+    limit, before, viewer = query.limit, key_of(_LISTING, query.cursor), context.viewer(user)
+    ids = await context.database.search(repository.ids, query, limit + 1, before, viewer)
+    following = cursor_of(_LISTING, ids[limit - 1]) if len(ids) > limit else None
     headers = {} if following is None else {"Link": f'<{_next(request, following)}>; rel="next"'}
+    rows = _read(context, query, ids[:limit], viewer)
+    if query.format is Format.JSON and len(ids) <= _AT_A_TIME:
+        page = MeasurementPage(
+            items=[MeasurementView.of(row) async for some in rows for row in some], next_cursor=following
+        )
+        return Response(page.model_dump_json(), 200, headers, _JSON)
+    made = _Made(context, user.id, rows)
     match query.format:
         case Format.CSV:
-            return Response(await run_in_threadpool(csv_of, rows), 200, headers, CSV)
+            return await context.heavy_answers.answer(user.id, made.csv(), CSV, headers)
         case Format.PARQUET:
-            return Response(await run_in_threadpool(parquet_of, rows), 200, headers, PARQUET)
+            check_parquet()
+            return await context.heavy_answers.answer(user.id, made.parquet(), PARQUET, headers)
         case Format.JSON:
-            return Response(await run_in_threadpool(_json_of, rows, following), 200, headers, "application/json")
+            return await context.heavy_answers.answer(user.id, made.json(following), _JSON, headers)
+
+
+async def _read(
+    context: Context, query: PageQuery, ids: Sequence[int], viewer: Viewer
+) -> AsyncIterator[Sequence[Measured]]:
+    """The points with these ids, which the query has in this order, some hundreds at a time."""
+    for start in range(0, len(ids), _AT_A_TIME):
+        some = ids[start : start + _AT_A_TIME]
+        yield await context.database.search(repository.page, query, len(some), some[0] + 1, viewer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Points in pieces of a format, each of which is made in the process apart."""
+
+    context: Context
+    user_id: int
+    rows: AsyncIterator[Sequence[Measured]]
+
+    async def csv(self) -> AsyncIterator[bytes]:
+        begun = False
+        async for some in self.rows:
+            yield await self.context.heavy_answers.made(self.user_id, csv_of, some, begun)
+            begun = True
+        if not begun:
+            yield csv_of(())
+
+    async def json(self, following: str | None) -> AsyncIterator[bytes]:
+        before = b'{"items":['
+        async for some in self.rows:
+            yield before + await self.context.heavy_answers.made(self.user_id, json_of, some)
+            before = b","
+        yield b'],"next_cursor":%s}' % dumps(following).encode()
+
+    async def parquet(self) -> AsyncIterator[bytes]:
+        every = [row async for some in self.rows for row in some]
+        yield await self.context.heavy_answers.made(self.user_id, parquet_of, every)
 
 
 @router.get("/compare", summary="Compare two benchmarks", responses=answers(NotFound, Invalid))
@@ -149,10 +206,6 @@ async def regressions(
     points = await context.database.read(repository.histories, chosen, _EARLIER + 1, _MOST_CASES, viewer)
     slower = comparison.regressions(points, query.worst)
     return Regressions(items=[RegressionView.of(regression) for regression in slower])
-
-
-def _json_of(rows: Sequence[Measured], following: str | None) -> str:
-    return MeasurementPage(items=[MeasurementView.of(row) for row in rows], next_cursor=following).model_dump_json()
 
 
 def _next(request: Request, cursor: str) -> str:

@@ -87,6 +87,16 @@ def page(
     return [_measured(row) for row in connection.execute(statement)]
 
 
+def ids(
+    connection: Connection, chosen: MeasurementFilter, limit: int, before_id: int | None, viewer: Viewer
+) -> Sequence[int]:
+    """The ids of the measurements that `page` has."""
+    statement = _chosen(select(measurements.c.id), chosen, viewer).order_by(measurements.c.id.desc()).limit(limit)
+    if before_id is not None:
+        statement = statement.where(measurements.c.id < before_id)
+    return connection.execute(statement).scalars().all()
+
+
 def points_of(
     connection: Connection, job_id: UUID, strategy: str | None, viewer: Viewer = THE_SERVICE
 ) -> Sequence[Measured]:

@@ -1,6 +1,5 @@
 """Measurements as the api answers with them: as JSON, and with the same columns and order as CSV and Parquet."""
 
-import csv
 import io
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,6 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from warpfold.app.csv_text import CsvText, cell
 from warpfold.app.http.errors import Unavailable
 from warpfold.app.results.repository import Measured
 from warpfold.contract.measurement import PointDetails, PointHead, PointShape, PointSpeed, arrow_schema
@@ -57,28 +57,36 @@ class MeasurementPage(BaseModel):
     next_cursor: str | None = Field(description="The `cursor` of the next page; null on the last page.")
 
 
-def csv_of(rows: Sequence[Measured]) -> bytes:
-    """CSV (RFC 4180) with a line of names. An unknown value is an empty cell; spaces separate several flags or reasons;
-    floats have the fewest digits that read back as the same number."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(MeasurementView.model_fields)
-    for row in rows:
-        writer.writerow(_cell(value) for value in MeasurementView.of(row).model_dump(mode="json").values())
-    return text.getvalue().encode()
+def csv_of(rows: Sequence[Measured], begun: bool = False) -> bytes:
+    """CSV (RFC 4180), of a text that has not `begun` with a line of names. An unknown value is an empty cell; spaces
+    separate several flags or reasons; floats have the fewest digits that read back as the same number."""
+    text = CsvText(MeasurementView.model_fields, begun=begun)
+    text.add([_cell(value) for value in MeasurementView.of(row).model_dump(mode="json").values()] for row in rows)
+    return text.taken()
 
 
 def _cell(value: object) -> object:
-    return " ".join(value) if isinstance(value, list) else value
+    return cell(" ".join(value) if isinstance(value, list) else value)
+
+
+def json_of(rows: Sequence[Measured]) -> bytes:
+    """The views of rows as JSON, with commas between."""
+    return ",".join(MeasurementView.of(row).model_dump_json() for row in rows).encode()
+
+
+def check_parquet() -> None:
+    """Raise Unavailable if pyarrow is not installed."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise Unavailable("This server cannot write Parquet: pyarrow is not installed.") from error
 
 
 def parquet_of(rows: Sequence[Measured]) -> bytes:
-    """Parquet with typed columns, even without rows. Raises Unavailable if pyarrow is not installed."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise Unavailable("This server cannot write Parquet: pyarrow is not installed.") from error
+    """Parquet with typed columns, even without rows."""
+    import pyarrow
+    from pyarrow import parquet
+
     schema = arrow_schema(MeasurementView)
     dumped = [MeasurementView.of(row).model_dump() for row in rows]
     columns = [[_stored(row[name]) for row in dumped] for name in schema.names]

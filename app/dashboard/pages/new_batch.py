@@ -44,7 +44,8 @@ async def submit(request: Request, visitor: Contributor, context: Using) -> Resp
     if small is not None:
         return await _submitted(request, context, visitor, read_batch(small))
     async with context.large_bodies.place(visitor.id):
-        sent = await context.large_bodies.apart(read_batch, await request.body())
+        body = await request.body()
+        sent = await context.large_bodies.apart(visitor.id, len(body), read_batch, body)
         return await _submitted(request, context, visitor, sent)
 
 

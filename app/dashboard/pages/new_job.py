@@ -63,7 +63,9 @@ async def show(
             submission = submission_from(stored, address, most)
         else:
             async with context.large_bodies.place(visitor.id):
-                submission = await context.large_bodies.apart(submission_from, stored, address, most)
+                submission = await context.large_bodies.apart(
+                    visitor.id, len(stored), submission_from, stored, address, most
+                )
     return await _page(request, context, visitor, submission)
 
 
@@ -81,7 +83,8 @@ async def fields(
         typed = typed_in(body)
     else:
         async with context.large_bodies.place(visitor.id):
-            typed = await context.large_bodies.apart(typed_in, await request.body())
+            large = await request.body()
+            typed = await context.large_bodies.apart(visitor.id, len(large), typed_in, large)
     typed = carried_over(typed.get("kind", [""])[0], typed)
     form, problems = form_in(typed), tuple[FieldProblem, ...]()
     if look_into:
@@ -126,7 +129,8 @@ async def _sent(request: Request, context: Context, visitor: Principal) -> SentF
     if body is not None:
         return read_submission(body, address, most)
     async with context.large_bodies.place(visitor.id):
-        return await context.large_bodies.apart(read_submission, await request.body(), address, most)
+        large = await request.body()
+        return await context.large_bodies.apart(visitor.id, len(large), read_submission, large, address, most)
 
 
 async def small_body(request: Request) -> bytes | None:
