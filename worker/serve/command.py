@@ -108,7 +108,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
         if "cpu" in slots and not (root / "cache" / "numba").exists():
             _note("the slot cpu compiles on this first start: the first job of each kind takes some seconds longer")
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        if wait_until_ready(processes, url, stop, _note):
+        if wait_until_ready(processes, servers, url, stop, _note):
             write_secret(root / URL_FILE, url)
             # Programs wait for this line, letter by letter.
             _say(f"Warpfold ready at {url}")

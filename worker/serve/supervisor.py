@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +25,8 @@ _ROTATE_EVERY_S = 5.0
 _REVIVE_EVERY_S = 0.5
 _LOOK_EVERY_S = 0.25
 _ASK_EVERY_S = 0.1  # each question takes processor time from the processes that start
+_MOST_ENDS = 3
+"""A process that ends by itself so often before everything is ready will not start."""
 _STOP_WITHIN_S = 3.0  # leaves the servers 2 s of the promised 5 s
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -60,17 +63,55 @@ def _environment(servers: Servers, root: Path, slots: int) -> Mapping[str, str]:
     }
 
 
-def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop, note: Callable[[str], None]) -> bool:
+class Keeper:
+    """Starts again what died, processes and embedded servers, and says so in the log."""
+
+    def __init__(self, processes: Sequence[Process], servers: Servers) -> None:
+        self._processes = processes
+        self._servers = servers
+        self._pause = Backoff(longest=10.0)
+        self._next_revival = 0.0
+
+    def look(self) -> Sequence[Process]:
+        """Look once, and return the processes that ended by themselves since the last look. To be called often."""
+        if time.monotonic() >= self._next_revival:
+            try:
+                for name in self._servers.revive():
+                    log.warning("restarted", process=name)
+                self._pause.reset()
+                self._next_revival = time.monotonic() + _REVIVE_EVERY_S
+            except RuntimeError as error:  # for instance a full disk; processes that need no such server go on
+                log.error("cannot be restarted; trying on", error=str(error))
+                self._next_revival = time.monotonic() + self._pause.next()
+        gave_up = []
+        for process in self._processes:
+            before = process.restarts
+            code = process.watch()
+            if code is not None:
+                log.warning("died", process=process.name, exit_code=code, log=str(process.log))
+                if code >= 0:  # no signal killed it
+                    gave_up.append(process)
+            if process.restarts > before:
+                log.warning("restarted", process=process.name, pid=process.pid, restarts=process.restarts)
+        return gave_up
+
+
+def wait_until_ready(
+    processes: Sequence[Process], servers: Servers, url: str, stop: Stop, note: Callable[[str], None]
+) -> bool:
     """Wait until the api, both servers and a live worker answer, and `note` what is waited for; False if the user asked
-    to stop before that."""
+    to stop before that. What dies meanwhile is started again; a process that ends by itself several times is a reason
+    to give up."""
     give_up = time.monotonic() + _READY_WITHIN_S
     noted = None
+    keeper, ends = Keeper(processes, servers), Counter[str]()
     # Without a proxy of the environment, because the api is on this machine.
     with httpx.Client(timeout=2.0, trust_env=False) as http:
         while not stop.requested:
-            for process in processes:
-                if process.exit_code() is not None:
-                    raise NotReady(f"{process.name} ended with code {process.exit_code()}; {_last_words(process.log)}")
+            for process in keeper.look():
+                ends[process.name] += 1
+                if ends[process.name] == _MOST_ENDS:
+                    raise NotReady(f"{process.name} ended {_MOST_ENDS} times; {_last_words(process.log)}")
             missing = _missing(http, url)
             if missing is None:
                 return True
@@ -84,10 +125,14 @@ def wait_until_ready(processes: Sequence[Process], url: str, stop: Stop, note: C
 
 
 def _missing(http: httpx.Client, url: str) -> str | None:
-    """A sentence about a part that does not answer yet; None if all parts answer."""
+    """A sentence about a part that does not answer yet; None if all parts answer, or if nothing is missing but workers
+    that an admin has drained: jobs wait until they are resumed."""
     try:
         answer = http.get(f"{url}/readyz")
-        return None if answer.status_code == 200 else str(answer.json()["detail"])
+        if answer.status_code == 200:
+            return None
+        problem = answer.json()
+        return None if problem.get("all_drained") else str(problem["detail"])
     except (httpx.TransportError, ValueError, KeyError):
         return "the api does not answer yet."
 
@@ -104,31 +149,15 @@ def keep_alive(
     grows far beyond `most_log_bytes`."""
     logs = [*(process.log for process in processes), *servers.logs()]
     next_rotation = 0.0
-    pause = Backoff(longest=10.0)
-    next_revival = 0.0
+    keeper = Keeper(processes, servers)
     while not stop.requested:
-        if time.monotonic() >= next_revival:
-            try:
-                for name in servers.revive():
-                    log.warning("restarted", process=name)
-                pause.reset()
-                next_revival = time.monotonic() + _REVIVE_EVERY_S
-            except RuntimeError as error:  # for instance a full disk; processes that need no such server go on
-                log.error("cannot be restarted; trying on", error=str(error))
-                next_revival = time.monotonic() + pause.next()
         if time.monotonic() >= next_rotation:
             rotate(logs, most_log_bytes)
             next_rotation = time.monotonic() + _ROTATE_EVERY_S
         for process in hangs.find(processes):
             log.warning("hangs: killed", process=process.name, pid=process.pid)
             process.signal(signal.SIGKILL)  # a process that is stopped hears this signal, too
-        for process in processes:
-            before = process.restarts
-            code = process.watch()
-            if code is not None:
-                log.warning("died", process=process.name, exit_code=code, log=str(process.log))
-            if process.restarts > before:
-                log.warning("restarted", process=process.name, pid=process.pid, restarts=process.restarts)
+        keeper.look()
         stop.wait(_LOOK_EVERY_S)
 
 
