@@ -62,20 +62,34 @@ class LogStream(io.TextIOBase):
 
     def _put_direct(self, text: str) -> bool:
         """Write to the descriptor: a stream would keep the text that it could not write, and fail again and again."""
-        rest = text.encode(errors="backslashreplace")
-        if self._torn:
-            rest = b"\n" + rest
-        while rest and (not self._waits or self._is_writable()):
-            # A file takes a line in one piece, so that the lines of several processes do not mix.
-            written = os.write(_STANDARD_ERROR, rest[:_PIECE] if self._waits else rest)
-            rest = rest[written:]
-            self._torn = bool(rest)
+        whole = rest = (b"\n" if self._torn else b"") + text.encode(errors="backslashreplace")
+        try:
+            while rest and (not self._waits or self._is_writable()):
+                # A file takes a line in one piece, so that the lines of several processes do not mix.
+                written = os.write(_STANDARD_ERROR, rest[:_PIECE] if self._waits else rest)
+                rest = rest[written:]
+        finally:
+            if len(rest) < len(whole):
+                self._torn = bool(rest) and (self._waits or not _took_back(len(whole) - len(rest)))
         return not rest
 
     def _is_writable(self) -> bool:
         waiting = select.poll()
         waiting.register(_STANDARD_ERROR, select.POLLOUT)
         return bool(waiting.poll(0 if self._untold else _PATIENCE_MS))
+
+
+def _took_back(count: int) -> bool:
+    """Cut the `count` bytes that were written last off the log, whose disk is full: otherwise the next line, which may
+    be that of another process, would stand behind half a line. False if others have written meanwhile."""
+    try:
+        end = os.lseek(_STANDARD_ERROR, 0, os.SEEK_CUR)
+        if end < count or os.fstat(_STANDARD_ERROR).st_size != end:
+            return False
+        os.ftruncate(_STANDARD_ERROR, end - count)
+    except OSError:
+        return False
+    return True
 
 
 def standard_error() -> TextIO | None:

@@ -1,5 +1,6 @@
 """Stores the end of an attempt, and has the `Place`, which all code that runs attempts in a slot shares."""
 
+import errno
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -100,8 +101,12 @@ def _store_success(place: Place, lease: Lease, success: Success) -> None:
         dropped = f"{success.stored.field}: {error}"
         patiently(place, leases.fail, lease, Reason.INVALID_INPUT, dropped)
     except (StatementError, OSError) as error:  # Postgres, the driver or the disk refuses the result
-        dropped = incident(error, lease.job_id, lease.attempt)
-        patiently(place, leases.fail, lease, Reason.INTERNAL, dropped)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            dropped = "the result cannot be stored on the disk: it is full"
+            patiently(place, leases.fail, lease, Reason.UNAVAILABLE, dropped)
+        else:
+            dropped = incident(error, lease.job_id, lease.attempt)
+            patiently(place, leases.fail, lease, Reason.INTERNAL, dropped)
     if not kept and success.stored is not None:
         _forget(place, lease)
     log.info("succeeded" if kept else f"result dropped: {dropped}")

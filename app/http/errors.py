@@ -246,6 +246,20 @@ class Unavailable(ApiError):
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
 
 
+class VersionNotSupported(ApiError):
+    """The version of HTTP is not supported."""
+
+    status = 505
+    type = "http-version-not-supported"
+    title = "The version of HTTP is not supported"
+
+    @classmethod
+    def of(cls, version: str) -> "VersionNotSupported":
+        """The problem of a request that is in another `version` of HTTP, or that names none (0.9)."""
+        named = "names no version of HTTP" if version == "0.9" else f"is in HTTP/{version}"
+        return cls(f"The request {named}; this server speaks HTTP/1.1 and HTTP/1.0.")
+
+
 class NoRoom(ApiError):
     """The service has no room for this."""
 

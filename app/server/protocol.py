@@ -22,6 +22,7 @@ from warpfold.app.http.errors import (
     TooMany,
     Unavailable,
     UriTooLong,
+    VersionNotSupported,
     problem_response,
 )
 from warpfold.app.metrics.metrics import Ending
@@ -42,6 +43,7 @@ _LEAST_RATE = 1 << 10
 
 _LINGER_S = 2.0
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
+_VERSIONS = ("1.0", "1.1")
 _METHODS = b"DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 _LEAST_HANDED_OVER = 1 << 20
 """Shorter bodies are here before a thread could be."""
@@ -155,7 +157,10 @@ class Guarded(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        if self._hosts != 1 and (self._hosts or self.parser.get_http_version() == "1.1"):
+        version = self.parser.get_http_version()
+        if version not in _VERSIONS:
+            self._refuse_and_stop(VersionNotSupported.of(version), Ending.BAD_REQUEST)
+        if self._hosts != 1 and (self._hosts or version == "1.1"):
             detail = f"A request has one header Host; this one has {self._hosts or 'none'}."
             self._refuse_and_stop(BadRequest(detail), Ending.BAD_REQUEST)
         if len(self.pipeline) >= _MOST_WAITING:

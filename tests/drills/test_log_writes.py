@@ -294,3 +294,27 @@ def test_the_log_of_a_chatty_process_stays_within_its_bounds(tmp_path: Path) -> 
 def parts(log: Path) -> Sequence[Path]:
     """The older parts of a log, the latest first."""
     return [part for number in range(1, KEPT + 2) if (part := Path(f"{log}.{number}")).exists()]
+
+
+WRITER = """
+import os, resource, signal, sys
+from warpfold.app.log_stream import LogStream
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write beyond the limit is cut, and then fails, as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+lines = LogStream(sys.stderr, lambda count: f"{count} dropped")
+for number in range(30):
+    lines.write(f"{number:02d} {'x' * 60}\\n")
+print(lines.dropped)
+"""
+
+
+def test_no_half_line_stays_on_a_full_disk_for_another_process_to_write_behind(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("ab") as output:
+        ended = subprocess.run([sys.executable, "-c", WRITER], stderr=output, stdout=subprocess.PIPE, check=True)
+        output.write(b"another process\n")
+    *lines, last = log.read_text().splitlines()
+    assert last == "another process"
+    whole = [line for line in lines if len(line) == 63]
+    assert len(whole) == 30 - int(ended.stdout) == 15
+    assert {line for line in lines if line not in whole} == {"1 dropped"}

@@ -1,5 +1,6 @@
 """How attempts end whose results are stored, with a real child, a real database and a real folder."""
 
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,20 @@ def test_files_that_are_gone_fail_the_job_and_not_the_worker(place: Place, ledge
     ArtefactStore(place.settings.artefacts_dir()).remove(ArtefactName(lease.job_id, 1))
     store(place, lease, success)
     assert (ledger.job(lease.job_id).status, ledger.job(lease.job_id).reason) == (Status.FAILED, "internal")
+
+
+def test_a_disk_that_is_full_when_a_result_gets_its_place_is_the_reason_and_no_incident(
+    place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: ArtefactStore, name: ArtefactName) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    lease, success = ran(place, ledger)
+    monkeypatch.setattr(ArtefactStore, "place", full)
+    store(place, lease, success)
+    job = ledger.job(lease.job_id)
+    assert (job.reason, job.error) == ("unavailable", "the result cannot be stored on the disk: it is full")
+    assert names(place) == []
 
 
 def test_what_is_stored_twice_is_stored_once(place: Place, ledger: Ledger) -> None:

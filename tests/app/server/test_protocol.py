@@ -99,6 +99,21 @@ def test_what_cannot_be_read_is_a_400_problem(api: Api, request_: bytes) -> None
     assert problem(exchange(api.url, request_)).status == 400
 
 
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        (b"GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n", "is in HTTP/2.0"),
+        (b"GET /healthz HTTP/0.9\r\nHost: a\r\n\r\n", "names no version of HTTP"),
+        (b"GET /healthz\r\nHost: a\r\n\r\n", "names no version of HTTP"),
+        (b"GET /healthz\r\n\r\n", "names no version of HTTP"),
+    ],
+)
+def test_another_version_of_http_is_a_505_problem(api: Api, request_: bytes, named: str) -> None:
+    refused = problem(exchange(api.url, request_))
+    assert refused.status == 505
+    assert named in refused.detail
+
+
 def test_before_hosts_had_names_a_request_had_none(api: Api) -> None:
     received = exchange(api.url, b"GET /healthz HTTP/1.0\r\n\r\n")
     assert received is not None
