@@ -115,23 +115,30 @@ class KeyedFloatSums:
 
     def _add(self, elements: NDArray[Any], ids: Numbers, groups: int, weight: int) -> None:
         """Add elements that the levels hold. Each element counts `weight`."""
-        elements, two, done = readable(elements, elements.dtype), self._levels == 2, 0
+        elements, done = readable(elements, elements.dtype), 0
         if self._are_few(elements.size, groups):
-            add_few = self._keyed.add_few_two if two else self._keyed.add_few_four
-            done = add_few(elements, elements, None, ids, self._state, self._anchors, weight, self._table_of(groups))
+            words = readable(elements, np.dtype(f"int{8 * elements.itemsize}"))
+            done = self._add_few(elements, words, (0, 0, True), ids, groups, weight)
         if done < elements.size:
-            add = self._keyed.add_two if two else self._keyed.add_four
+            add = self._keyed.add_two if self._levels == 2 else self._keyed.add_four
             add(elements[done:], ids[done:], self._state, self._anchors, weight)
+
+    def _add_few(  # noqa: PLR0917
+        self, elements: NDArray[Any], words: NDArray[Any], held: tuple[int, int, bool], ids: Numbers, groups: int,
+        weight: int,
+    ) -> int:  # fmt: skip
+        anchors = self._keyed.lowered(self._anchors)
+        done: int = self._keyed.add_few(
+            elements, words, held, ids, self._state, anchors, weight, self._table_of(groups)
+        )
+        return done
 
     def _add_held(self, words: NDArray[Any], elements: NDArray[Any], ids: Numbers, groups: int) -> int:
         """Add elements, whose patterns are `words`, up to a block that the levels do not hold, if the groups are few;
         returns how many were added."""
         if not self._decided or self._squares or not self._are_few(words.size, groups):
             return 0
-        add_few = self._keyed.add_few_two if self._levels == 2 else self._keyed.add_few_four
-        table = self._table_of(groups)
-        done: int = add_few(elements, words, self._patterns(), ids, self._state, self._anchors, 1, table)
-        return done
+        return self._add_few(elements, words, (*self._patterns(), False), ids, groups, 1)
 
     @staticmethod
     def _are_few(elements: int, groups: int) -> bool:

@@ -12,6 +12,7 @@ elements, so that no level passes 2**63. An element that is NaN or infinite, or 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.windows.float64 import SPLITTER, each64_squared
 from warpfold.kernels.cpu.windows.levels import (
@@ -116,50 +117,32 @@ def add_four(elements: Any, ids: Any, state: Any, anchors: Any, weight: Any) -> 
 @jit
 def _is_held(words: Any, held: Any) -> bool:
     """Whether the levels hold all of a block, of whose magnitudes' patterns they hold `held[0]` … `held[1]` − 1, and no
-    −0 is in it. `held` is None where that is known."""
-    if held is None:
+    −0 is in it. `held[2]` says that this is known, and nothing is looked at."""
+    if held[2]:
         return True
     most, least, negative_zeros = extent(words)
     return (most == 0 or (held[0] <= least + 1 and most < held[1])) and not negative_zeros
 
 
 @jit
-def add_few_two(
-    elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any
-) -> Any:
-    """Do what `add_two` does for few groups: `table`, zeros of the shape (groups, COPIES, 2), gathers a block of
-    elements, which then goes to `state`. Returns how many elements were added: the last few are not added, nor any
-    block from the first on that `_is_held` refuses, where `words` are the patterns of the elements."""
+def add_few(elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any) -> Any:
+    """Do what `add_two` or `add_four` does for few groups: `table`, zeros of the shape (groups, COPIES, levels),
+    gathers a block of elements, which then goes to `state`. `anchors` are those of `lowered`. Returns how many elements
+    were added: the last few are not added, nor any block from the first on that `_is_held` refuses, where `words` are
+    the patterns of the elements."""
     size = elements.size // WIDE * WIDE
-    below = _lowered(anchors[1]), anchors[0]
     for at in range(0, size, _BLOCK):
         part = slice(at, min(at + _BLOCK, size))
         if not _is_held(words[part], held):
             return at
-        scatter_levels(elements[part], ids[part], table, below)
-        _gather(table, below, weight, state)
+        scatter_levels(elements[part], ids[part], table, anchors)
+        _gather(table, anchors, weight, state)
     return size
 
 
-@jit
-def add_few_four(
-    elements: Any, words: Any, held: Any, ids: Any, state: Any, anchors: Any, weight: Any, table: Any
-) -> Any:
-    """Do what `add_few_two` does with four levels: `table` has the shape (groups, COPIES, 4)."""
-    size = elements.size // WIDE * WIDE
-    below = _lowered(anchors[3]), _lowered(anchors[2]), _lowered(anchors[1]), anchors[0]
-    for at in range(0, size, _BLOCK):
-        part = slice(at, min(at + _BLOCK, size))
-        if not _is_held(words[part], held):
-            return at
-        scatter_levels(elements[part], ids[part], table, below)
-        _gather(table, below, weight, state)
-    return size
-
-
-@jit
-def _lowered(anchor: Any) -> Any:
-    return anchor * 2.0**-_SPARE
+def lowered(anchors: NDArray[np.float64]) -> tuple[float, ...]:
+    """The anchors of `add_few`, the highest first: all but the lowest lie _SPARE places below those of the state."""
+    return (*(float(anchor) * 2.0**-_SPARE for anchor in anchors[:0:-1]), float(anchors[0]))
 
 
 @jit

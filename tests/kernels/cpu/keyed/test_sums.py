@@ -50,9 +50,9 @@ def added(array: Floats, ids: NDArray[np.int32], levels: int, groups: int, weigh
     table = np.zeros((groups, COPIES, levels), np.int64)
     anchors = np.array([anchor_at(LOWEST + keyed.PLACES * level) for level in range(levels)])
     array.flags.writeable = False
-    few = keyed.add_few_two if levels == 2 else keyed.add_few_four
+    words = array.view(f"int{8 * array.itemsize}")
     rest = keyed.add_two if levels == 2 else keyed.add_four
-    done = few(array, array, None, ids, state, anchors, weight, table)
+    done = keyed.add_few(array, words, (0, 0, True), ids, state, keyed.lowered(anchors), weight, table)
     assert len(array) - done < WIDE
     rest(array[done:], ids[done:], state, anchors, weight)
     assert not table.any()
@@ -84,23 +84,22 @@ def test_arrays_that_are_shorter_than_a_turn_of_copies_are_left() -> None:
 
 
 def test_what_prepares_a_reduction_calls_every_way_of_adding(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("add_two", "add_four", "add_few_two", "add_few_four")
-    called: set[str] = set()
+    called: set[tuple[str, int]] = set()
 
     def recorded(name: str, add: Any) -> Any:
         def run(*arguments: Any) -> Any:
-            called.add(name)
+            called.add((name, len(arguments[5 if name == "add_few" else 3])))  # the anchors
             return add(*arguments)
 
         return run
 
-    for name in names:
+    for name in ("add_two", "add_four", "add_few"):
         monkeypatch.setattr(keyed, name, recorded(name, getattr(keyed, name)))
     key, cells = pyarrow.array([1, 2]), Cells(np.ones(2))
     parts = [KeyedPart(0, 2, lambda: KeyedRows(0, (key,), (cells,)))]
     source = KeyedSource(("k",), (key.type,), ("v",), (DTYPES["float64"],), lambda: iter(parts), 2)
     reducing.compile_for(source, GroupPlan((Aggregation(OPS["sum"], 0, "sum"),)))
-    assert called == set(names)
+    assert called == {("add_two", 2), ("add_four", 4), ("add_few", 2), ("add_few", 4)}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
