@@ -22,15 +22,13 @@ import numpy as np
 from warpfold.engines import gpu as exact
 from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
 from warpfold.kernels.cuda.bench.reader import read_unit, reading
-from warpfold.kernels.cuda.compile import Unit, compile_unit
+from warpfold.kernels.cuda.compile import compile_unit
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
-from warpfold.kernels.cuda.grouped import GroupedSums, OffsetsLayout
+from warpfold.kernels.cuda.grouped import FinishedValues, OffsetsLayout, Rounding
 from warpfold.kernels.cuda.grouped.shapes import SHAPES, families, unit_of
-from warpfold.kernels.cuda.grouped.squares import squares_units
-from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ExactState, deviation
 from warpfold.kernels.machine.cores import usable_cores
@@ -68,10 +66,9 @@ class MomentsRow:
 def compile_ahead(arch: str, dtypes: Sequence[str]) -> None:
     """Compile what may be launched, on all processors."""
     units = [read_unit()]
-    for name in dtypes:
-        units += [unit_of(kernel) for kind in families(DTYPES[name], SHAPES[name]) for kernel in kind]
-    for unit in squares_units():
-        units += [Unit(unit.source, (kernel,)) for kernel in unit.kernels if any(name in kernel for name in dtypes)]
+    for (name, kind), shapes in SHAPES.items():
+        if name in dtypes:
+            units += [unit_of(kernel) for family in families(DTYPES[name], kind, shapes) for kernel in family]
     with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn")) as pool:
         list(pool.map(compile_unit, units, [arch] * len(units)))
 
@@ -140,17 +137,17 @@ def _segments(gpu: Gpu, elements: Any, mean: int, loops: Sequence[Callable[[], o
     dtype = DTYPES[str(elements.dtype).removeprefix("torch.")]
     with gpu.active():
         x, layout = cupy.from_dlpack(elements)[: int(edges[-1])], OffsetsLayout.of(edges)
-        ops = [FINISHED_OPS[op] for op in ("sum_squares", "std")]
-        of_ops = [FinishedValues(gpu, x, layout, dtype, op.kind, Rounding(op.finish)) for op in ops]
-        recorder = RecordingGpu(gpu)
-        sums = GroupedSums(recorder, x, layout, dtype)
-        with recorder.recording() as launches:  # a start brings the offsets to the GPU, which is no part of the sums
-            sums.start()
-        starts = (Prepared(gpu, launches).start, *(made.start for made in of_ops))
+        recorder, starts = RecordingGpu(gpu), []
+        for op in (FINISHED_OPS[name] for name in ("sum", "sum_squares", "std")):
+            made = FinishedValues(recorder, x, layout, dtype, op.kind, Rounding(op.finish))
+            with recorder.recording() as launches:
+                made.start()
+            starts.append(Prepared(gpu, launches).start)
         calls = [partial(_on, gpu, start, torch) for start in starts]
         *read, total, squares, deviation_ms = times([*loops, *calls], torch)
+        made.finish()
         gpu.stream.synchronize()
-        spread = torch.from_dlpack(of_ops[1].values)
+        spread = torch.from_dlpack(made.values)
     ends = (elements[edges[0] : edges[1]], elements[edges[-2] : edges[-1]])
     return MomentsRow(
         dtype.name, layout.count, mean, "segments", min(read), total, squares, deviation_ms, None, None,

@@ -27,14 +27,17 @@ from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
 from warpfold.kernels.cuda.bench.reader import reading, reading_and_writing
 from warpfold.kernels.cuda.compile import compile_unit
 from warpfold.kernels.cuda.exact import ExactAccumulator
+from warpfold.kernels.cuda.exact.finishing import Finishing
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
-from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped import ColumnsLayout, FinishedValues, Layout, OffsetsLayout, Rounding, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import (
     SHAPES,
     ColumnsShape,
     GroupedShapes,
+    PartsShape,
     RowsShape,
     SpanShape,
     StreamShape,
@@ -42,7 +45,6 @@ from warpfold.kernels.cuda.grouped.shapes import (
     lanes_of,
     unit_of,
 )
-from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
@@ -127,14 +129,15 @@ class Bench:
 
         return [run]
 
-    def prepared(self, layout: Layout, shapes: GroupedShapes) -> tuple[GroupedSums, Prepared]:
+    def prepared(self, layout: Layout, shapes: GroupedShapes) -> tuple[FinishedValues, Prepared]:
         recorder = RecordingGpu(self.gpu)
-        sums = GroupedSums(recorder, self.array[: layout.total], layout, self.dtype, shapes=shapes)
+        array, end = self.array[: layout.total], Rounding(Finishing.SUM)
+        sums = FinishedValues(recorder, array, layout, self.dtype, SumKind.VALUES, end, shapes=shapes)
         with recorder.recording() as launches:
             sums.start()
         return sums, Prepared(self.gpu, launches)
 
-    def right(self, sums: GroupedSums, members: Callable[[int], Any]) -> bool:
+    def right(self, sums: FinishedValues, members: Callable[[int], Any]) -> bool:
         """Whether some values are those of their elements."""
         count = int(sums.values.size)
         for number in {0, count // 2 + count // 7, count - 1}:
@@ -179,7 +182,7 @@ def _only(shapes: GroupedShapes, shape: RowsShape) -> GroupedShapes:
 
 def row_variants(dtype: str, length: int, *, more: bool) -> dict[str, GroupedShapes]:
     """The launch shapes to be tried for rows."""
-    shapes = SHAPES[dtype]
+    shapes = SHAPES[dtype, SumKind.VALUES]
     variants = {"": shapes}
     if not more:
         return variants
@@ -200,21 +203,23 @@ def row_variants(dtype: str, length: int, *, more: bool) -> dict[str, GroupedSha
     if reads >= 64:
         for flight in (4, 8):
             for threads in (128, 256):
-                for part in (1 << 13, 1 << 14, 1 << 15, 1 << 16) if length > 1 << 14 else (1 << 15,):
-                    long = SpanShape(32, flight, vectors=True, threads=threads)
-                    variants[f"spans {flight} {threads} part {part}"] = replace(shapes, rows=(), long=long, part=part)
+                long = SpanShape(32, 1, vectors=True, flight=flight, threads=threads)
+                variants[f"spans {flight} {threads}"] = replace(shapes, rows=(), many=long, few=long)
+                for enough in (16, 64) if length > 1 << 14 else ():
+                    parts = PartsShape(flight, enough=enough, threads=threads)
+                    variants[f"parts {flight} {threads} × {enough}"] = replace(shapes, parts=parts)
     return variants
 
 
 def column_variants(dtype: str, *, more: bool) -> dict[str, GroupedShapes]:
     """The launch shapes to be tried for columns."""
-    shapes = SHAPES[dtype]
+    shapes = SHAPES[dtype, SumKind.VALUES]
     variants = {"": shapes}
     if more:
-        for flight in (8, 12, 16):
-            for threads, blocks in ((256, 528), (256, 1056), (128, 1056), (128, 4224)):
+        for flight in (4, 8, 12, 16):
+            for threads, blocks in ((256, 264), (256, 528), (256, 1056), (128, 1056), (128, 4224)):
                 columns = ColumnsShape(flight, threads, blocks)
-                variants[f"flight {flight} {threads} × {blocks}"] = replace(shapes, columns=columns, narrow=columns)
+                variants[f"flight {flight} {threads} × {blocks}"] = replace(shapes, columns=columns)
         for threads in (64, 256):
             variants[f"short {threads}"] = replace(shapes, short_columns=threads)
         variants["short none"] = replace(shapes, short_columns=0)
@@ -223,7 +228,7 @@ def column_variants(dtype: str, *, more: bool) -> dict[str, GroupedShapes]:
 
 def segment_variants(dtype: str, mean: int, *, more: bool) -> dict[str, GroupedShapes]:
     """The launch shapes to be tried for segments."""
-    shapes = SHAPES[dtype]
+    shapes = SHAPES[dtype, SumKind.VALUES]
     variants = {"": shapes}
     if not more:
         return variants
@@ -236,8 +241,8 @@ def segment_variants(dtype: str, mean: int, *, more: bool) -> dict[str, GroupedS
     if mean >= 256:
         for threads in (32, 64, 128):  # a block keeps its place on a multiprocessor until its longest segment ends
             for flight in (4, 8):
-                long = SpanShape(32, flight, vectors=False, threads=threads)
-                variants[f"spans {flight} {threads}"] = replace(shapes, streams=(), short_spans=(), long_spans=long)
+                long = SpanShape(32, 1, vectors=False, flight=flight, threads=threads)
+                variants[f"spans {flight} {threads}"] = replace(shapes, streams=(), anywhere=((float("inf"), long),))
     return variants
 
 
@@ -304,7 +309,9 @@ def compile_ahead(arch: str, dtypes: Sequence[str], *, more: bool, lengths: Sequ
         variants = [column_variants(dtype, more=more), *(row_variants(dtype, length, more=more) for length in lengths)]
         variants += [segment_variants(dtype, mean, more=more) for mean in MEANS]
         for shapes in (shapes for variant in variants for shapes in variant.values()):
-            names |= dict.fromkeys(name for kind in families(DTYPES[dtype], shapes) for name in kind)
+            names |= dict.fromkeys(
+                name for family in families(DTYPES[dtype], SumKind.VALUES, shapes) for name in family
+            )
     with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn")) as pool:
         list(pool.map(_compiled, names, [arch] * len(names)))
 

@@ -16,7 +16,6 @@ from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit
 from warpfold.kernels.cuda.exact import exact_units, integer_dot_units
 from warpfold.kernels.cuda.grouped.folds import fold_units
 from warpfold.kernels.cuda.grouped.shapes import grouped_units
-from warpfold.kernels.cuda.grouped.squares import squares_units
 from warpfold.kernels.cuda.grouped.totals import totals_units
 from warpfold.kernels.cuda.keyed.shapes import keyed_units
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
@@ -61,7 +60,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
     others = [*exact_units(), *grouped_units(), *fold_units(), *totals_units(), *keyed_units(), *resident_units()]
-    others += [*squares_units(), *integer_dot_units(), *level_units()]
+    others += [*integer_dot_units(), *level_units()]
     others += [widening_unit(DTYPES["float32"]), widening_unit(DTYPES["float64"]), hold_unit(), read_unit()]
     others.append(pull_unit())
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:

@@ -14,10 +14,11 @@ from warpfold.kernels.bench.data import KEY, bounds_of, keys_of
 from warpfold.kernels.bench.workload import ShapedWorkload
 from warpfold.kernels.cuda.baselines.shaped import cub_keys, cub_matrix, cub_segments
 from warpfold.kernels.cuda.baselines.torch_ import torch_on
+from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
-from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped import ColumnsLayout, FinishedValues, Layout, OffsetsLayout, Rounding, RowsLayout
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
@@ -121,15 +122,15 @@ class ExactOfShape:
 
     def __init__(self, data: DeviceShape, op: str) -> None:
         recorder = RecordingGpu(data.gpu)
-        self._stream, self.read_bytes = data.gpu.stream, data.read_bytes
-        self._sums = GroupedSums(recorder, data.elements, data.layout, data.dtype, mean=op == "mean")
+        self.read_bytes = data.read_bytes
+        row = FINISHED_OPS[op]
+        rounding = Rounding(row.finish)
+        self._sums = FinishedValues(recorder, data.elements, data.layout, data.dtype, row.kind, rounding)
         with recorder.recording() as launches:
             self._sums.start()
         self._prepared = Prepared(data.gpu, launches)
 
     def run(self) -> None:
-        for array in self._sums.cleared:
-            array.data.memset_async(0, array.nbytes, self._stream)
         self._prepared.start()
 
     def values(self) -> NDArray[Any]:

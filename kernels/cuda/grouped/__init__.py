@@ -2,6 +2,16 @@
 
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.shapes import grouped_units
-from warpfold.kernels.cuda.grouped.sums import GroupedSums
+from warpfold.kernels.cuda.grouped.totals import FinishedValues
+from warpfold.kernels.cuda.grouped.values import GroupedValues, Rounding
 
-__all__ = ["ColumnsLayout", "GroupedSums", "Layout", "OffsetsLayout", "RowsLayout", "grouped_units"]
+__all__ = [
+    "ColumnsLayout",
+    "FinishedValues",
+    "GroupedValues",
+    "Layout",
+    "OffsetsLayout",
+    "Rounding",
+    "RowsLayout",
+    "grouped_units",
+]

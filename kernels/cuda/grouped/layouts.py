@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
-from warpfold.kernels.cuda.grouped.shapes import (
-    COLUMN_BITS,
-    LEVELS,
-    LEVELS_OF_PARTS,
-    ColumnsShape,
-    GroupedShapes,
-    lanes_of,
-)
+from warpfold.kernels.cuda.grouped.shapes import ColumnsShape, lanes_of
 from warpfold.kernels.dtypes import DType
 
 Members = tuple[Any, np.uint64, np.uint64, np.uint64, np.uint64]
@@ -112,44 +105,41 @@ class OffsetsLayout:
 
 Layout = RowsLayout | ColumnsLayout | OffsetsLayout
 
+_ROWS_OF_PERIODS = 64
+"""Periods of several rows that there are at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnsLaunch:
-    """How the columns of one array are taken: see include/grouped_columns.cuh."""
+    """How the columns of one array are taken: see include/grouped_columns.cuh. A thread has `slots` columns, and
+    threads whose places are `once` apart have the same ones."""
 
-    shape: ColumnsShape
-    vectors: bool
-    together: bool
-    reads: int
+    slots: int
+    once: int
     period: int
     tiles: int
     periods: int
     parts: int
-    shared: int
 
     @classmethod
-    def of(
-        cls, array: Any, dtype: DType, width: int, height: int, shapes: GroupedShapes, *, first: bool
-    ) -> "ColumnsLaunch":
-        lanes, count = lanes_of(dtype), width * height
-        most = (shapes.narrow if first else shapes.of_parts).threads
-        vectors = count % lanes == 0 and int(array.data.ptr) % VECTOR_BYTES == 0
-        slots = lanes if vectors else 1
+    def of(cls, array: Any, dtype: DType, layout: ColumnsLayout, shape: ColumnsShape) -> "ColumnsLaunch":
+        """The launch for the columns of `array`, a CuPy array of `dtype`."""
+        lanes, width = lanes_of(dtype), layout.width
+        # A period of several rows leaves several parts of each column.
+        even = width % lanes == 0 or layout.height >= _ROWS_OF_PERIODS * lanes
+        slots = lanes if even and int(array.data.ptr) % VECTOR_BYTES == 0 else 1
         once = width // gcd(width, slots)
-        if vectors and width % lanes and once > most:
-            vectors, slots, once = False, 1, width
-        together = once * 2 <= most or bool(width % slots)
-        shape = shapes.of_parts if not first else shapes.narrow if together else shapes.columns
-        period = once * max(1, shape.threads // once) if together else once
-        reads = count // slots
-        tiles = -(-period // shape.threads)
-        in_all = -(-reads // period)
-        rows = period * slots // width
-        least = shape.least if first else 16 * shape.flight
-        parts = max(1, min(shape.blocks // tiles, in_all // least))
-        parts = max(parts, -(-(in_all * rows) // ((1 << COLUMN_BITS) - shape.flight * rows - 1)))
+        period = once * max(1, shape.threads // once)
+        tiles, in_all = -(-period // shape.threads), -(-layout.total // (slots * period))
+        parts = max(1, min(shape.blocks // tiles, in_all // shape.least))
         periods = -(-in_all // (parts * shape.flight)) * shape.flight
-        parts = -(-in_all // periods)
-        levels = LEVELS[dtype.name] if first else LEVELS_OF_PARTS
-        shared = (width + 1) // 2 * 8 + (levels + 1) * 8 * period * slots if together else 0
-        return cls(shape, vectors, together, reads, period, tiles, periods, parts, shared)
+        return cls(slots, once, period, tiles, periods, -(-in_all // periods))
+
+    @property
+    def size(self) -> int:
+        """Parts of all columns that the launch leaves."""
+        return self.parts * self.once * self.slots
+
+    def whole(self, width: int) -> bool:
+        """Whether a block has all of its columns, and no column has two parts."""
+        return self.size == width

@@ -18,15 +18,15 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
-from warpfold.kernels.cuda.grouped.sums import MARKS, GroupedSums
-from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
+from warpfold.kernels.cuda.grouped.totals import FinishedValues
+from warpfold.kernels.cuda.grouped.values import Rounding
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.machine.preparation import prepared_ms
-from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops import NanPolicy, Op, Value
 from warpfold.kernels.ops.empties import defined
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.state_tables import terms_of
@@ -84,15 +84,13 @@ def reduce_groups(  # noqa: PLR0917
         raise InvalidInput(f"{array.size:,} elements have no shape {shape}", "source")
     refuses = nan_policy is NanPolicy.RAISE and source.dtype.is_float and array.size > 0
     nans = NanCounter(gpu, source.dtype) if refuses else None
-    in_windows = op.terms is Terms.VALUES and not op.magnitudes and source.dtype.name in MARKS
-    in_totals = op.adds and source.dtype.is_float
     laid = [(array[part.start : part.stop], part.layout) for part in parts]
     omit_nan = nan_policy is NanPolicy.OMIT and source.dtype.is_float
-    run: _Rounded | _Finished | _Fetched
-    if in_totals and (states or not in_windows):
+    run: _Finished | _Fetched
+    if op.adds and source.dtype.is_float:
         run = _Finished(gpu, laid, source.dtype, op, ddof, omit_nan=omit_nan, keep=states)
     else:
-        run = (_Rounded if in_totals else _Fetched)(gpu, laid, source.dtype, op, ddof, omit_nan=omit_nan)
+        run = _Fetched(gpu, laid, source.dtype, op, ddof, omit_nan=omit_nan)
     kernel_ms, new_ms = 0.0, preparation.total_ms
     for _ in range(2):  # again where kernels were compiled or loaded between the launches, which is no time of theirs
         stopwatch = Stopwatch(gpu.stream)
@@ -110,7 +108,7 @@ def reduce_groups(  # noqa: PLR0917
     counts, order = grouping.counts(shape), None
     if turned:  # the axes were read in reverse
         order = np.arange(counts.size).reshape(result_shape[::-1]).transpose().reshape(-1)
-    kept = run.states(counts) if states and not isinstance(run, _Rounded) else ()
+    kept = run.states(counts) if states else ()
     values, counts = run.values(counts, order)
     prepare_ms = prepared_ms(preparation) - before_ms
     total_ms = (time.perf_counter() - began) * 1e3
@@ -134,41 +132,8 @@ def reduce_groups(  # noqa: PLR0917
 Values = tuple[Value | None, ...] | NDArray[np.float64]
 
 
-class _Rounded:
-    """Sums and means of float32 and float64, which the GPU rounds."""
-
-    def __init__(
-        self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int, *, omit_nan: bool
-    ) -> None:
-        self._op, self._dtype, means = op, dtype, op.finish is Finish.MEAN
-        self._sums = [GroupedSums(gpu, array, layout, dtype, mean=means, omit_nan=omit_nan) for array, layout in parts]
-
-    @property
-    def kernel(self) -> str:
-        return next((part.kernel for part in self._sums if part.kernel), "rows")
-
-    def start(self) -> None:
-        for part in self._sums:
-            part.start()
-        for part in self._sums:
-            part.finish()
-
-    def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
-        """The values and how many elements entered each, in an order of the result."""
-        values, omitted = (
-            _gathered([part.values for part in self._sums]),
-            _gathered([part.omitted for part in self._sums]),
-        )
-        if omitted is not None:
-            counts = counts - omitted
-        if order is not None:
-            values, counts = values[order], counts[order]
-        return defined(self._op, self._dtype, values.astype(np.float64), counts), counts
-
-
 class _Finished:
-    """Other sums of floats, and what follows from them, which the GPU rounds; with `keep` all sums of floats, whose
-    totals are their states."""
+    """Sums of floats, and what follows from them, which the GPU rounds; with `keep` totals are their states."""
 
     def __init__(
         self, gpu: Gpu, parts: Sequence[tuple[Any, Layout]], dtype: DType, op: Op, ddof: int,
@@ -188,6 +153,8 @@ class _Finished:
     def start(self) -> None:
         for part in self._totals:
             part.start()
+        for part in self._totals:
+            part.finish()
 
     def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
         """The values and how many elements entered each, in an order of the result."""

@@ -1,6 +1,6 @@
 """Ops along axes and by segments on a GPU that leave words of each value (`folds.py`), which become values here.
 
-They select, test or count elements, or add integers. Sums of floats are rounded on the GPU (`sums.py`, `totals.py`).
+They select, test or count elements, or add integers. Sums of floats are rounded on the GPU (`values.py`, `totals.py`).
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,10 @@
 """Exact totals of many values on a GPU, and their roundings: sums of floats, magnitudes or squares, and moments.
 
 The kernels are those of `../sources/grouped_states.cu`: blocks add up each value as they add up a whole array, and one
-thread rounds it. Most squares and moments are left to `squares.py`, and what that marks comes here.
+thread rounds it. Most values are left to `values.py`, and what that marks comes here.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import carrier, element
-from warpfold.kernels.cuda.exact.finishing import Finishing
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.layouts import Layout
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
+from warpfold.kernels.cuda.grouped.shapes import GroupedShapes
 from warpfold.kernels.cuda.grouped.states import KeptTotals
-from warpfold.kernels.cuda.grouped.sums import MARKS
+from warpfold.kernels.cuda.grouped.values import MARKS, GroupedValues, Rounding, grouped_serves
 from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "grouped_states.cu"
@@ -29,11 +27,14 @@ SOURCE = Path(__file__).parent.parent / "sources" / "grouped_states.cu"
 THREADS = {2: 128, 4: 128, 8: 64}
 """Threads a block, by the bytes of an element: those of float64 have the most shared memory each."""
 
-PART = 1 << 16
-"""Elements of a value that one block has, at least."""
+PART, LEAST_PART = 1 << 16, 1 << 12
+"""Elements of a value that one block has at least: of many values, and where multiprocessors would be idle."""
 
 MOST_PARTS = 1 << 16
 """Blocks of all values together, where a value has several."""
+
+ROOM_OF_BLOCKS = 5
+"""Blocks that find room on a multiprocessor."""
 
 AT_ONCE = 1 << 28
 """Bytes of totals that are in memory at a time."""
@@ -60,15 +61,6 @@ def totals_units() -> Iterator[Unit]:
     for name in SHAPES:
         yield Unit(SOURCE, tuple(totals_kernel(DTYPES[name], kind) for kind in KINDS))
         yield Unit(SOURCE, tuple(finished_kernel(DTYPES[name], kind) for kind in KINDS))
-
-
-@dataclass(frozen=True, slots=True)
-class Rounding:
-    """How a total is finished: its end, with `ddof` degrees of freedom less, and whether NaN elements are left out."""
-
-    finish: Finishing
-    ddof: int = 0
-    omit_nan: bool = False
 
 
 class GroupedTotals:
@@ -123,7 +115,9 @@ class GroupedTotals:
 
     def _parts(self, count: int) -> int:
         """Blocks for each of so many values."""
-        return max(1, min(-(-self._layout.longest // PART), MOST_PARTS // max(1, count)))
+        longest, room = self._layout.longest, ROOM_OF_BLOCKS * self._gpu.multiprocessors
+        many = min(-(-longest // PART), MOST_PARTS // max(1, count))
+        return max(1, many, min(-(-longest // LEAST_PART), room // max(1, count)))
 
     def _added(self, start: int, many: int, parts: int, listed: Any) -> Any:
         """The totals of values from number `start` on, or of those that are listed."""
@@ -161,43 +155,62 @@ class FinishedValues:
     """The values of a layout of `array`, a CuPy array of a float `dtype` of one dimension. To be used while
     `gpu.active()`.
 
-    `values` is a CuPy array of a result each, `omitted` of how many elements were left out of each. With `keep` the
-    totals are `kept` before they are rounded. `kernel` names what the shape chose.
+    `values` is a CuPy array of a result each, `omitted` of how many elements were left out of each. The value of no
+    elements is arbitrary. Both are there before a start where they are made by launches alone. With `keep` the totals
+    are `kept` before they are rounded. `kernel` names what the shape chose.
     """
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, rounding: Rounding,
-        *, keep: bool = False,
+        *, keep: bool = False, shapes: GroupedShapes | None = None,
     ) -> None:  # fmt: skip
-        self._totals = GroupedTotals(gpu, array, layout, dtype, kind, rounding=rounding, keep=keep)
-        self._dtype, self._squares, self._rounding = dtype, None, rounding
-        if not keep and squares_serve(gpu, dtype, kind, layout):
-            spread = SquaresEnd(kind, rounding.finish, rounding.ddof, rounding.omit_nan)
-            self._squares = GroupedSquares(gpu, array, layout, dtype, spread)
+        import cupy
+
+        self._gpu, self._dtype = gpu, dtype
         self.values: Any = None
         self.omitted: Any = None
+        self._totals = GroupedTotals(gpu, array, layout, dtype, kind, rounding=rounding, keep=keep)
+        self._grouped: GroupedValues | None = None
+        if not keep and grouped_serves(gpu, dtype, kind, layout):
+            self._grouped = GroupedValues(gpu, array, layout, dtype, kind, rounding, shapes=shapes)
+            self.values = self._grouped.values
+            self.omitted = cupy.zeros(layout.count if rounding.omit_nan else 1, dtype=np.uint32)
 
     @property
     def kernel(self) -> str:
-        return self._totals.kernel if self._squares is None else self._squares.kernel
+        return self._totals.kernel if self._grouped is None else self._grouped.kernel
 
     @property
     def kept(self) -> Sequence[KeptTotals]:
         return self._totals.kept
 
     def start(self) -> None:
-        """Have all values made; waits for most of the work."""
+        """Put the launches that nearly all values need on the GPU's stream."""
         import cupy
 
-        if self._squares is None:
+        grouped = self._grouped
+        if grouped is None:
             self._totals.start()
             self.values, self.omitted = self._totals.values, self._totals.omitted
             return
-        self._squares.marked.fill(0)
-        self._squares.start()
-        self.values = self._squares.values
-        self.omitted = cupy.zeros(self.values.size if self._rounding.omit_nan else 1, dtype=np.uint32)
-        if int(self._squares.marked.get()[0]):
+        if grouped.giants.size:  # blocks that wait for memory, beside a stream that waits for the instruction before
+            listed = cupy.asarray(grouped.giants)
+            with self._gpu.aside():
+                self._totals.replace(listed, self.values, self.omitted)
+        grouped.start()
+        if grouped.giants.size:
+            self._gpu.join()
+
+    def finish(self) -> int:
+        """Have the values that are marked added up, and say how many; waits for the work."""
+        import cupy
+
+        if self._grouped is None:
+            return 0
+        count = int(self._grouped.marked.get()[0])
+        if count:
             bits, mark = MARKS[self._dtype.name]
             listed = cupy.flatnonzero(self.values.view(bits) == bits(mark)).astype(np.int64)
             self._totals.replace(listed, self.values, self.omitted)
+            self._grouped.marked.fill(0)
+        return count

@@ -6,10 +6,8 @@
 // matters by whether it is 0.
 #pragma once
 #include "exact_format.cuh"
+#include "exact_nearest.cuh"
 #include "exact_total.cuh"
-#include "grouped_wide.cuh"
-
-enum Finish : uint64 { SUM, MEAN, ROOT, VARIANCE, DEVIATION };
 
 // ±Σ digits[k] · 2^(32 · k) · 2^unit for the places low ≤ k ≤ high, with something cut off below if `sticky`.
 struct Number {

@@ -19,3 +19,6 @@ constexpr Bits<T> ENDLESS = Bits<T>(SIGN<T> - (Bits<T>(1) << (Format<T>::PRECISI
 
 // The kinds of terms that a sum may have.
 enum Terms { VALUES, MAGNITUDES, SQUARES, MOMENTS, PRODUCTS };
+
+// What becomes of a sum, by the numbers of kernels/cuda/exact/finishing.py.
+enum Finish : uint64 { SUM, MEAN, ROOT, VARIANCE, DEVIATION };

@@ -36,41 +36,6 @@ __device__ inline LevelSum sum_of(const double (&level)[3]) {
     return {two_sum(upper.high, odd), rest.low != 0 ? fabs(odd) * 0x1p-51 : 0};
 }
 
-// More levels as an expansion whose parts do not overlap (J. R. Shewchuk, Adaptive precision floating-point arithmetic and fast
-// robust geometric predicates, Discrete & Computational Geometry 18, 1997: grow-expansion and compress).
-__device__ inline LevelSum sum_of(const double (&level)[5]) {
-    double parts[5];
-#pragma unroll
-    for (int k = 0; k < 5; ++k) {
-        double carried = level[4 - k];
-#pragma unroll
-        for (int at = 0; at < k; ++at) {
-            const DoublePair sum = two_sum(carried, parts[at]);
-            parts[at] = sum.low;
-            carried = sum.high;
-        }
-        parts[k] = carried;
-    }
-    double found[3] = {};
-    int count = 0;
-    double top = parts[4];
-#pragma unroll
-    for (int at = 3; at >= 0; --at) {
-        const DoublePair sum = two_sum(top, parts[at]);
-        top = sum.high;
-        if (sum.low == 0) continue;
-        if (count == 0) found[0] = sum.high;
-        if (count == 1) found[1] = sum.high;
-        if (count == 2) found[2] = sum.high;
-        ++count;
-        top = sum.low;
-    }
-    if (count == 0) return {{top, 0}, 0};
-    if (count == 1) return {two_sum(found[0], top), 0};
-    const double odd = to_odd({found[1], count == 2 ? top : found[2]});
-    return {two_sum(found[0], odd), fabs(odd) * 0x1p-51};
-}
-
 __device__ inline void round_pair(float64& out, const DoublePair& x) { out = two_sum(x.high, x.low).high; }
 __device__ inline void round_pair(float32& out, const DoublePair& x) { out = float(to_odd(two_sum(x.high, x.low))); }
 
@@ -101,4 +66,28 @@ __device__ bool round_quotient(Out& out, const LevelSum& x, double count) {
     round_pair(below, {quotient.high, quotient.low - away});
     round_pair(above, {quotient.high, quotient.low + away});
     return below == above;
+}
+
+// ±(high · 2^64 + low) · 2^unit, and whether anything was cut off, rounded once to a format of `precision` bits whose numbers
+// are multiples of 2^lowest; the result is a double. With `sticky` there are more than precision + 1 bits.
+__device__ inline double nearest(uint128 number, bool sticky, int unit, int precision, int lowest, int highest) {
+    if (number == 0) return 0;  // with nothing cut off
+    const uint64 upper = uint64(number >> 64);
+    const int length = upper ? 128 - __clzll(int64(upper)) : 64 - __clzll(int64(uint64(number)));
+    int drop = length - precision > lowest - unit ? length - precision : lowest - unit;
+    uint64 kept = uint64(number);
+    if (drop > length) return 0;  // less than half of the least
+    if (drop > 0) {
+        const uint128 half = uint128(1) << (drop - 1), below = number & (half - 1);
+        kept = drop < 128 ? uint64(number >> drop) : 0;
+        if ((number & half) && (below || sticky || kept & 1)) ++kept;
+    } else {
+        drop = 0;
+    }
+    const int exponent = unit + drop, bits = 64 - __clzll(int64(kept));
+    if (kept && bits + exponent > highest) return __longlong_as_double(0x7ff0000000000000ll);
+    // in two steps, each of which is exact
+    const int some = exponent < -900 ? exponent + 200 : exponent;
+    const double scaled = double(kept) * __longlong_as_double(int64(some + 1023) << 52);
+    return some == exponent ? scaled : scaled * 0x1p-200;
 }

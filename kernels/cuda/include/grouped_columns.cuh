@@ -1,13 +1,12 @@
 // Neighbouring elements of neighbouring values: the columns of an array in C order.
 //
 // A thread reads vectors that lie a period apart. A period is a number of whole rows, so that each slot of the thread's vectors always
-// has the same column. In a wide array each column has one thread. In a narrow array many threads of a block share a column, and add up
-// their levels as doubles in shared memory, without a rounding. A block has some of the rows. If there are more rows, it stores its
-// levels, and another launch adds those up: for each part of the rows they are an array of LEVELS rows of float64.
+// has the same column. In a narrow array many threads of a block share a column, and put together what they have of it. Where a block
+// has all rows, it rounds its columns. Otherwise it leaves parts in memory, which another launch puts together and rounds. Few long
+// rows are cut into such parts, too.
 #pragma once
 #include "grouped_rows.cuh"
-
-constexpr int COLUMN_BITS = 17;  // of a column's rows in one block
+#include "grouped_spans.cuh"
 
 // A thread reads this at a time: 16 bytes, or one element.
 template <class T, bool VECTORS>
@@ -24,12 +23,13 @@ struct Slots {
 };
 
 struct ColumnsOf {
-    uint64 vectors;        // of the whole array
+    uint64 total;    // elements
     uint32 columns;
-    uint64 period;         // in vectors
-    uint32 tiles;          // blocks for one period
-    uint64 periods;        // that a block has of each of its vectors
-    uint64 rows;           // of the whole array
+    uint64 period;   // in vectors
+    uint32 tiles;    // blocks for one period
+    uint64 periods;  // that a block has of each of its vectors
+    uint32 once;     // threads whose places are so many apart have the same columns; the period where no two of a block have
+    uint64 rows;     // of the whole array
 };
 
 // The elements of one slot in the tile of a thread.
@@ -52,16 +52,40 @@ __device__ Extent<T> extent_of(const Column<T, FLIGHT>& column) {
     return found;
 }
 
+// The vectors of an array whose number of elements is no multiple of theirs end with one that is read by elements.
+template <class T, bool VECTORS>
+struct LastVector {
+    static constexpr int COUNT = Slots<T, VECTORS>::COUNT;
+    uint64 number;
+    Vector<T> read = zeros<T>(true);
+
+    __device__ LastVector(const T* data, uint64 total) : number(total / COUNT) {
+        if (total % COUNT == 0) return;
+        T elements[COUNT];
+#pragma unroll
+        for (int s = 0; s < COUNT; ++s) {
+            set_bits(elements[s], SIGN<T>);
+            if (number * COUNT + s < total) elements[s] = data[number * COUNT + s];
+        }
+        memcpy(read.words, elements, 16);
+    }
+};
+
 // What a thread reads at a time: FLIGHT vectors, a period of so many apart, from number `at` on. Behind the end there are −0.
 template <class T, bool VECTORS, int FLIGHT>
 struct ColumnTile {
     Vector<T> vectors[FLIGHT];
 
     ColumnTile() = default;
-    __device__ ColumnTile(const T* data, uint64 at, uint64 period, uint64 end) {
+    __device__ ColumnTile(const T* data, uint64 at, uint64 period, uint64 end, const LastVector<T, VECTORS>& last) {
         using Of = Slots<T, VECTORS>;
 #pragma unroll
-        for (int k = 0; k < FLIGHT; ++k) vectors[k] = at + k * period < end ? Of::load(data + (at + k * period) * Of::COUNT) : zeros<T>(true);
+        for (int k = 0; k < FLIGHT; ++k) {
+            const uint64 number = at + k * period;
+            vectors[k] = zeros<T>(true);
+            if (number < end && number < last.number) vectors[k] = Of::load(data + number * Of::COUNT);
+            else if (VECTORS && number < end) vectors[k] = last.read;
+        }
     }
     // `number` must be known at compile time after unrolling.
     __device__ Column<T, FLIGHT> slot(int number) const {
@@ -72,145 +96,213 @@ struct ColumnTile {
     }
 };
 
-constexpr int NO_EXPONENT = -1 << 20;
+// Places for `size` parts, of which number r has the column r modulo the number of columns.
+template <class T, int TERMS>
+struct PlacesOfParts {
+    static constexpr int DOUBLES = (VALUED<TERMS> ? 2 : 0) + (SQUARED<TERMS> ? 2 : 0) + (WITH_ERRORS<T, TERMS> ? 2 : 0);
+    static constexpr int BYTES = DOUBLES * 8 + 12;  // of a part
+    double* doubles;
+    uint32* words;
+    uint64 size;
 
-// With TOGETHER, `memory` holds an int for each column, and behind these (LEVELS + 1) doubles for each slot of a period.
-template <class T, class Out, bool VECTORS, int FLIGHT, bool TOGETHER, bool PARTS>
-__device__ void sum_columns(const T* data, const ColumnsOf& of, const Results<Out>& results, double* parts, uint32* lost,
-                            char* memory) {
-    constexpr int S = Slots<T, VECTORS>::COUNT, L = LEVELS<T>;
-    using Sum = GroupSum<T, COLUMN_BITS>;
-    const uint64 part = blockIdx.x / of.tiles;
-    const uint64 place = uint64(blockIdx.x % of.tiles) * blockDim.x + threadIdx.x;
-    const bool inside = place < of.period;
-    uint64 at = part * of.periods * of.period + place, end = (part + 1) * of.periods * of.period;
-    if (end > of.vectors) end = of.vectors;
-    if (!inside) at = end;
-    const uint32 first = uint32(place * S % of.columns);
-    uint32 column[S];
-#pragma unroll
-    for (int s = 0; s < S; ++s) column[s] = (first + s) % of.columns;
+    __device__ void put(uint64 at, Parts<T, TERMS>& parts) const {
+        double* to = doubles + at;
+        parts.each([&](const Halves& sum) {
+            to[0] = sum.upper;
+            to[size] = sum.lower;
+            to += 2 * size;
+        });
+        words[at] = parts.extent.largest;
+        words[at + size] = parts.extent.smallest;
+        words[at + 2 * size] = parts.met;
+    }
+    __device__ Parts<T, TERMS> get(uint64 at) const {
+        const double* from = doubles + at;
+        Parts<T, TERMS> parts;
+        parts.each([&](Halves& sum) {
+            sum = {from[0], from[size]};
+            from += 2 * size;
+        });
+        parts.extent = {words[at], words[at + size]};
+        parts.met = words[at + 2 * size];
+        return parts;
+    }
+};
 
-    int* const tops = reinterpret_cast<int*>(memory);
-    if constexpr (TOGETHER) {
-        for (uint32 c = threadIdx.x; c < of.columns; c += blockDim.x) tops[c] = NO_EXPONENT;
+// Puts together what threads have that are `apart` places from each other, one of which is `place` and below `places`. Afterwards
+// the first `apart` threads have it. All threads of the block call this; `memory` has room for a part of each.
+template <class T, int TERMS>
+__device__ void gather(Parts<T, TERMS>& mine, uint32 place, uint32 apart, uint32 places, char* memory) {
+    double* const doubles = reinterpret_cast<double*>(memory);
+    using Of = PlacesOfParts<T, TERMS>;
+    const Of all{doubles, reinterpret_cast<uint32*>(doubles + Of::DOUBLES * blockDim.x), blockDim.x};
+    uint32 half = 1;
+    while (2 * half * apart < places) half *= 2;
+    for (; half; half /= 2) {
+        const uint32 end = places < 2 * half * apart ? places : 2 * half * apart;
+        if (place >= half * apart && place < end) all.put(place, mine);
+        __syncthreads();
+        if (place < half * apart && place + half * apart < end) mine.include(all.get(place + half * apart));
         __syncthreads();
     }
-    Sum sums[S];
-    bool begun = !TOGETHER;
+}
+
+// Values of float64 may cancel and have as many places as a result: their windows are emptied after so many tiles, for the bound of what
+// they leave grows with the cube of their terms (grouped_value.cuh).
+constexpr int TILES_OF_SUM = 8;
+template <class T, int TERMS>
+constexpr bool FLUSHED = TERMS == VALUES && sizeof(T) == 8;
+
+// A block leaves `once` parts of each slot in memory, or rounds them if there is none.
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+__device__ void sum_columns(const T* data, const ColumnsOf& of, const Counted& counted, const PlacesOfParts<T, TERMS>& parts,
+                            const Results<T>& results, char* memory) {
+    constexpr int S = Slots<T, VECTORS>::COUNT;
+    const uint64 part = blockIdx.x / of.tiles, first = part * of.periods * of.period;
+    const uint64 place = uint64(blockIdx.x % of.tiles) * blockDim.x + threadIdx.x, vectors = (of.total + S - 1) / S;
+    uint64 at = first + place, end = first + of.periods * of.period;
+    if (end > vectors) end = vectors;
+    if (place >= of.period) end = at;
+    const LastVector<T, VECTORS> last(data, of.total);
+    Sums<T, TERMS> sums[S];
+    Halves others[S] = {};
+    int tiles = 0;
 #pragma unroll 1
-    do {
-        const ColumnTile<T, VECTORS, FLIGHT> read(data, at, of.period, end);
-        if (TOGETHER && !begun) {
+    for (; at < end; at += FLIGHT * of.period) {
+        const ColumnTile<T, VECTORS, FLIGHT> read(data, at, of.period, end, last);
 #pragma unroll
-            for (int s = 0; s < S; ++s) {
-                int highest = NO_EXPONENT;
-#pragma unroll
-                for (int k = 0; k < FLIGHT; ++k) {
-                    const uint32 key = key_of(widen(read.vectors[k][s]));
-                    const int exponent = key == 0 || key >= uint32(KEY_LIMIT<T>) << KEY_SHIFT<T> ? NO_EXPONENT : exponent_of<T>(key);
-                    highest = highest > exponent ? highest : exponent;
-                }
-                if (highest != NO_EXPONENT) atomicMax(tops + column[s], highest);
-            }
-            __syncthreads();
-#pragma unroll
-            for (int s = 0; s < S; ++s) sums[s].start(tops[column[s]] == NO_EXPONENT ? 0 : tops[column[s]]);
-            begun = true;
+        for (int s = 0; s < S; ++s) {
+            Column<T, FLIGHT> slot = read.slot(s);
+            sums[s].add(slot, counted.terms);
         }
-        if (at < end) {
+        if (!FLUSHED<T, TERMS> || ++tiles < TILES_OF_SUM) continue;
+        tiles = 0;
 #pragma unroll
-            for (int s = 0; s < S; ++s) {
-                Column<T, FLIGHT> slot = read.slot(s);
-                Extent<T> extent = extent_of(slot);
-                if (!extent.all_finite()) {
-                    sums[s].extra += set_aside(slot);
-                    extent = extent_of(slot);
-                }
-                if (!TOGETHER && !sums[s].started && !extent.all_zero()) sums[s].start(extent.highest());
-                sums[s].add(slot, extent);
-            }
-        }
-        at += FLIGHT * of.period;
-    } while (at < end);
-
-    if constexpr (TOGETHER) {
-        const uint32 slots = uint32(of.period) * S;
-        double* const shared = reinterpret_cast<double*>(memory + (of.columns + 1) / 2 * 8);
-        __syncthreads();  // tops are no longer needed: they tell what is lost
-        for (uint32 c = threadIdx.x; c < of.columns; c += blockDim.x) tops[c] = 0;
-        __syncthreads();
-        if (inside) {
-#pragma unroll
-            for (int s = 0; s < S; ++s) {
-                double level[L];
-                sums[s].levels(level);
-#pragma unroll
-                for (int k = 0; k < L; ++k) shared[k * slots + place * S + s] = level[k];
-                shared[L * slots + place * S + s] = sums[s].extra;
-                if (sums[s].lost) atomicMax(tops + column[s], 1);
-            }
-        }
-        __syncthreads();
-        for (uint32 rows = slots / of.columns; rows > 1;) {
-            const uint32 kept = (rows + 1) / 2, added = (rows - kept) * of.columns;
-            for (uint32 k = threadIdx.x; k < added; k += blockDim.x) {
-#pragma unroll
-                for (int level = 0; level <= L; ++level)
-                    shared[level * slots + k] += shared[level * slots + kept * of.columns + k];
-            }
-            rows = kept;
-            __syncthreads();
-        }
-        for (uint32 c = threadIdx.x; c < of.columns; c += blockDim.x) {
-            double level[L];
-#pragma unroll
-            for (int k = 0; k < L; ++k) level[k] = shared[k * slots + c];
-            const double extra = shared[L * slots + c];
-            if constexpr (PARTS) {
-                as_terms(level, extra);
-                if (tops[c]) lost[c] = 1;
-#pragma unroll
-                for (int k = 0; k < L; ++k) parts[(part * L + k) * of.columns + c] = level[k];
-            } else {
-                results.put(c, level, extra, of.rows, tops[c] || (lost && lost[c]));
-            }
-        }
-        return;
+        for (int s = 0; s < S; ++s) sums[s].flush(others[s], counted.terms);
     }
-    if (!inside) return;
+    Parts<T, TERMS> left[S];
 #pragma unroll
     for (int s = 0; s < S; ++s) {
-        double level[L];
-        sums[s].levels(level);
-        if constexpr (PARTS) {
-            as_terms(level, sums[s].extra);
-            if (sums[s].lost) lost[column[s]] = 1;
+        left[s] = sums[s].parts(counted.terms);
+        if (FLUSHED<T, TERMS>) left[s].values.include(others[s]);
+    }
+#pragma unroll (SQUARED<TERMS> ? 1 : S)  // the code of a value of squares is long
+    for (int s = 0; s < S; ++s) {
+        Parts<T, TERMS> mine = left[s];
+        if (of.once < of.period) gather(mine, uint32(place), of.once, uint32(of.period), memory);
+        if (place >= of.once) continue;
+        if (parts.doubles) parts.put((part * of.once + place) * S + s, mine);
+        else results.put(place * S + s, mine, counted, of.rows);
+    }
+}
+
+// A block puts the parts of `beside` neighbouring values together. Its threads whose places are so many apart have the same value.
+template <class T, int TERMS>
+__device__ void close_parts_of(const PlacesOfParts<T, TERMS>& parts, uint64 width, uint64 height, uint32 beside, const Counted& counted,
+                               const Results<T>& results, char* memory) {
+    const uint32 rows = blockDim.x / beside, place = threadIdx.x;
+    const uint64 value = uint64(blockIdx.x) * beside + place % beside;
+    Parts<T, TERMS> sum;
+    if (value < width && place < rows * beside)
+#pragma unroll 2
+        for (uint64 at = value + place / beside * width; at < parts.size; at += rows * width) sum.include(parts.get(at));
+    gather(sum, place, beside, rows * beside, memory);
+    if (place < beside && value < width) results.put(value, sum, counted, height);
+}
+
+// Rows, each in parts of a warp: what it has of a part is that of a column.
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+__device__ void sum_parts_of_rows(const T* data, const Spans& spans, int bits, const PlacesOfParts<T, TERMS>& parts) {
+    const uint64 span = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) / 32, rows = spans.count / spans.parts;
+    uint64 begin = 0, end = 0;
+    if (span < spans.count) spans.bounds(span, begin, end);
+    Parts<T, TERMS> sum = parts_of_span<T, TERMS, 32, VECTORS, FLIGHT>(data, begin, end, bits);
+    if (threadIdx.x % 32 == 0 && span < spans.count) parts.put(span % spans.parts * rows + span / spans.parts, sum);
+}
+
+// Columns of few rows: a thread has the columns of one vector. Of values of float64 there are no more than FLIGHT rows.
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+struct ShortColumns {
+    static constexpr int S = Slots<T, VECTORS>::COUNT;
+    using Of = Slots<T, VECTORS>;
+    using First = FirstSums<T, TERMS>;
+    const T* data;
+    uint64 vectors;
+    uint32 height;
+    const Results<T>& results;
+
+    __device__ uint64 place() const { return uint64(blockIdx.x) * blockDim.x + threadIdx.x; }
+    __device__ ColumnTile<T, VECTORS, FLIGHT> rows_from(uint32 row) const {
+        ColumnTile<T, VECTORS, FLIGHT> read;
 #pragma unroll
-            for (int k = 0; k < L; ++k) parts[(part * L + k) * of.columns + column[s]] = level[k];
+        for (int k = 0; k < FLIGHT; ++k)
+            read.vectors[k] = place() < vectors && row + k < height ? Of::load(data + (place() + (row + k) * vectors) * S) : zeros<T>(true);
+        return read;
+    }
+
+    __device__ void run() const {
+        T values[S];
+        uint32 open = 0;
+        if constexpr (TRIED<T, TERMS>) open = tried(values);
+        else windowed(values);
+        if (place() >= vectors) return;
+        if constexpr (VECTORS) {
+            uint4 words;
+            memcpy(&words, values, 16);
+            reinterpret_cast<uint4*>(results.values)[place()] = words;
         } else {
-            results.put(column[s], level, sums[s].extra, of.rows, sums[s].lost || (lost && lost[column[s]]));
+            results.values[place()] = values[0];
+        }
+#pragma unroll 1
+        for (int s = 0; open >> s; ++s)
+            if (open >> s & 1) put_windowed(place() * S + s);
+    }
+
+    __device__ void windowed(T (&values)[S]) const {
+        const ColumnTile<T, VECTORS, FLIGHT> read = rows_from(0);
+#pragma unroll
+        for (int s = 0; s < S; ++s) {
+            Column<T, FLIGHT> column = read.slot(s);
+            values[s] = row_value<T, 1>(column, height, place() < vectors, results);
         }
     }
-}
 
-// Columns of no more than FLIGHT rows: a thread holds the columns of one vector in its registers.
-template <class T, class Out, int FLIGHT>
-__device__ void sum_short_columns(const T* data, uint64 vectors, uint32 height, const Results<Out>& results) {
-    constexpr int S = Vector<T>::size;
-    const uint64 place = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
-    const bool inside = place < vectors;
-    ColumnTile<T, true, FLIGHT> read;
+    // A bit of the result for each column whose value is not certain without windows.
+    __device__ uint32 tried(T (&values)[S]) const {
+        First sums[S];
+#pragma unroll 1
+        for (uint32 row = 0; row < height; row += FLIGHT) {
+            const ColumnTile<T, VECTORS, FLIGHT> read = rows_from(row);
 #pragma unroll
-    for (int k = 0; k < FLIGHT; ++k)
-        read.vectors[k] = inside && k < height ? Vector<T>::load(data + (place + k * vectors) * S) : zeros<T>(true);
-    Vector<Out> values;
-    static_assert(sizeof(T) == sizeof(Out));
+            for (int s = 0; s < S; ++s)
 #pragma unroll
-    for (int s = 0; s < S; ++s) {
-        Column<T, FLIGHT> column = read.slot(s);
-        const Out value = row_value<T, Out, 1>(column, height, inside, results);
-        memcpy(values.words + s * int(sizeof(Out) / 4), &value, sizeof(Out));
+                for (int k = 0; k < FLIGHT; ++k) sums[s].add(read.vectors[k][s]);
+        }
+        ShortEnd end{results.finish, results.ddof};
+        if constexpr (TERMS == MOMENTS) end.set(height);
+        uint32 open = 0;
+#pragma unroll
+        for (int s = 0; s < S; ++s) {
+            const auto element = [&](int row) { return place() < vectors ? data[(place() + row * vectors) * S + s] : T(0); };
+            open |= uint32(!short_value<TERMS>(values[s], sums[s], height, end, element)) << s;
+        }
+        return open;
     }
-    if (inside) reinterpret_cast<uint4*>(results.values)[place] = {values.words[0], values.words[1], values.words[2], values.words[3]};
-}
+
+    // Reads a column again, and adds it up in windows.
+    __device__ void put_windowed(uint64 number) const {
+        Sums<T, TERMS> sums;
+        const Counted counted{bits_of_count(uint64(height + FLIGHT - 1) / FLIGHT * (FLIGHT + 1)), 0, 0};
+#pragma unroll 1
+        for (uint32 row = 0; row < height; row += FLIGHT) {
+            Column<T, FLIGHT> column;
+#pragma unroll
+            for (int k = 0; k < FLIGHT; ++k) {
+                set_bits(column.elements[k], SIGN<T>);
+                if (row + k < height) column.elements[k] = data[number + (row + k) * vectors * S];
+            }
+            sums.add(column, counted.terms);
+        }
+        results.put(number, sums.parts(counted.terms), counted, height);
+    }
+};

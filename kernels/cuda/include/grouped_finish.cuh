@@ -13,7 +13,7 @@ struct TotalsOf {
 };
 
 // Writes out[k] and how many elements were left out in omitted[k] for the values first … first + values − 1, whose totals are in
-// `words`. With `listed`, which is null otherwise, the k-th total is that of the value listed[k], and k is this. A warp has 32 of them, and ROOM words for each thread in `memory`.
+// `words`, and leaves those 0: the launches may be started again. With `listed`, which is null otherwise, the k-th total is that of the value listed[k], and k is this. A warp has 32 of them, and ROOM words for each thread in `memory`.
 template <class Out, int TERMS>
 __device__ void finish_values(uint64* words, const Members& of, uint64 first, uint64 values, uint64 finish, uint64 ddof,
                               bool omit_nan, Out* out, uint32* omitted, const int64* listed, char* memory) {
@@ -57,4 +57,5 @@ __device__ void finish_values(uint64* words, const Members& of, uint64 first, ui
     finish_total<Out, Of::BOTH, Of::PRODUCTS, Of::SIGNED>(rounded, reinterpret_cast<const int64*>(limbs), mine, finish, count,
                                                           ddof, reinterpret_cast<uint32*>(memory) + lane * Of::ROOM);
     out[place] = rounded;
+    for (int k = 0; k < Of::LIMBS; ++k) limbs[k] = 0;
 }

@@ -5,7 +5,7 @@
 // added to this, the sums of lanes before and what is carried, is only trusted where it comes out at 2^51 units at most: so every
 // difference of two prefix sums is below 2^53 units, and no addition rounds.
 #pragma once
-#include "grouped_window.cuh"
+#include "grouped_value.cuh"
 
 template <class T>
 struct FixedWindow;
@@ -27,9 +27,7 @@ struct FixedWindow<float32> {
     // The sum or the mean of so many elements.
     template <bool MEAN>
     static __device__ float32 value(const Results<float32>& results, const double (&sum)[1], uint64 count) {
-        if (!MEAN || sum[0] == 0) return float(sum[0]);
-        const double level[2] = {sum[0], 0};
-        return results.finished(level, 0.0, count, false);
+        return MEAN ? results.of_exact({sum[0], 0}, count) : float(sum[0]);
     }
 };
 
@@ -57,9 +55,7 @@ struct FixedWindow<float64> {
     template <bool MEAN>
     static __device__ float64 value(const Results<float64>& results, const double (&sum)[2], uint64 count) {
         const DoublePair pair = two_sum(sum[0], sum[1]);
-        if (!MEAN || pair.high == 0) return pair.high;  // rounded once
-        const double level[3] = {pair.high, pair.low, 0};
-        return results.finished(level, 0.0, count, false);
+        return MEAN ? results.of_exact(pair, count) : pair.high;  // rounded once
     }
 };
 

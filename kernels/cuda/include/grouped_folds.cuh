@@ -3,7 +3,7 @@
 // it leaves its accumulator, and another launch merges the accumulators of all parts.
 #pragma once
 #include "block.cuh"
-#include "grouped_rows.cuh"
+#include "grouped_lanes.cuh"
 #include "traverse.cuh"
 
 // Counts NaNs, which other reductions leave out.

@@ -4,7 +4,7 @@
 // times 2^16, and how many segments there are. Some warps share an entry, for a tile may end 100 segments, and few tiles are left.
 // What finds no room in the list is looked for.
 #pragma once
-#include "grouped_rows.cuh"
+#include "grouped_spans.cuh"
 
 constexpr uint32 LEFT_ROOM = 1 << 13, LEFT_PLACES = 16;
 constexpr uint32 MOST_SHARES = 16;  // warps that share the segments of an entry where there are enough
@@ -43,8 +43,12 @@ __device__ void sum_left(const T* data, const Spans& spans, const Results<T>& re
             const uint64 at = (entry >> LEFT_PLACES) + k + mine;
             const bool is_one = k + mine < count && at < spans.count && bits_of(results.values[at]) == bits_of(later<T>());
             __syncwarp();
-            if (!__all_sync(~0u, !is_one))
-                sum_span<T, T, LANES, false, FLIGHT, false>(data, spans, at, is_one, results, nullptr, nullptr);
+            if (__all_sync(~0u, !is_one)) continue;
+            uint64 begin = 0, end = 0;
+            if (is_one) spans.bounds(at, begin, end);
+            const Counted counted = counted_in_span<LANES, Tile<T, FLIGHT>::SIZE>(end - begin);
+            Parts<T, VALUES> parts = parts_of_span<T, VALUES, LANES, false, FLIGHT>(data, begin, end, counted.terms);
+            if (Together<LANES>::lane() == 0 && is_one) results.put(at, parts, counted, end - begin);
         }
     }
     uint64* const done = left + 1 + LEFT_ROOM;

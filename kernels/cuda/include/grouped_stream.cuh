@@ -1,24 +1,19 @@
-// Segments of any lengths as one stream: each warp has the same number of elements, however many segments these belong to.
+// Segments of any lengths as one stream: each warp has the same number of elements and segments, however many segments these belong to.
 //
-// A warp takes tile after tile of neighbouring elements, and reads the next one while it adds one up. It knows all edges of
-// segments that lie in a tile, and the sum of a segment is the difference of two prefix sums. These are integers, and so exact:
-// if the exponents of a tile's elements span little, each element is a whole number of units, at most 2^50 in magnitude, and
-// the number is read off the bits of its sum with the anchor 1.5 · 2^52 units (docs/exactness.md, the anchored addition). An
-// element of float64 is two such numbers, of units that are 2^50 apart. Prefix sums of bits are taken modulo 2^64; the
-// difference of two, less as many anchors as there are elements between, is below 2^50 · 2^9 in magnitude. What a segment has
-// in earlier tiles is carried on as an integer while the unit stays.
+// A warp takes tile after tile of neighbouring elements, and reads the next one while it adds one up. It knows all edges of segments
+// that lie in a tile, and the sum of a segment is the difference of two prefix sums. Prefix sums are doubles that never round
+// (grouped_fixed.cuh), one for float32 and two for float64, as long as the exponents of the elements span little: in shared memory are
+// the sums before each element of a lane, and what all lanes before it have. What the open segment has in earlier tiles is carried on
+// while the window stays. Tiles without an edge are added up by each lane for itself, and by the warp after PENDING of them.
 //
-// Otherwise, where there is an infinity or a NaN, and where the unit changes or the carried integer grows too large, segments
-// are left to another launch, in which lanes of warps add them up as other spans.
+// Where there is an infinity or a NaN, where the exponents span too much, and where the window changes or what is carried grows too
+// large, segments are left to another launch (grouped_left.cuh), in which lanes of warps add them up as other spans.
 #pragma once
 #include "asynchronous.cuh"
 #include "grouped_fixed.cuh"
 #include "grouped_left.cuh"
 
-__device__ inline uint64 edge_of(const Spans& spans, uint64 number) {
-    if (spans.offsets) return uint64(spans.offsets[number]);
-    return number * spans.length < spans.total ? number * spans.length : spans.total;
-}
+__device__ inline uint64 edge_of(const Spans& spans, uint64 number) { return uint64(spans.offsets[number]); }
 
 // The segments of a warp's share. A share has so many elements and segments: the latter count as SEGMENT_COSTS elements each.
 constexpr uint64 SEGMENT_COSTS = 2;

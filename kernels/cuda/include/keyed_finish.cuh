@@ -1,6 +1,6 @@
 // The values of groups from the integers of their levels, each rounded once.
 #pragma once
-#include "grouped_wide.cuh"
+#include "keyed_total.cuh"
 #include "keyed_sums.cuh"
 
 // ⌊number⌋ · 2^place, and whether anything is left.

@@ -7,7 +7,7 @@
 //
 // A group with an element that the units do not hold, such as an infinity, is listed and read again.
 #pragma once
-#include "grouped_wide.cuh"
+#include "keyed_total.cuh"
 #include "keyed_finish.cuh"
 #include "keyed_progress.cuh"
 #include "keyed_tile.cuh"

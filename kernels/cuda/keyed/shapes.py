@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch_shape import WARP
+from warpfold.kernels.cuda.grouped.shapes import FLOATS, GroupedShapes
 from warpfold.kernels.cuda.grouped.shapes import SHAPES as GROUPED
-from warpfold.kernels.cuda.grouped.shapes import GroupedShapes
 from warpfold.kernels.dtypes import DTYPES, DType
+
+
+def _of_sorted_keys() -> Mapping[str, GroupedShapes]:
+    return {name: GROUPED[name, SumKind.VALUES] for name in FLOATS}
+
 
 SOURCE = Path(__file__).parent.parent / "sources" / "keyed.cu"
 
@@ -146,7 +152,7 @@ class KeyedShapes:
     wide_part: PartShape = PartShape(8, 512, 2)
     sums: tuple[PartShape, ...] = (PartShape(8, 1024, 1), PartShape(4, 1024, 1), PartShape(4, 768, 1))
     bucket_bits: tuple[int, ...] = (14, 13, 12)
-    sorted: Mapping[str, GroupedShapes] = field(default_factory=lambda: GROUPED)
+    sorted: Mapping[str, GroupedShapes] = field(default_factory=_of_sorted_keys)
 
     def runs_of(self, key: DType, levels: int) -> FewShape:
         """How sorted keys are added up."""

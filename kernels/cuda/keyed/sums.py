@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cuda.exact.finishing import Finishing
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.cuda.grouped.layouts import OffsetsLayout
-from warpfold.kernels.cuda.grouped.sums import GroupedSums
-from warpfold.kernels.cuda.grouped.totals import GroupedTotals
+from warpfold.kernels.cuda.grouped.totals import FinishedValues, GroupedTotals
+from warpfold.kernels.cuda.grouped.values import Rounding
 from warpfold.kernels.cuda.keyed.adding import (
     CODE,
     LISTED,
@@ -354,12 +355,13 @@ class KeyedSums:
         rows = self._rows
         return rows.reach.range <= min(rows.most_range(), max(_DENSE, _SPARSE * rows.count))
 
-    def _run_values(self, *, mean: bool) -> GroupedSums:
+    def _run_values(self, *, mean: bool) -> FinishedValues:
         assert self._runs is not None, "asked only of sorted rows"
         _, values, offsets = self._runs
         layout = OffsetsLayout(offsets, offsets.get())
-        sums = GroupedSums(
-            self._gpu, values, layout, self._rows.dtype, mean=mean, omit_nan=self._rows.omit_nan,
+        rounding = Rounding(Finishing.MEAN if mean else Finishing.SUM, omit_nan=self._rows.omit_nan)
+        sums = FinishedValues(
+            self._gpu, values, layout, self._rows.dtype, SumKind.VALUES, rounding,
             shapes=self._rows.shapes.sorted[self._rows.dtype.name],
         )  # fmt: skip
         sums.start()

@@ -15,9 +15,9 @@ from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu, bind_context
 from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES, WARP
 from warpfold.kernels.cuda.gpu.packed import Base, RepeatedLaunch, function_of, repeated
-from warpfold.kernels.cuda.grouped import GroupedSums, Layout
+from warpfold.kernels.cuda.grouped import GroupedValues, Layout, Rounding
 from warpfold.kernels.cuda.grouped.shapes import FLOATS
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd, squares_serve
+from warpfold.kernels.cuda.grouped.values import grouped_serves
 from warpfold.kernels.cuda.resident.arrangement import Arrangement, Members
 from warpfold.kernels.cuda.resident.recording import Launching, RecordedSums, layout_of
 from warpfold.kernels.cuda.resident.shapes import EACH_THREADS
@@ -53,8 +53,7 @@ class AlongReduction:
         self._rows = None
         if members.values != 1 and rows_serve(reducer, row, dtype, members):
             self._rows = rows_reduction(reducer, row, dtype, members)
-        self._squares = squares_serve(reducer.gpu, dtype, row.kind, layout_of(members))
-        self._grouped = self._squares or (op in ("sum", "mean") and dtype.name in FLOATS)
+        self._grouped = grouped_serves(reducer.gpu, dtype, row.kind, layout_of(members))
         self._remembered = _Remembered(bind_context)
 
     def __call__(self, address: int, out: int, stream: int, ddof: int = 0, captured: bool = False) -> None:
@@ -92,11 +91,8 @@ class AlongReduction:
 
     def _recorded(self, address: int, out: int, ddof: int) -> RecordedSums:
         def make(gpu: Gpu, array: Any, layout: Layout, values: Any) -> Launching:
-            if self._squares:
-                spread = SquaresEnd(self._op.kind, self._op.finish, ddof)
-                return GroupedSquares(gpu, array, layout, self._dtype, spread, values)
-            mean = self._op.finish is Finishing.MEAN
-            return GroupedSums(gpu, array, layout, self._dtype, mean=mean, values=values)
+            rounding = Rounding(self._op.finish, ddof)
+            return GroupedValues(gpu, array, layout, self._dtype, self._op.kind, rounding, values)
 
         return RecordedSums(self._reducer.gpu, self._dtype, address, self._members, out, make)
 
@@ -143,7 +139,6 @@ class _Launches:
         self._stream, self._turns = stream, tuple(turns)
         self._started = tuple(
             (
-                turn if turn.cleared else None,
                 (
                     *turn.launches,
                     each.of_marked(turn.marked, None if turn is after else after.marked, self._words, ddof),
@@ -157,9 +152,7 @@ class _Launches:
     def start(self, address: int, out: int) -> None:
         """Put the launches for the array at `address` on the stream."""
         stream = self._stream
-        to_clear, launches, self._turn = self._started[self._turn]
-        if to_clear is not None:
-            to_clear.clear(stream)
+        launches, self._turn = self._started[self._turn]
         for launch in launches:
             launch(address, out, stream)
 

@@ -12,10 +12,9 @@ from warpfold.kernels.dtypes import DType
 
 
 class Launching(Protocol):
-    """Launches for many values, of which some may be marked (`../grouped/`). `cleared` is what must be 0 before."""
+    """Launches for many values, of which some may be marked (`../grouped/`)."""
 
     marked: Any
-    cleared: list[Any]
 
     def start(self) -> None:
         """Put the launches on the GPU's stream."""
@@ -35,7 +34,7 @@ def layout_of(members: Members) -> Layout:
 class RecordedSums:
     """The launches that reduce the elements of an array at `address` to values at `out`.
 
-    `launches` are started one after another, after `clear`. `memory` is how many bytes in between they take, which are
+    `launches` are started one after another. `memory` is how many bytes in between they take, which are
     from CuPy's current allocator. `marked` is an array of one uint32, which must be 0 before a start, and is not 0
     after it where values are marked (`../grouped/`).
     """
@@ -48,15 +47,7 @@ class RecordedSums:
         sums.start()
         self.marked = sums.marked
         self.launches, self._between = tuple(recorder.launches), recorder.between
-        self.cleared = tuple((array.data.ptr, array.nbytes) for array in sums.cleared if array is not sums.marked)
         self.memory = sum(array.nbytes for array in recorder.between.values())
-
-    def clear(self, stream: int) -> None:
-        """Put before the launches on `stream` what they need cleared; nothing where `cleared` is empty."""
-        from cupy.cuda import runtime
-
-        for pointer, size in self.cleared:
-            runtime.memsetAsync(pointer, 0, size, stream)
 
 
 class _Recorder:

@@ -1,71 +1,72 @@
-// Exact sums and means of many values in one launch: of rows and other spans of neighbouring elements, and of columns. Each is
-// rounded once, to nearest, ties to even.
+// Exact reductions of many values that add up elements, squares or both, in one read: of rows and other spans of neighbouring elements,
+// and of columns. Each value is rounded once, to nearest, ties to even (include/grouped_value.cuh). Values of which that is not sure are
+// marked, and added up as whole arrays are (grouped_states.cu).
 //
-// Values of few elements are added up in registers, by a thread or some lanes of a warp; longer ones by a warp, or by several
-// warps or blocks, which leave doubles for a second launch (grouped_window.cuh). What their windows do not hold is added up
-// by wide_sums and rounded by round_totals.
+// TERMS says what is added up: VALUES, SQUARES or MOMENTS, which are both (include/grouped_sums.cuh). The rest says who adds up what.
 #include "grouped_columns.cuh"
-#include "grouped_rows.cuh"
-#include "grouped_wide.cuh"
 
-template <class T, class Out, int LANES, int ROWS, int FLIGHT, int THREADS>
-__global__ void __launch_bounds__(THREADS) rows(const T* data, uint64 count, uint32 length, Out* values, uint32* marked,
-                                                uint64 divisor, uint32 omit_nan) {
-    sum_rows<T, Out, LANES, ROWS, FLIGHT>(RowsOf<T>{data, count, length}, Results<Out>{values, marked, divisor, omit_nan != 0});
+// With no number of blocks the compiler takes so few registers in some kernels that it spills some.
+#if __CUDA_ARCH__ >= 1000
+constexpr int LEAST_BLOCKS = 3;
+#else
+constexpr int LEAST_BLOCKS = 0;
+#endif
+
+template <class T, int LANES, int ROWS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS) rows(const T* data, uint64 count, uint32 length, T* values, uint32* marked, uint64 finish,
+                                                uint64 ddof, uint32 omit_nan) {
+    sum_rows<T, LANES, ROWS, FLIGHT>(RowsOf<T>{data, count, length}, Results<T>{values, marked, finish, ddof, omit_nan != 0});
 }
 
-template <int FLIGHT, int THREADS>
-__global__ void __launch_bounds__(THREADS) pairs(const float32* data, uint64 count, float32* values, uint32* marked,
-                                                 uint64 divisor, uint32 omit_nan) {
-    sum_pairs<FLIGHT>(data, count, Results<float32>{values, marked, divisor, omit_nan != 0});
+template <class T, int TERMS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS) pairs(const T* data, uint64 count, T* values, uint32* marked, uint64 finish, uint64 ddof,
+                                                 uint32 omit_nan) {
+    sum_pairs<T, TERMS, FLIGHT>(data, count, Results<T>{values, marked, finish, ddof, omit_nan != 0});
 }
 
-template <class T, class Out, int LANES, bool VECTORS, int FLIGHT, bool PARTS, int THREADS>
-__global__ void __launch_bounds__(THREADS) spans(const T* data, const int64* offsets, uint64 count, uint64 total,
-                                                 uint64 length, uint64 part, uint64 longest, uint32 parts, Out* values,
-                                                 uint32* marked, uint64 divisor, uint32 omit_nan, double* stored,
-                                                 uint32* lost) {
-    sum_spans<T, Out, LANES, VECTORS, FLIGHT, PARTS>(data, Spans{offsets, count, total, length, part, longest, parts},
-                                                     Results<Out>{values, marked, divisor, omit_nan != 0}, stored, lost);
+template <class T, int TERMS, int LANES, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS, int THREADS>
+__global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) spans(const T* data, const int64* offsets, uint64 count, uint64 total,
+                                                               uint64 length, uint64 longest, T* values, uint32* marked, uint64 finish,
+                                                               uint64 ddof, uint32 omit_nan) {
+    const ::Spans of{offsets, count, total, length, length, longest, 1};
+    const Results<T> results{values, marked, finish, ddof, omit_nan != 0};
+    SpansAgent<T, TERMS, LANES, SPANS, VECTORS, FLIGHT, ROUNDS>{data, of, results}.run();
 }
 
-template <class T, class Out, bool VECTORS, int FLIGHT, bool TOGETHER, bool PARTS, int THREADS>
-__global__ void __launch_bounds__(THREADS) columns(const T* data, uint64 vectors, uint32 width, uint64 period, uint32 tiles,
-                                                   uint64 periods, uint64 height, Out* values, uint32* marked,
-                                                   uint64 divisor, uint32 omit_nan, double* stored, uint32* lost) {
-    extern __shared__ __align__(16) char memory[];
-    sum_columns<T, Out, VECTORS, FLIGHT, TOGETHER, PARTS>(data, ColumnsOf{vectors, width, period, tiles, periods, height},
-                                                          Results<Out>{values, marked, divisor, omit_nan != 0}, stored, lost,
-                                                          memory);
-}
-
-template <class T, int FLIGHT, int THREADS>
-__global__ void __launch_bounds__(THREADS, 3) short_columns(const T* data, uint64 vectors, uint32 height, T* values,
-                                                         uint32* marked, uint64 divisor, uint32 omit_nan) {
-    sum_short_columns<T, T, FLIGHT>(data, vectors, height, Results<T>{values, marked, divisor, omit_nan != 0});
-}
-
-// `parts` blocks for each of the values that are listed; their totals must be zero before. The launch provides BYTES of shared
-// memory a thread.
-template <class T, int THREADS, int BYTES>
-__global__ void __launch_bounds__(THREADS) wide_sums(const T* data, const int64* offsets, uint64 outer, uint64 stride,
-                                                     uint64 count, uint64 total, const int64* listed, uint32 parts,
-                                                     uint64* totals) {
-    static_assert(BYTES == WideSum<T, THREADS>::BYTES);
-    extern __shared__ __align__(16) char memory[];
-    const uint64 which = blockIdx.x / parts;
-    add_members<WideSum<T, THREADS>, THREADS>(data, Members{offsets, outer, stride, count, total}, listed[which],
-                                             blockIdx.x % parts, parts, totals + which * Total::OF_VALUES, memory);
-}
-
-// values[listed[k]] of totals[k], and how many elements were left out in omitted[listed[k]].
-template <class Out>
-__global__ void __launch_bounds__(64) round_totals(uint64* totals, uint64 totals_count, const int64* offsets,
-                                                   uint64 outer, uint64 stride, uint64 count, uint64 total,
-                                                   const int64* listed, Out* values, uint32* omitted, uint32 mean,
+// The launch provides PlacesOfParts::BYTES of shared memory a thread where threads share columns.
+template <class T, int TERMS, bool VECTORS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS) columns(const T* data, uint64 total, uint32 width, uint64 period, uint32 tiles, uint64 periods,
+                                                   uint32 once, uint64 height, uint32 bits, uint32 threads, uint32 sums, uint64 size,
+                                                   double* doubles, uint32* words, T* values, uint32* marked, uint64 finish, uint64 ddof,
                                                    uint32 omit_nan) {
-    const uint64 which = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (which >= totals_count) return;
-    round_listed<Out>(totals + which * Total::OF_VALUES, Members{offsets, outer, stride, count, total}, listed[which], values,
-                      omitted, mean, omit_nan);
+    extern __shared__ __align__(16) char memory[];
+    sum_columns<T, TERMS, VECTORS, FLIGHT>(data, ColumnsOf{total, width, period, tiles, periods, once, height},
+                                           Counted{int(bits), int(threads), int(sums)}, PlacesOfParts<T, TERMS>{doubles, words, size},
+                                           Results<T>{values, marked, finish, ddof, omit_nan != 0}, memory);
+}
+
+template <class T, int TERMS, bool VECTORS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS, 3) short_columns(const T* data, uint64 vectors, uint32 height, T* values, uint32* marked,
+                                                         uint64 finish, uint64 ddof, uint32 omit_nan) {
+    const Results<T> results{values, marked, finish, ddof, omit_nan != 0};
+    ShortColumns<T, TERMS, VECTORS, FLIGHT>{data, vectors, height, results}.run();
+}
+
+// Parts of rows, and what puts the parts of rows or of columns together.
+template <class T, int TERMS, bool VECTORS, int FLIGHT, int THREADS>
+__global__ void __launch_bounds__(THREADS, 4) parts(const T* data, uint64 count, uint64 length, uint64 part, uint32 number, uint32 bits,
+                                                 uint64 size, double* doubles, uint32* words) {
+    const ::Spans of{nullptr, count * number, count * length, length, part, part, number};
+    sum_parts_of_rows<T, TERMS, VECTORS, FLIGHT>(data, of, int(bits), PlacesOfParts<T, TERMS>{doubles, words, size});
+}
+
+// The launch provides PlacesOfParts::BYTES of shared memory a thread.
+template <class T, int TERMS, int THREADS>
+__global__ void __launch_bounds__(THREADS) close_parts(double* doubles, uint32* words, uint64 size, uint64 width, uint64 height, uint32 beside,
+                                                       uint32 bits, uint32 threads, uint32 sums, T* values, uint32* marked, uint64 finish,
+                                                       uint64 ddof, uint32 omit_nan) {
+    extern __shared__ __align__(16) char memory[];
+    close_parts_of<T, TERMS>(PlacesOfParts<T, TERMS>{doubles, words, size}, width, height, beside,
+                             Counted{int(bits), int(threads), int(sums)},
+                             Results<T>{values, marked, finish, ddof, omit_nan != 0}, memory);
 }

@@ -6,7 +6,7 @@
 #include "exact_block_finish.cuh"
 #include "exact_members.cuh"
 #include "exact_sparse.cuh"
-#include "grouped_rows.cuh"
+#include "grouped_spans.cuh"
 
 constexpr int LIMBS_OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
 
@@ -87,7 +87,7 @@ __global__ void reduced_end(uint64* words, T* out, uint64 finish, uint64 count, 
 }
 
 // `values` values of `count` elements each, of which value v begins at v · outer and has its elements `stride` apart. With
-// `marked`, only those that are marked in `out` (grouped_window.cuh), if *marked says that there are any. `cleared` is made 0
+// `marked`, only those that are marked in `out` (grouped_lanes.cuh), if *marked says that there are any. `cleared` is made 0
 // unless it is null: the marks of a launch to come. There is room for a total of each block or of each value, whichever are
 // fewer.
 template <class T, int TERMS, int THREADS, int BYTES>
@@ -122,9 +122,9 @@ __global__ void __launch_bounds__(THREADS, 4) reduced_rows(const T* data, uint64
     __shared__ uint32 left;  // rows that are marked
     if (threadIdx.x == 0) left = 0;
     __syncthreads();
-    const Results<T> results{out, &left, finish == MEAN ? length : 0, false};
-    sum_spans<T, T, 32, true, FLIGHT, false>(data, Spans{nullptr, count, count * length, length, length, length, 1}, results,
-                                             nullptr, nullptr);
+    const Results<T> results{out, &left, finish, 0, false};
+    const Spans spans{nullptr, count, count * length, length, length, length, 1};
+    SpansAgent<T, VALUES, 32, 1, true, FLIGHT, 1>{data, spans, results}.run();
     __syncthreads();
     if (left == 0) return;
     constexpr int ROWS = THREADS / 32;

@@ -3,7 +3,8 @@
 //
 // The sums of `values` values are words of 64 bits: all upper ones, all lower ones, two words that tell of all values together
 // (`Told`), and a byte for each value that is not 0 where one of its elements is not −0. All are 0 at first.
-#include "grouped_wide.cuh"
+#include "exact_nearest.cuh"
+#include "exact_tiles.cuh"
 
 constexpr int LEVEL = 51, FLIGHT = 8, CARRIED = 1 << 11;
 constexpr int64 LOW = (int64(1) << LEVEL) - 1, MOST_OF_THREAD = int64(1) << 57;

@@ -1,4 +1,4 @@
-"""Every kernel of exact sums of many values runs on small arrays, for compute-sanitizer to watch:
+"""Every kernel of exact reductions of many values that add up runs on small arrays, for compute-sanitizer to watch:
 `compute-sanitizer --tool racecheck python -m tests.support.gpu.watched_groups`."""
 
 import numpy as np
@@ -8,8 +8,7 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.gpu.watching import watch
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedSums, Layout, OffsetsLayout, RowsLayout
-from warpfold.kernels.cuda.grouped.totals import FinishedValues, Rounding
+from warpfold.kernels.cuda.grouped import ColumnsLayout, FinishedValues, Layout, OffsetsLayout, Rounding, RowsLayout
 from warpfold.kernels.dtypes import DTYPES
 
 ROWS = (
@@ -47,14 +46,12 @@ def add_groups(gpu: Gpu) -> int:
         for size, layout in layouts:
             for data in ("normal", "special", "any finite"):
                 array = on_device(adversarial(data, dtype, size), 0)
-                made = GroupedSums(gpu, array, layout, dtype, mean=data == "normal", omit_nan=data == "special")
-                made.start()
-                made.finish()
-                ran += 1
-                for op in ("norm2", "std"):
+                for op in ("mean" if data == "normal" else "sum", "norm2", "std"):
                     row = FINISHED_OPS[op]
                     rounding = Rounding(row.finish, 0, data == "special")
-                    FinishedValues(gpu, array, layout, dtype, row.kind, rounding).start()
+                    made = FinishedValues(gpu, array, layout, dtype, row.kind, rounding)
+                    made.start()
+                    made.finish()
                     ran += 1
     gpu.stream.synchronize()
     return ran

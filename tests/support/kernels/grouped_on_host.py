@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.grouped.folds import FoldShape
 from warpfold.kernels.cuda.grouped.shapes import (
-    SHAPES,
     ColumnsShape,
     GroupedShapes,
+    PartsShape,
     RowsShape,
     SpanShape,
     StreamShape,
@@ -25,25 +26,41 @@ from warpfold.kernels.machine.preparation import Preparation
 
 WARP = 32
 
-SMALL = GroupedShapes(
-    rows=(
-        RowsShape(1, 2, 1, WARP),
-        RowsShape(2, 2, 2, WARP),
-        RowsShape(4, 1, 2, WARP),
-        RowsShape(32, 1, 1, WARP),
-    ),
-    long=SpanShape(32, 2, vectors=True, threads=WARP),
-    part=512,
-    enough=3,
-    short_spans=((3, SpanShape(1, 1, vectors=False, threads=WARP)), (50, SpanShape(4, 2, vectors=False, threads=WARP))),
-    long_spans=SpanShape(32, 2, vectors=False, threads=WARP),
+
+def _span(lanes: int, spans: int, flight: int, rounds: int = 1, *, vectors: bool = False) -> SpanShape:
+    return SpanShape(lanes, spans, vectors, flight, rounds, WARP)
+
+
+_EVERY = GroupedShapes(
+    aligned=(),
+    many=_span(32, 1, 4, vectors=True),
+    few=_span(32, 1, 4, vectors=True),
+    anywhere=(*((6, _span(1, 1, 1, 2)), (48, _span(4, 4, 2)), (200, _span(8, 8, 2)), (float("inf"), _span(32, 1, 2))),),
     columns=ColumnsShape(2, WARP, 6, 4),
-    narrow=ColumnsShape(2, WARP, 6, 4),
-    of_parts=ColumnsShape(2, WARP, 6, 4),
     short_columns=WARP,
+    parts=PartsShape(least=512, most=2048, enough=3, threads=WARP),
+    closing=WARP,
+)
+_VALUES = replace(
+    _EVERY,
+    rows=(RowsShape(1, 2, 1, WARP), RowsShape(2, 2, 2, WARP), RowsShape(4, 1, 2, WARP), RowsShape(32, 1, 1, WARP)),
     streams=((40, StreamShape(2, 1, 4, 1, WARP, least=100)), (1 << 20, StreamShape(4, 2, 32, 1, WARP, least=1500))),
 )
-"""Shapes whose launches take all paths with few elements."""
+_SQUARES = replace(
+    _EVERY,
+    aligned=(
+        (1, _span(1, 1, 1, 2, vectors=True)),
+        (4, _span(1, 1, 4, vectors=True)),
+        (8, _span(2, 2, 8, vectors=True)),
+        (32, _span(8, 4, 4, vectors=True)),
+    ),
+    many=_span(16, 2, 8, vectors=True),
+)
+
+
+def small_shapes(kind: SumKind) -> GroupedShapes:
+    """Shapes whose launches take all paths with few elements."""
+    return _VALUES if kind is SumKind.VALUES else _SQUARES
 
 
 SMALL_FOLDS = FoldShape(threads=WARP, lanes=4, short=6, enough=8, part=4, longest=30, merged=2)
@@ -89,13 +106,11 @@ def as_cupy() -> types.ModuleType:
 
 
 class HostGpu:
-    """Kernels by name, of the library of exact sums, of that of other folds, and of that of squares. `ran` holds the
-    names in the order of their launches."""
+    """Kernels by name, of the library of reductions that add up, and of that of other folds. `ran` holds the names in
+    the order of their launches."""
 
-    def __init__(
-        self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None, squares: ctypes.CDLL | None = None
-    ) -> None:
-        self._library, self._folds, self._squares = library, folds, squares
+    def __init__(self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None) -> None:
+        self._library, self._folds = library, folds
         self.stream: Any = None
         self.preparation = Preparation()
         self.multiprocessors = 1
@@ -109,22 +124,17 @@ class HostGpu:
 
     def kernel(self, unit: Unit, name: str) -> Any:
         def launch(grid: int, block: int, args: Sequence[Any], shared: int = 0) -> None:
-            plain = re.sub(r"^((?:spans|pairs|double_pairs|columns)<.*), \d+>$", rf"\1, {WARP}>", name)
+            plain = re.sub(r"^((?:spans|pairs)<.*), \d+>$", rf"\1, {WARP}>", name)
             plain = re.sub(r"^(streamed<.*), \d+, \d+>$", rf"\1, {WARP}>", plain)
-            plain = re.sub(r"wide_sums<(\w+),.*", r"wide_sums<\1>", plain)
             plain = re.sub(r"(totals|finished)<(\w+, \w+),.*", r"\1<\2>", plain)
-            plain = re.sub(r"^((?:square_|close_).*), \d+>$", r"\1>", plain)
-            if not name.startswith(("columns", "square_columns", "short_spans", "wide", "round", "totals")):
+            if not name.startswith(("columns", "totals")):
                 grid = grid * block // WARP
-            assert not name.startswith(("columns", "square_columns", "short_spans")) or block == WARP
+            assert not name.startswith("columns") or block == WARP
             kept = [np.asarray([arg.ctypes.data if isinstance(arg, np.ndarray) else arg]) for arg in args]
             table = (ctypes.c_void_p * len(kept))(*(value.ctypes.data for value in kept))
             if unit.source.stem == "grouped_folds":
                 assert self._folds is not None
                 known = self._folds.fold_by_name(plain.encode(), ctypes.c_uint64(grid), table)
-            elif unit.source.stem == "grouped_squares":
-                assert self._squares is not None
-                known = self._squares.squares_by_name(plain.encode(), ctypes.c_uint64(grid), table)
             else:
                 assert self._library is not None
                 known = self._library.grouped_by_name(
@@ -134,11 +144,6 @@ class HostGpu:
             self.ran.append(name)
 
         return launch
-
-
-def small_pairs() -> GroupedShapes:
-    """SMALL, with the reads of pairs as they are."""
-    return replace(SMALL, pairs=SHAPES["float32"].pairs)
 
 
 def aligned(array: NDArray[Any], start: int) -> NDArray[Any]:

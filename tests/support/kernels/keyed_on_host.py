@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.kernels.grouped_on_host import SMALL, HostGpu, as_cupy, host_array
+from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array, small_shapes
 from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.keyed.shapes import (
     SOURCE,
     FewShape,
@@ -38,7 +39,7 @@ SMALL_KEYED = KeyedShapes(
     wide_part=PartShape(8, WARP, 1),
     sums=(PartShape(2, WARP, 1),) * 3,
     bucket_bits=(5, 4, 3),
-    sorted={"float32": SMALL, "float64": SMALL},
+    sorted=dict.fromkeys(("float32", "float64"), small_shapes(SumKind.VALUES)),
 )
 """Shapes whose launches take all paths with few rows."""
 

@@ -10,16 +10,16 @@ import pytest
 
 from tests.support.gpu.adversarial import adversarial
 from tests.support.kernels import on_host
-from tests.support.kernels.grouped_on_host import SMALL_FOLDS, WARP, HostGpu, as_cupy, host_array, small_pairs
+from tests.support.kernels.grouped_on_host import SMALL_FOLDS, HostGpu, as_cupy, host_array, small_shapes
 from warpfold.kernels.backend import GroupedReduction, Stages
 from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
-from warpfold.kernels.cuda.grouped import reducing, selecting, totals
+from warpfold.kernels.cuda.exact.shapes import SumKind
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped import Layout, Rounding, reducing, selecting, totals
 from warpfold.kernels.cuda.grouped.folds import GroupedFolds
-from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares
-from warpfold.kernels.cuda.grouped.sums import GroupedSums
 from warpfold.kernels.cuda.grouped.totals import GroupedTotals
+from warpfold.kernels.cuda.grouped.values import GroupedValues
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, op_named
@@ -31,7 +31,7 @@ from warpfold.kernels.source import ArraySource
 def libraries() -> tuple[ctypes.CDLL, ...]:
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
-    return on_host.build_grouped(), on_host.build_folds(), on_host.build_squares()
+    return on_host.build_grouped(), on_host.build_folds()
 
 
 class HostStager:
@@ -68,13 +68,18 @@ class Reducer:
         )
 
 
+def of_small_shapes(  # noqa: PLR0917
+    gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, rounding: Rounding, shapes: None
+) -> GroupedValues:
+    return GroupedValues(gpu, array, layout, dtype, kind, rounding, shapes=small_shapes(kind))
+
+
 @pytest.fixture
 def reducer(libraries: tuple[ctypes.CDLL, ...], monkeypatch: pytest.MonkeyPatch) -> Reducer:
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
-    monkeypatch.setattr(reducing, "GroupedSums", partial(GroupedSums, shapes=small_pairs()))
     monkeypatch.setattr(selecting, "GroupedFolds", partial(GroupedFolds, shape=SMALL_FOLDS))
     monkeypatch.setattr(totals, "GroupedTotals", partial(GroupedTotals, at_once=4000))
-    monkeypatch.setattr(totals, "GroupedSquares", partial(GroupedSquares, columns=ColumnsShape(2, WARP, 6, 4)))
+    monkeypatch.setattr(totals, "GroupedValues", of_small_shapes)
     return Reducer(*libraries)
 
 

@@ -73,7 +73,7 @@ def build_exact() -> ctypes.CDLL:
 
 
 def build_grouped() -> ctypes.CDLL:
-    """Exact sums of many values."""
+    """Exact reductions of many values that add up."""
     library = _compiled("grouped")
     library.grouped_by_name.restype = ctypes.c_bool
     return library
@@ -90,13 +90,6 @@ def build_folds() -> ctypes.CDLL:
     """Reductions of many values that leave words."""
     library = _compiled("grouped_folds")
     library.fold_by_name.restype = ctypes.c_bool
-    return library
-
-
-def build_squares() -> ctypes.CDLL:
-    """Squares and moments of many values."""
-    library = _compiled("grouped_squares")
-    library.squares_by_name.restype = ctypes.c_bool
     return library
 
 

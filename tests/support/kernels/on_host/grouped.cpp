@@ -1,5 +1,5 @@
-// The exact sums of many values behind a C function: a launch by the name of its kernel, its blocks one after another. A block
-// is one warp, so that a launch of rows or spans has as many times the blocks as it asks for warps a block.
+// Exact reductions of many values behind a C function: a launch by the name of its kernel, its blocks one after another. A block
+// is one warp.
 #include "cuda.h"
 #include "fibers.h"
 #include <cstdint>
@@ -8,10 +8,7 @@
 #include "grouped_columns.cuh"
 #include "grouped_finish.cuh"
 #include "exact_sums.cuh"
-#include "grouped_pairs.cuh"
-#include "grouped_rows.cuh"
 #include "grouped_stream.cuh"
-#include "grouped_wide.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
@@ -24,76 +21,103 @@ void blocks(uint64 grid, const Body& body) {
     gridDim.x = 1;
 }
 
-template <class T, class Out, int L, int ROWS, int FLIGHT>
-void run_rows(uint64 grid, void* const* a) {
-    const RowsOf<T> of{at<T*>(a, 0), at<uint64>(a, 1), at<uint32>(a, 2)};
-    const Results<Out> results{at<Out*>(a, 3), at<uint32*>(a, 4), at<uint64>(a, 5), at<bool>(a, 6)};
-    blocks(grid, [&] { sum_rows<T, Out, L, ROWS, FLIGHT>(of, results); });
+template <class T>
+Results<T> results_of(void* const* a, int from) {
+    return {at<T*>(a, from), at<uint32*>(a, from + 1), at<uint64>(a, from + 2), at<uint64>(a, from + 3), at<uint32>(a, from + 4) != 0};
 }
 
-template <class T, int FLIGHT>
-void run_pairs(uint64 grid, void* const* a) {
-    const Results<T> results{at<T*>(a, 2), at<uint32*>(a, 3), at<uint64>(a, 4), at<bool>(a, 5)};
-    blocks(grid, [&] { sum_pairs<FLIGHT>(at<T*>(a, 0), at<uint64>(a, 1), results); });
+template <class T, int L, int ROWS, int FLIGHT>
+bool run_rows(uint64 grid, void* const* a) {
+    const RowsOf<T> of{at<T*>(a, 0), at<uint64>(a, 1), at<uint32>(a, 2)};
+    const Results<T> results = results_of<T>(a, 3);
+    blocks(grid, [&] { sum_rows<T, L, ROWS, FLIGHT>(of, results); });
+    return true;
+}
+
+template <class T, int TERMS, int FLIGHT>
+bool run_pairs(uint64 grid, void* const* a) {
+    const Results<T> results = results_of<T>(a, 2);
+    blocks(grid, [&] { sum_pairs<T, TERMS, FLIGHT>(at<T*>(a, 0), at<uint64>(a, 1), results); });
+    return true;
+}
+
+Spans spans_of(void* const* a, int from) {
+    return {at<int64*>(a, from), at<uint64>(a, from + 1), at<uint64>(a, from + 2), at<uint64>(a, from + 3),
+            at<uint64>(a, from + 3), at<uint64>(a, from + 4), 1};
 }
 
 template <class T, int READS, int ENDS, bool MEAN>
-void run_stream(uint64 grid, void* const* a) {
-    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
-    const Results<T> results{at<T*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 9), at<bool>(a, 10)};
+bool run_stream(uint64 grid, void* const* a) {
+    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), 0, 0, at<uint64>(a, 4), 1};
+    const Results<T> results = results_of<T>(a, 6);
     std::vector<uint4> memory(Stream<T, READS>::BYTES / 16 + 1, uint4{0x5EED, 0x5EED, 0x5EED, 0x5EED});
     blocks(grid, [&] {
-        sum_stream<T, READS, ENDS, MEAN>(at<T*>(a, 0), of, at<uint64>(a, 6), results, at<uint64*>(a, 11),
-                                   reinterpret_cast<char*>(memory.data()));
+        sum_stream<T, READS, ENDS, MEAN>(at<T*>(a, 0), of, at<uint64>(a, 5), results, at<uint64*>(a, 11),
+                                         reinterpret_cast<char*>(memory.data()));
     });
     if (memory.back().x != 0x5EED) abort();
+    return true;
 }
 
 template <class T, int L, int FLIGHT>
-void run_later(uint64 grid, void* const* a) {
-    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 4), at<uint64>(a, 5), 1};
-    const Results<T> results{at<T*>(a, 6), at<uint32*>(a, 7), at<uint64>(a, 8), at<bool>(a, 9)};
+bool run_later(uint64 grid, void* const* a) {
+    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), 0, 0, at<uint64>(a, 4), 1};
+    const Results<T> results = results_of<T>(a, 5);
     blocks(grid, [&] { sum_left<T, L, FLIGHT>(at<T*>(a, 0), of, results, at<uint64*>(a, 10)); });
+    return true;
 }
 
-template <class T, class Out, int L, bool VECTORS, int FLIGHT, bool PARTS>
-void run_spans(uint64 grid, void* const* a) {
-    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4),
-                   at<uint64>(a, 5), at<uint64>(a, 6), at<uint32>(a, 7)};
-    const Results<Out> results{at<Out*>(a, 8), at<uint32*>(a, 9), at<uint64>(a, 10), at<bool>(a, 11)};
-    blocks(grid, [&] {
-        sum_spans<T, Out, L, VECTORS, FLIGHT, PARTS>(at<T*>(a, 0), of, results, at<double*>(a, 12), at<uint32*>(a, 13));
-    });
+template <class T, int TERMS, int L, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS>
+bool run_spans(uint64 grid, void* const* a) {
+    const Spans of = spans_of(a, 1);
+    const Results<T> results = results_of<T>(a, 6);
+    blocks(grid, [&] { SpansAgent<T, TERMS, L, SPANS, VECTORS, FLIGHT, ROUNDS>{at<T*>(a, 0), of, results}.run(); });
+    return true;
 }
 
-template <class T, class Out, bool VECTORS, int FLIGHT, bool TOGETHER, bool PARTS>
-void run_columns(uint64 grid, uint64 shared, void* const* a) {
-    const ColumnsOf of{at<uint64>(a, 1), at<uint32>(a, 2), at<uint64>(a, 3), at<uint32>(a, 4), at<uint64>(a, 5), at<uint64>(a, 6)};
-    const Results<Out> results{at<Out*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 9), at<bool>(a, 10)};
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+bool run_columns(uint64 grid, uint64 shared, void* const* a) {
+    const ColumnsOf of{at<uint64>(a, 1), at<uint32>(a, 2), at<uint64>(a, 3), at<uint32>(a, 4),
+                       at<uint64>(a, 5), at<uint32>(a, 6), at<uint64>(a, 7)};
+    const Counted counted{int(at<uint32>(a, 8)), int(at<uint32>(a, 9)), int(at<uint32>(a, 10))};
+    const PlacesOfParts<T, TERMS> parts{at<double*>(a, 12), at<uint32*>(a, 13), at<uint64>(a, 11)};
+    const Results<T> results = results_of<T>(a, 14);
     std::vector<uint64> memory(shared / 8 + 1, 0x5EED5EED5EED5EED);
     blocks(grid, [&] {
-        sum_columns<T, Out, VECTORS, FLIGHT, TOGETHER, PARTS>(at<T*>(a, 0), of, results, at<double*>(a, 11),
-                                                              at<uint32*>(a, 12), reinterpret_cast<char*>(memory.data()));
+        sum_columns<T, TERMS, VECTORS, FLIGHT>(at<T*>(a, 0), of, counted, parts, results, reinterpret_cast<char*>(memory.data()));
     });
     if (memory.back() != 0x5EED5EED5EED5EED) abort();
+    return true;
 }
 
-template <class T, int FLIGHT>
-void run_short_columns(uint64 grid, void* const* a) {
-    const Results<T> results{at<T*>(a, 3), at<uint32*>(a, 4), at<uint64>(a, 5), at<bool>(a, 6)};
-    blocks(grid, [&] { sum_short_columns<T, T, FLIGHT>(at<T*>(a, 0), at<uint64>(a, 1), at<uint32>(a, 2), results); });
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+bool run_short_columns(uint64 grid, void* const* a) {
+    const Results<T> results = results_of<T>(a, 3);
+    blocks(grid, [&] { ShortColumns<T, TERMS, VECTORS, FLIGHT>{at<T*>(a, 0), at<uint64>(a, 1), at<uint32>(a, 2), results}.run(); });
+    return true;
 }
 
-template <class T>
-void run_wide(uint64 grid, void* const* a) {
-    const Members of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
-    const uint32 parts = at<uint32>(a, 7);
-    std::vector<uint64> memory(WideSum<T, LANES>::BYTES / 8 * LANES, 0x5EED5EED5EED5EED);
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+bool run_parts(uint64 grid, void* const* a) {
+    const uint64 count = at<uint64>(a, 1), length = at<uint64>(a, 2), part = at<uint64>(a, 3);
+    const uint32 number = at<uint32>(a, 4);
+    const PlacesOfParts<T, TERMS> to{at<double*>(a, 7), at<uint32*>(a, 8), at<uint64>(a, 6)};
+    const Spans of{nullptr, count * number, count * length, length, part, part, number};
+    blocks(grid, [&] { sum_parts_of_rows<T, TERMS, VECTORS, FLIGHT>(at<T*>(a, 0), of, int(at<uint32>(a, 5)), to); });
+    return true;
+}
+
+template <class T, int TERMS>
+bool run_close(uint64 grid, uint64 shared, void* const* a) {
+    const PlacesOfParts<T, TERMS> parts{at<double*>(a, 0), at<uint32*>(a, 1), at<uint64>(a, 2)};
+    const Counted counted{int(at<uint32>(a, 6)), int(at<uint32>(a, 7)), int(at<uint32>(a, 8))};
+    const Results<T> results = results_of<T>(a, 9);
+    std::vector<uint64> memory(shared / 8 + 1, 0x5EED5EED5EED5EED);
     blocks(grid, [&] {
-        const uint64 which = blockIdx.x / parts;
-        add_members<WideSum<T, LANES>, LANES>(at<T*>(a, 0), of, at<int64*>(a, 6)[which], blockIdx.x % parts, parts,
-                           at<uint64*>(a, 8) + which * Total::OF_VALUES, reinterpret_cast<char*>(memory.data()));
+        close_parts_of<T, TERMS>(parts, at<uint64>(a, 3), at<uint64>(a, 4), at<uint32>(a, 5), counted, results,
+                                 reinterpret_cast<char*>(memory.data()));
     });
+    return true;
 }
 
 template <class T, int TERMS>
@@ -121,53 +145,40 @@ void run_finished(uint64 grid, void* const* a) {
     if (memory.back() != 0x5EED5EED) abort();
 }
 
-template <class Out>
-void run_round(uint64, void* const* a) {
-    const Members of{at<int64*>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5), at<uint64>(a, 6)};
-    for (uint64 which = 0; which < at<uint64>(a, 1); ++which) {
-        uint64* const words = at<uint64*>(a, 0) + which * Total::OF_VALUES;
-        const int64 value = at<int64*>(a, 7)[which];
-        round_listed<Out>(words, of, value, at<Out*>(a, 8), at<uint32*>(a, 9), at<bool>(a, 10), at<bool>(a, 11));
-    }
-}
-
-#define ROWS(T, L, R, F) \
-    if (name == "rows<" #T ", " #T ", " #L ", " #R ", " #F ", 32>") return run_rows<T, T, L, R, F>(grid, args), true
-#define SPANS(T, OUT, L, V, F, P) \
-    if (name == "spans<" #T ", " #OUT ", " #L ", " #V ", " #F ", " #P ", 32>") \
-        return run_spans<T, OUT, L, V, F, P>(grid, args), true
-#define COLUMNS(T, OUT, V, TOGETHER, P) \
-    if (name == "columns<" #T ", " #OUT ", " #V ", 2, " #TOGETHER ", " #P ", 32>") \
-        return run_columns<T, OUT, V, 2, TOGETHER, P>(grid, shared, args), true
-#define ALL_COLUMNS(T, OUT) \
-    COLUMNS(T, OUT, true, true, true); COLUMNS(T, OUT, true, true, false); COLUMNS(T, OUT, true, false, true); \
-    COLUMNS(T, OUT, true, false, false); COLUMNS(T, OUT, false, true, true); COLUMNS(T, OUT, false, true, false); \
-    COLUMNS(T, OUT, false, false, true); COLUMNS(T, OUT, false, false, false)
+#define RUN(TEXT, CALL) \
+    if (name == TEXT) return CALL
+#define SPANS(T, TERMS, L, S, V, F, R) \
+    RUN("spans<" #T ", " #TERMS ", " #L ", " #S ", " #V ", " #F ", " #R ", 32>", (run_spans<T, TERMS, L, S, V, F, R>(grid, args)))
+#define SHORT(T, TERMS, V, F) \
+    RUN("short_columns<" #T ", " #TERMS ", " #V ", " #F ", 32>", (run_short_columns<T, TERMS, V, F>(grid, args)))
+#define EVERY(T, TERMS) \
+    SPANS(T, TERMS, 32, 1, true, 4, 1); SPANS(T, TERMS, 1, 1, false, 1, 2); SPANS(T, TERMS, 4, 4, false, 2, 1); \
+    SPANS(T, TERMS, 8, 8, false, 2, 1); SPANS(T, TERMS, 32, 1, false, 2, 1); \
+    RUN("columns<" #T ", " #TERMS ", true, 2, 32>", (run_columns<T, TERMS, true, 2>(grid, shared, args))); \
+    RUN("columns<" #T ", " #TERMS ", false, 2, 32>", (run_columns<T, TERMS, false, 2>(grid, shared, args))); \
+    SHORT(T, TERMS, true, 4); SHORT(T, TERMS, true, 8); SHORT(T, TERMS, true, 16); \
+    SHORT(T, TERMS, false, 4); SHORT(T, TERMS, false, 8); SHORT(T, TERMS, false, 16); \
+    RUN("parts<" #T ", " #TERMS ", true, 4, 32>", (run_parts<T, TERMS, true, 4>(grid, args))); \
+    RUN("parts<" #T ", " #TERMS ", false, 4, 32>", (run_parts<T, TERMS, false, 4>(grid, args))); \
+    RUN("close_parts<" #T ", " #TERMS ", 32>", (run_close<T, TERMS>(grid, shared, args)))
+#define OF_SQUARES(T, TERMS) \
+    EVERY(T, TERMS); SPANS(T, TERMS, 1, 1, true, 1, 2); SPANS(T, TERMS, 1, 1, true, 4, 1); SPANS(T, TERMS, 2, 2, true, 8, 1); \
+    SPANS(T, TERMS, 8, 4, true, 4, 1); SPANS(T, TERMS, 16, 2, true, 8, 1)
+#define ROWS(T, L, R, F) RUN("rows<" #T ", " #L ", " #R ", " #F ", 32>", (run_rows<T, L, R, F>(grid, args)))
+#define STREAM(T, READS, ENDS, MEAN) \
+    RUN("streamed<" #T ", " #READS ", " #ENDS ", " #MEAN ", 32>", (run_stream<T, READS, ENDS, MEAN>(grid, args)))
 #define ALL(T) \
+    EVERY(T, VALUES); OF_SQUARES(T, SQUARES); OF_SQUARES(T, MOMENTS); \
     ROWS(T, 1, 2, 1); ROWS(T, 2, 2, 2); ROWS(T, 4, 1, 2); ROWS(T, 32, 1, 1); \
-    SPANS(T, T, 1, false, 1, false); SPANS(T, T, 4, false, 2, false); SPANS(T, T, 32, false, 2, false); \
-    SPANS(T, T, 32, true, 2, false); SPANS(T, T, 32, true, 2, true); \
-    ALL_COLUMNS(T, T); \
-    if (name == "short_columns<" #T ", 4, 32>") return run_short_columns<T, 4>(grid, args), true; \
-    if (name == "short_columns<" #T ", 8, 32>") return run_short_columns<T, 8>(grid, args), true; \
-    if (name == "short_columns<" #T ", 16, 32>") return run_short_columns<T, 16>(grid, args), true; \
-    if (name == "streamed<" #T ", 2, 1, false, 32>") return run_stream<T, 2, 1, false>(grid, args), true; \
-    if (name == "streamed<" #T ", 2, 1, true, 32>") return run_stream<T, 2, 1, true>(grid, args), true; \
-    if (name == "streamed<" #T ", 4, 2, false, 32>") return run_stream<T, 4, 2, false>(grid, args), true; \
-    if (name == "streamed<" #T ", 4, 2, true, 32>") return run_stream<T, 4, 2, true>(grid, args), true; \
-    if (name == "streamed_later<" #T ", 4, 1, 32>") return run_later<T, 4, 1>(grid, args), true; \
-    if (name == "streamed_later<" #T ", 32, 1, 32>") return run_later<T, 32, 1>(grid, args), true; \
-    if (name == "wide_sums<" #T ">") return run_wide<T>(grid, args), true; \
-    if (name == "round_totals<" #T ">") return run_round<T>(grid, args), true
+    RUN("pairs<" #T ", VALUES, 4, 32>", (run_pairs<T, VALUES, 4>(grid, args))); \
+    RUN("pairs<" #T ", MOMENTS, 4, 32>", (run_pairs<T, MOMENTS, 4>(grid, args))); \
+    STREAM(T, 2, 1, false); STREAM(T, 2, 1, true); STREAM(T, 4, 2, false); STREAM(T, 4, 2, true); \
+    RUN("streamed_later<" #T ", 4, 1, 32>", (run_later<T, 4, 1>(grid, args))); \
+    RUN("streamed_later<" #T ", 32, 1, 32>", (run_later<T, 32, 1>(grid, args)))
 #define TOTALS(T, TERMS) \
     if (name == "totals<" #T ", " #TERMS ">") return run_totals<T, TERMS>(grid, args), true; \
     if (name == "finished<" #T ", " #TERMS ">") return run_finished<T, TERMS>(grid, args), true
 #define ALL_TOTALS(T) TOTALS(T, VALUES); TOTALS(T, MAGNITUDES); TOTALS(T, SQUARES); TOTALS(T, MOMENTS)
-#define STAGES(OUT) \
-    SPANS(term, OUT, 1, false, 2, false); SPANS(term, OUT, 2, false, 2, false); SPANS(term, OUT, 4, false, 4, false); \
-    SPANS(term, OUT, 8, false, 8, false); SPANS(term, OUT, 32, false, 8, false); SPANS(term, OUT, 32, false, 8, true); \
-    ALL_COLUMNS(term, OUT)
-
 struct Name {
     const char* text;
     bool operator==(const char* other) const { return !strcmp(text, other); }
@@ -175,12 +186,8 @@ struct Name {
 
 extern "C" bool grouped_by_name(const char* text, uint64 grid, uint64 shared, void* const* args) {
     const Name name{text};
-    if (name == "pairs<4, 32>") return run_pairs<float32, 4>(grid, args), true;
-    if (name == "double_pairs<4, 32>") return run_pairs<float64, 4>(grid, args), true;
     ALL_TOTALS(float16); ALL_TOTALS(bfloat16); ALL_TOTALS(float32); ALL_TOTALS(float64);
     ALL(float32);
     ALL(float64);
-    STAGES(float32);
-    STAGES(float64);
     return false;
 }

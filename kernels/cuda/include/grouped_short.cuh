@@ -1,8 +1,9 @@
-// Sums of squares, alone or with values, of a few elements: no windows are needed where the nearest number is certain without them.
+// Sums of a few elements, of squares or of both: no windows are needed where the nearest number is certain without them.
 //
+// PlainValues of float32 are doubles that did not round, which the exponents of the elements tell.
 // PlainSquares of float32 are doubles, and PairSquares are two doubles each. All that is computed of them is off by no more than CLOSE
 // of the sum of squares, or of n · squares before n · squares − values² cancels. If the whole interval rounds alike, its end is the
-// value. What plain sums leave, pairs are tried on; the few values that are then left are taken as grouped_spread.cuh takes them.
+// value. What plain sums leave, pairs are tried on; the few values that are then left are taken as grouped_value.cuh takes them.
 //
 // Bounds, in units of 2^−53 (for pairs, of 2^−106) of the sum of squares, or of n · squares: a lane adds up at most MOST_TERMS = 64
 // terms, and 32 lanes five times more. With k = 69 additions for each term, plain sums are off by k, sums of values by k Σ|x| with
@@ -11,7 +12,7 @@
 // 10,300, those of values by 5,200, which count twice, the square of a lower double of values is below 4,800, and products round below
 // 600: together 26,000 of 2^16.
 #pragma once
-#include "grouped_spread.cuh"
+#include "grouped_value.cuh"
 
 constexpr uint32 MOST_TERMS = 64;  // of a lane
 
@@ -43,7 +44,29 @@ __device__ inline bool half_distance(float64& out, float64 a, float64 b) {
     return fabs(distance) < 0x1p1000;
 }
 
-template <bool VALUED>
+struct PlainValues {
+    double values = -0.0;
+    Extent<float32> extent;
+
+    __device__ void add(float32 x) {
+        const uint32 key = key_of(x);
+        extent.include({key, key - 1});
+        values += x;
+    }
+    __device__ void include_lane(int distance) {
+        values += __shfl_xor_sync(~0u, values, distance);
+        extent.include({__shfl_xor_sync(~0u, extent.largest, distance), __shfl_xor_sync(~0u, extent.smallest, distance)});
+    }
+    __device__ bool value(float32& out, const ShortEnd& end) const {
+        out = float(values);
+        if (extent.all_zero()) return end.count || (out = 0, true);  // the sum of zeros has their sign
+        if (!extent.all_finite() || !sums_plainly(extent, 32 - __clz(int(end.count - 1)))) return false;
+        if (end.finish != MEAN || values == 0) return true;
+        return rounds(out, quotient_of({{values, 0}, 0}, double(end.count)));
+    }
+};
+
+template <int TERMS>
 struct PlainSquares {
     static constexpr double CLOSE = 0x1p-45;
     double squares = 0, values = 0;
@@ -51,18 +74,18 @@ struct PlainSquares {
     __device__ void add(float32 element) {
         const double x = element;
         squares = __fma_rn(x, x, squares);
-        if (VALUED) values += x;
+        if (VALUED<TERMS>) values += x;
     }
     __device__ bool finite() const { return squares - squares == 0; }
     __device__ void include_lane(int distance) {
         squares += __shfl_xor_sync(~0u, squares, distance);
-        if (VALUED) values += __shfl_xor_sync(~0u, values, distance);
+        if (VALUED<TERMS>) values += __shfl_xor_sync(~0u, values, distance);
     }
 
     // The value; false where it is not certain.
     __device__ bool value(float32& out, const ShortEnd& end) const {
         double found = squares, away = CLOSE * squares;
-        if constexpr (VALUED) {
+        if constexpr (VALUED<TERMS>) {
             const double n = double(end.count);
             found = __fma_rn(n, squares, -(values * values)) * end.scale;
             away *= n * end.scale;
@@ -78,7 +101,7 @@ struct PlainSquares {
     }
 };
 
-template <class T, bool VALUED>
+template <class T, int TERMS>
 struct PairSquares {
     static constexpr double CLOSE = 0x1p-90, LEAST = 0x1p-900;  // below, what products leave may be too small for doubles
     Halves squares{0, 0}, values{0, 0};
@@ -87,24 +110,21 @@ struct PairSquares {
         const double x = element;
         const DoublePair square = product_of(x, x), sum = two_sum(squares.upper, square.high);
         squares = {sum.high, squares.lower + (sizeof(T) == 8 ? sum.low + square.low : sum.low)};  // a square of float32 is a double
-        if constexpr (VALUED) {
+        if constexpr (VALUED<TERMS>) {
             const DoublePair of_values = two_sum(values.upper, x);
             values = {of_values.high, values.lower + of_values.low};
         }
     }
-    static __device__ Halves of_lane(const Halves& mine, int distance) {
-        return {__shfl_xor_sync(~0u, mine.upper, distance), __shfl_xor_sync(~0u, mine.lower, distance)};
-    }
     __device__ bool finite() const { return squares.upper - squares.upper == 0; }
     __device__ void include_lane(int distance) {
-        squares.include(of_lane(squares, distance));
-        if (VALUED) values.include(of_lane(values, distance));
+        squares.include_lane(distance);
+        if (VALUED<TERMS>) values.include_lane(distance);
     }
 
     __device__ bool value(T& out, const ShortEnd& end) const {
         DoublePair found;
         double away;
-        if constexpr (VALUED) {
+        if constexpr (VALUED<TERMS>) {
             const double n = double(end.count);
             const DoublePair first = product_of(n, squares.upper), second = product_of(values.upper, values.upper);
             const double low = __fma_rn(n, squares.lower, first.low) - __fma_rn(2 * values.upper, values.lower, second.low);
@@ -129,6 +149,21 @@ struct PairSquares {
     }
 };
 
-// What a short span is tried with first.
-template <class T, bool VALUED>
-using FirstSquares = typename Either<sizeof(T) == 8, PairSquares<T, VALUED>, PlainSquares<VALUED>>::Type;
+// What short spans are tried with first, where there is something.
+template <class T, int TERMS>
+constexpr bool TRIED = SQUARED<TERMS> || sizeof(T) == 4;
+template <class T, int TERMS>
+using FirstSums = typename Either<sizeof(T) == 8, PairSquares<T, TERMS>, typename Either<TERMS == VALUES, PlainValues, PlainSquares<TERMS>>::Type>::Type;
+
+// The value of `count` elements, of which `pair` returns number 0 or 1, from their sums; false where it is not certain.
+template <int TERMS, class T, class Sums, class Pair>
+__device__ bool short_value(T& out, const Sums& sums, uint64 count, ShortEnd& end, const Pair& pair) {
+    if constexpr (TERMS == VALUES) end.count = count;
+    if constexpr (TERMS == MOMENTS) {
+        if (count <= end.ddof) return out = nan_of<T>(), sums.finite();
+        if (count == 1) return out = 0, sums.finite();
+        if (end.is_half(count)) return half_distance(out, pair(0), pair(1));
+        if (count != end.count) end.set(count);
+    }
+    return sums.value(out, end);
+}

@@ -14,12 +14,10 @@ from tests.support.gpu.adversarial import adversarial
 from tests.support.gpu.hard import HARD, hard
 from tests.support.gpu.rounded import expected
 from tests.support.kernels import on_host
-from tests.support.kernels.grouped_on_host import WARP, HostGpu, aligned, as_cupy, host_array
+from tests.support.kernels.grouped_on_host import HostGpu, aligned, as_cupy, host_array, small_shapes
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
-from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
-from warpfold.kernels.cuda.grouped.shapes import ColumnsShape
-from warpfold.kernels.cuda.grouped.squares import GroupedSquares, SquaresEnd
-from warpfold.kernels.cuda.grouped.sums import MARKS
+from warpfold.kernels.cuda.grouped import ColumnsLayout, GroupedValues, Layout, OffsetsLayout, Rounding, RowsLayout
+from warpfold.kernels.cuda.grouped.values import MARKS
 from warpfold.kernels.dtypes import DTYPES
 
 Array = NDArray[Any]
@@ -33,15 +31,15 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> Squares:
     """Values of an op, and which of them are marked."""
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
-    library: ctypes.CDLL = on_host.build_squares()
+    library: ctypes.CDLL = on_host.build_grouped()
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
 
     def run(array: Array, layout: Layout, op: str, *, ddof: int = 0, omit_nan: bool = False) -> tuple[Array, Array]:
-        gpu: Any = HostGpu(None, squares=library)
+        gpu: Any = HostGpu(library)
         row, dtype = FINISHED_OPS[op], DTYPES[array.dtype.name]
         values = host_array(np.full(layout.count, 7, array.dtype))
-        spread = SquaresEnd(row.kind, row.finish, ddof, omit_nan)
-        made = GroupedSquares(gpu, host_array(array), layout, dtype, spread, values, ColumnsShape(2, WARP, 6, 4))
+        rounding, shapes = Rounding(row.finish, ddof, omit_nan), small_shapes(row.kind)
+        made = GroupedValues(gpu, host_array(array), layout, dtype, row.kind, rounding, values, shapes)
         made.start()
         bits, mark = MARKS[dtype.name]
         marked = values.get().view(bits) == bits(mark)
@@ -118,7 +116,7 @@ def test_values_that_are_hard_to_finish_are_right_and_seldom_marked(squares: Squ
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_of_columns_are_correctly_rounded_or_marked(squares: Squares, dtype: str, data: str) -> None:
     random = np.random.default_rng(3)
-    for width, height in ((2, 300), (99, 2), (3, 8), (7, 31), (24, 40), (31, 70), (64, 50), (256, 30)):
+    for width, height in ((2, 300), (99, 2), (3, 8), (7, 31), (7, 601), (24, 40), (31, 70), (64, 50), (256, 30)):
         size = width * height
         array = hard(data, size, dtype, random) if data in HARD else adversarial(data, DTYPES[dtype], size, height)
         array = aligned(array, int(width == 64))
