@@ -104,5 +104,10 @@ def server_config(
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The command `warpfold api`."""
     cli(prog_name="warpfold api")
+
+
+if __name__ == "__main__":
+    main()

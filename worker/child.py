@@ -192,6 +192,7 @@ def child_main(
     # imported here, because the parent imports this module and must stay small
     from warpfold.kernels.errors import KernelError
     from warpfold.kernels.machine.parent_death import end_with
+    from warpfold.worker.start import imports
 
     end_with(parent)  # elsewhere than on Linux the end of the pipe ends it, after the job that it runs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
@@ -199,11 +200,13 @@ def child_main(
     connection = ChildEnd(end)
     try:
         if spare is not None:
-            spare.prepare()
+            with imports():
+                spare.prepare()
             if not spare.opens:
                 connection.send(Prepared())
                 connection.receive()  # this message is `Open`
-        work = opener()
+        with imports():
+            work = opener()
         if spare is not None:
             _warm(work)  # later it might disturb a job that measures times
     except PipeClosed:

@@ -127,11 +127,11 @@ def shared() -> Iterator[Serve]:
 
 @pytest.mark.parametrize("module", [("warpfold.app",), ("warpfold.worker.dispatcher",), ("warpfold.worker", "--slot")])
 def test_a_killed_process_is_restarted_and_the_log_says_so(shared: Serve, module: tuple[str, ...]) -> None:
-    (victim,) = shared.named("-m", *module)
+    (victim,) = shared.named("warpfold.worker.start", *module)
     os.kill(victim.pid, signal.SIGKILL)
 
     def following() -> list[int]:
-        return [process.pid for process in shared.named("-m", *module) if process.pid != victim.pid]
+        return [process.pid for process in shared.named("warpfold.worker.start", *module) if process.pid != victim.pid]
 
     (pid,) = until(following, describe=lambda: "not restarted")
     assert _sum(shared) == 1.0

@@ -2,13 +2,15 @@
 
 import sys
 
+from warpfold.worker.start import imports
+
 
 def main() -> None:
     """Say at once that something goes on, because the imports take a second, and run the command."""
     if "--help" not in sys.argv:
         print("warpfold serve: loading", file=sys.stderr, flush=True)
-    from warpfold.worker.serve.command import cli
-
+    with imports():
+        from warpfold.worker.serve.command import cli
     cli(prog_name="warpfold serve")
 
 

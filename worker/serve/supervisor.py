@@ -41,7 +41,8 @@ def service_processes(servers: Servers, root: Path, host: str, port: int, slots:
     environment = _environment(servers, root, len(slots))
 
     def process(name: str, *arguments: str) -> Process:
-        return Process(name, arguments, environment, root / "logs" / f"{name.replace(':', '-')}.log")
+        log_file = root / "logs" / f"{name.replace(':', '-')}.log"
+        return Process(name, ("warpfold.worker.start", *arguments), environment, log_file)
 
     return [
         process("api", "warpfold.app", "--host", host, "--port", str(port)),
