@@ -1,6 +1,5 @@
 """Starts a process of the service: `python -m warpfold.worker.start MODULE …` does what `python -m MODULE …` does.
 
-
 Imports make hundreds of thousands of objects that stay. The collector of garbage looks at them again and again while
 they come, which takes a sixth of a process's start, and looks at them once more in each full collection afterwards.
 """
