@@ -13,8 +13,8 @@ from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.ops import Terms
 
-_NARROW = 1 << 14
-"""Elements of 16 bits at a time, whose words stay in the second-level cache."""
+_NARROW = 1 << 16
+"""Elements of 16 bits that are made words by one call. Four times as few took half as long again."""
 
 
 class PairAccumulator(Protocol):
@@ -53,6 +53,7 @@ class _FloatPairs:
         self._flags = Flags.NONE
         self._count = 0
         self._origin = ORIGIN[Terms.PRODUCTS]
+        self._fraction: tuple[int, ...] = ()
         self._space: tuple[NDArray[Any], ...]
         self._add: Callable[..., int]
         if double:
@@ -61,6 +62,7 @@ class _FloatPairs:
             self._space = (np.empty(windows.TILE64), np.empty(windows.TILE64), *words)
         else:
             self._add = windows.add_float32_products
+            self._fraction = (x.precision + y.precision - 2,)
             words = (np.empty(windows.TILE32, np.int32) for _ in range(2))
             self._space = (np.empty(windows.TILE32), *words)
 
@@ -69,7 +71,7 @@ class _FloatPairs:
         for at in range(0, x.size, self._most):
             some = slice(at, at + self._most)
             left, right = (words.of(array[some]) for array, words in zip((x, y), self._words, strict=True))
-            codes |= self._add(left, right, self._origin, self._limbs, *self._space)
+            codes |= self._add(left, right, *self._fraction, self._origin, self._limbs, *self._space)
         self._flags |= Flags(codes)
         self._count += x.size
         return Flags(codes)

@@ -146,6 +146,7 @@ class ExactSums:
         self._squares = terms is Terms.PRODUCTS
         self._double = common_float(dtypes[0], dtypes[-1]) is DTYPES["float64"]
         self._words = tuple(FloatWords(dtype, double=self._double) for dtype in dtypes)
+        self._fraction = sum(dtype.precision - 1 for dtype in dtypes)
         self._in_window = window is not None
         self._origin, limbs = window or (ORIGIN[terms], levels.LIMBS)
         self._shape = outputs, limbs
@@ -196,7 +197,9 @@ class ExactSums:
             )
         elif len(words) == 2:
             rest, spare = self._space
-            self._rows.add_row_products32(*words, rows.bounds, rows.outputs, *common, rest, spare, np.empty_like(spare))
+            self._rows.add_row_products32(
+                *words, self._fraction, rows.bounds, rows.outputs, *common, rest, spare, np.empty_like(spare)
+            )
         else:
             call = self._rows.add_rows64 if self._double else self._rows.add_rows32
             call(words[0], rows.bounds, rows.outputs, self._keep, self._squares, *common, *self._space)

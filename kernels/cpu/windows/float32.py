@@ -170,7 +170,9 @@ def _add_part(bits, half, keep, squares, origin, limbs, rest, spare, words):  # 
 
 
 @jit
-def _tile32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any) -> Any:
+def _tile32_products(
+    x: Any, y: Any, fraction: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
+) -> Any:
     flags = 0
     most_x, least_x = bounds(x)
     most_y, least_y = bounds(y)
@@ -185,8 +187,7 @@ def _tile32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare_x
         return flags
     count = x.size
     top = clamped_exponent(most_x >> 23) + clamped_exponent(most_y >> 23) - 2 * 126
-    unit = clamped_exponent((least_x + 1) >> 23) - 127 - 23
-    unit += clamped_exponent((least_y + 1) >> 23) - 127 - 23
+    unit = clamped_exponent((least_x + 1) >> 23) + clamped_exponent((least_y + 1) >> 23) - 2 * 127 - fraction
     for i in range(count):
         rest[i] = np.float64(np.int32(x[i]).view(np.float32)) * np.float64(np.int32(y[i]).view(np.float32))
     add_levels(rest, count, top, unit, origin, limbs)
@@ -194,13 +195,16 @@ def _tile32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare_x
 
 
 @jit
-def add_float32_products(x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any) -> Any:
+def add_float32_products(
+    x: Any, y: Any, fraction: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
+) -> Any:
     """limbs (int64, of 2**origin, resolved) += Σ of the products of the elements `x` and `y`, equally many patterns as
-    in `add_float32`; returns the products' Flags as an integer. `rest` (float64), `spare_x` and `spare_y` (as `x` and
-    `y`) are working space of TILE32 elements."""
+    in `add_float32`; returns the products' Flags as an integer. `fraction` are the bits behind the points of two
+    significands that their dtypes have: without it products of 16-bit formats would need more levels. `rest` (float64),
+    `spare_x` and `spare_y` (as `x` and `y`) are working space of TILE32 elements."""
     flags = 0
     for at in range(0, x.size, TILE32):
         tile, other = x[at : at + TILE32], y[at : at + TILE32]
-        flags |= _tile32_products(tile, other, origin, limbs, rest, spare_x, spare_y)
+        flags |= _tile32_products(tile, other, fraction, origin, limbs, rest, spare_x, spare_y)
     resolve(limbs)
     return flags

@@ -268,6 +268,7 @@ def add_rows64(
 def add_row_products32(
     x: Any,
     y: Any,
+    fraction: Any,
     edges: Any,
     outputs: Any,
     origin: Any,
@@ -281,7 +282,7 @@ def add_row_products32(
     for r in range(outputs.size):
         o = outputs[r]
         left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
-        flags[o] |= add_float32_products(left, right, origin, limbs[o], rest, spare_x, spare_y)
+        flags[o] |= add_float32_products(left, right, fraction, origin, limbs[o], rest, spare_x, spare_y)
 
 
 @jit
