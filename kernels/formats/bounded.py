@@ -119,7 +119,7 @@ def _zstd(codec: Any, data: bytes, most: int) -> Any:
 def _zstd_size(data: bytes) -> int | None:
     """How many bytes the first frame has, None where it does not say."""
     if len(data) < 6 or not data.startswith(_ZSTD):
-        raise InvalidInput("holds bytes that zstd did not pack")
+        raise ValueError("zstd did not pack these bytes")
     head = data[4]
     single, kind = head & 0x20, head >> 6
     at = 5 + (0 if single else 1) + (0, 1, 2, 4)[head & 3]

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +162,9 @@ def test_what_is_wrong_is_named_by_its_field(
 def inspector() -> psutil.Process | None:
     """The process that forks a child for each look."""
     for process in psutil.Process().children():
-        if "warpfold.app.inspection.inspector" in process.cmdline():
-            return process
+        with suppress(psutil.Error):  # another child has ended, and nobody has asked how
+            if "warpfold.app.inspection.inspector" in process.cmdline():
+                return process
     return None
 
 

@@ -6,7 +6,6 @@ import pytest
 from rich.console import Console
 
 from tests.support.job import JOB
-from warpfold.client import progress as progress_module
 from warpfold.client.models import Job
 from warpfold.client.progress import bar, state_of
 
@@ -47,9 +46,7 @@ def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str])
 def test_a_terminal_shows_a_bar_on_standard_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        progress_module, "Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=100)
-    )
+    monkeypatch.setattr("rich.console.Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=100))
     with bar(True) as follow:
         assert follow is not None
         follow(job("queued"))

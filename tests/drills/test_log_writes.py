@@ -229,7 +229,7 @@ def test_a_pipe_that_is_read_again_gets_whole_lines_and_how_many_are_missing() -
     assert (missing["role"], back["event"]) == ("test", "back")
 
 
-def test_a_line_that_was_cut_in_the_middle_spoils_no_other(tmp_path: Path) -> None:
+def test_a_line_that_was_cut_in_the_middle_is_taken_back_and_counted(tmp_path: Path) -> None:
     with (tmp_path / "log").open("ab") as file:
         logger = Logger(file)
     assert logger.tell("line first") == 0
@@ -239,9 +239,8 @@ def test_a_line_that_was_cut_in_the_middle_spoils_no_other(tmp_path: Path) -> No
     logger.tell("limit 1000000")
     assert logger.tell("line last") == 2
     assert logger.close() == 0
-    first, cut, missing, last = (tmp_path / "log").read_text().splitlines()
+    first, missing, last = (tmp_path / "log").read_text().splitlines()
     assert json.loads(first)["event"] == "first"
-    assert len(cut) == 20
     assert json.loads(missing)["dropped"] == 2
     assert json.loads(last)["event"] == "last"
 
