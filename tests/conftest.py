@@ -271,6 +271,7 @@ def api(shared_api: Api, sweeper: psycopg.Connection) -> Iterator[Api]:
     sweeper.execute("delete from jobs")  # and with them events, keys, measurements; truncate takes longer
     sweeper.execute("delete from batches")
     sweeper.execute("delete from workers")
+    sweeper.execute("delete from webhook_secrets")  # a walk over all routes makes one
     sweeper.execute("delete from turns")  # places in the queue depend on who had the last one
     yield shared_api
     shared_api.close_clients()
