@@ -6,15 +6,16 @@ taken by the network, and a client that reads nothing is let go (`app.server.pro
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from warpfold.app.fairness.places import NoPlace, Places
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.app.http.apart import Apart
 from warpfold.app.http.errors import TooMany
@@ -26,6 +27,8 @@ IN_ALL = 8
 _RETRY_AFTER_S = 2
 _PAUSE_S = 0.2
 """How long a refusal is held back: a client that does not wait by itself is made to, and waiting costs nothing."""
+_YOURS = f"You have {OF_ONE_USER} large answers under way: read these first."
+_OF_ALL = f"The service has {IN_ALL} large answers under way: ask again soon."
 _LARGE = 1 << 18
 _PIECE = 1 << 18
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -36,7 +39,7 @@ class HeavyAnswers:
 
     def __init__(self) -> None:
         self._apart = Apart()
-        self._users: Counter[int] = Counter()
+        self._places = Places(OF_ONE_USER, IN_ALL)
 
     async def made(self, user_id: int, function: Callable[..., T], *args: Any) -> T:
         """The result of `function` in the process apart. Raises the ApiError that it raises there."""
@@ -52,18 +55,14 @@ class HeavyAnswers:
         """The answer that consists of `pieces`. The first is made at once, so that an error becomes a problem before
         the answer begins. Raises TooMany, and what the pieces raise."""
         give_up_turn()
-        place = self._place(user_id)
-        try:
-            place.__enter__()
-        except TooMany:
-            await asyncio.sleep(_PAUSE_S)
-            raise
-        try:
+        with ExitStack() as place:
+            try:
+                place.enter_context(self._places.taken(user_id))
+            except NoPlace as error:
+                await asyncio.sleep(_PAUSE_S)
+                raise TooMany(_YOURS if error.own else _OF_ALL, _RETRY_AFTER_S) from None
             first = await anext(pieces, b"")
-        except BaseException:
-            place.__exit__(None, None, None)
-            raise
-        return _HeavyResponse(_following(first, pieces), place, media_type, headers)
+            return _HeavyResponse(_following(first, pieces), place.pop_all(), media_type, headers)
 
     async def text(
         self, user_id: int, text: str | bytes, media_type: str, headers: Mapping[str, str] = _NO_HEADERS
@@ -78,33 +77,22 @@ class HeavyAnswers:
         """End the process apart."""
         self._apart.close()
 
-    @contextmanager
-    def _place(self, user_id: int) -> Iterator[None]:
-        if self._users[user_id] >= OF_ONE_USER:
-            raise TooMany(f"You have {OF_ONE_USER} large answers under way: read these first.", _RETRY_AFTER_S)
-        if self._users.total() >= IN_ALL:
-            raise TooMany(f"The service has {IN_ALL} large answers under way: ask again soon.", _RETRY_AFTER_S)
-        self._users[user_id] += 1
-        try:
-            yield
-        finally:
-            self._users[user_id] -= 1
-            if not self._users[user_id]:
-                del self._users[user_id]
-
 
 class _HeavyResponse(StreamingResponse):
     """Pieces that hold a place until the last is sent, or the client is gone."""
 
-    def __init__(self, pieces: AsyncIterator[bytes], place: Any, media_type: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, pieces: AsyncIterator[bytes], place: ExitStack, media_type: str, headers: Mapping[str, str]
+    ) -> None:
         super().__init__(pieces, headers=headers, media_type=media_type)
-        self._place = place
+        # A client may go before anything is sent: nobody calls the response then.
+        self._release = weakref.finalize(self, place.close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._place.__exit__(None, None, None)
+            self._release()
 
 
 async def _following(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -8,10 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
+from warpfold.app.fairness.places import NoPlace, Places
 from warpfold.app.fairness.turns import give_up_turn
 from warpfold.app.inspection.inspector import InspectionRequest, Refused
 from warpfold.contract.folders import Folders
@@ -34,18 +33,23 @@ class Inspections:
         self._folders = folders
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
-        self._places = asyncio.Semaphore(_AT_A_TIME)
-        self._users: Counter[int] = Counter()
+        self._turns = asyncio.Semaphore(_AT_A_TIME)
+        self._places = Places(_OF_ONE_USER)
 
     async def inspect(self, user_id: int, source: FileSources, within_s: float) -> Inspection:
         """Inspect the files of `source`. Raises InvalidInput naming the field, Unavailable where a package is
         missing, and TooManyInspections."""
-        with self._place(user_id):
-            give_up_turn()
-            async with self._places:
-                return await self._inspect(
-                    InspectionRequest(source.model_dump_json().encode(), self._folders, within_s)
-                )
+        try:
+            with self._places.taken(user_id):
+                give_up_turn()
+                async with self._turns:
+                    return await self._inspect(
+                        InspectionRequest(source.model_dump_json().encode(), self._folders, within_s)
+                    )
+        except NoPlace:
+            raise TooManyInspections(
+                f"You have {_OF_ONE_USER} inspections under way: wait until one has ended."
+            ) from None
 
     def close(self) -> None:
         """End the process."""
@@ -55,18 +59,6 @@ class Inspections:
             self._process.kill()
             self._process.wait()
         self._requests = self._process = None
-
-    @contextmanager
-    def _place(self, user_id: int) -> Iterator[None]:
-        if self._users[user_id] >= _OF_ONE_USER:
-            raise TooManyInspections(f"You have {_OF_ONE_USER} inspections under way: wait until one has ended.")
-        self._users[user_id] += 1
-        try:
-            yield
-        finally:
-            self._users[user_id] -= 1
-            if not self._users[user_id]:
-                del self._users[user_id]
 
     async def _inspect(self, request: InspectionRequest) -> Inspection:
         process = self._started()
