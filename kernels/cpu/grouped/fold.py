@@ -1,9 +1,8 @@
-"""The interface of every fold to many values, and of its input: the elements of a part, and the values that they belong
-to."""
+"""Elements of a part with the values that they belong to, how an aggregate folds them, and NaNs that are left out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.aggregate import Aggregate, Arrays, Folded, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import Value
 from warpfold.kernels.parts.grouping import Columns, Index, Rows
 
 
@@ -25,24 +23,6 @@ class GroupedPart:
     def rows(self) -> Iterator[tuple[Rows, Arrays]]:
         """The part with all elements as rows; columns are transposed."""
         return (by_rows(self.arrays, group) for group in self.groups)
-
-
-class GroupFold(Protocol):
-    """A reduction to many values under way. One serves one thread; the order of parts and merges does not change the
-    values."""
-
-    def add(self, start: int, part: GroupedPart) -> None:
-        """Take in elements from number `start` on, in the order of reading."""
-        ...
-
-    def merge(self, other: Self) -> None:
-        """Take in all elements that `other` took in, a fold of the same reduction."""
-        ...
-
-    def values(self, counts: Index) -> Sequence[Value] | NDArray[Any]:
-        """The values, where `counts` elements entered each, shape (values,); arbitrary where these are too few for a
-        value."""
-        ...
 
 
 class AggregatedGroups:
