@@ -1,12 +1,14 @@
 """The columns of a group-by request: those of keys, and those that are reduced."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from warpfold.contract.fields import MAX_ELEMENTS, OpName
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.op_parameters import MethodField, QuantilesField
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.dataset import DatasetSource
@@ -18,7 +20,7 @@ from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.catalog import keyed_backends, refused_by_key
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import op_named
+from warpfold.kernels.ops import Op, Parameters, op_named
 
 KeySource = Annotated[
     GivenKeys | GenerateSource | PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource,
@@ -64,21 +66,34 @@ class AggregationSpec(Frozen):
         0, ge=0, le=MAX_ELEMENTS, strict=True,
         description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
     )  # fmt: skip
+    q: QuantilesField = None
+    method: MethodField = None
 
     @property
     def label(self) -> str:
         """The name of the values in the result."""
         return self.name or (f"{self.column}_{self.op}" if self.column else self.op)
 
+    def row(self) -> Op:
+        """The op with its parameters. Raises InvalidInput naming a parameter."""
+        return op_named(self.op).having(Parameters(q=self.q, method=self.method))
+
+    def columns(self) -> tuple[tuple[str, Op], ...]:
+        """The columns of values: their names, and the op of each. A list of quantiles has a column for each, whose name
+        ends with its q: `price_quantile_0.5`."""
+        if not isinstance(self.q, tuple):
+            return ((self.label, self.row()),)
+        each = Parameters(method=self.method)
+        return tuple((f"{self.label}_{q}", self.row().having(replace(each, q=q))) for q in self.q)
+
     def backends(self) -> tuple[str, ...]:
         """The backends that can run it, so far as that is known without looking at files."""
-        return keyed_backends(op_named(self.op), None if self.source is None else self.source.known_dtype)
+        return keyed_backends(self.row(), None if self.source is None else self.source.known_dtype)
 
 
 def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
     """Raise InvalidInput naming the field `where` for a product of floats, which rounds at every step."""
-    row = op_named(op)
-    if is_float and row.rounds and not row.adds:
+    if is_float and op_named(op).multiplies:
         raise InvalidInput(
             f"{op} of floats rounds at every step, so that its bits depend on the order of the rows: groups take it "
             "of integers alone",
@@ -89,6 +104,6 @@ def check_multiplies(op: str, *, is_float: bool, where: str) -> None:
 def check_on_gpu(aggregations: Sequence[AggregationSpec]) -> None:
     """Raise InvalidInput naming the field "backend" where a GPU does not compute one of these."""
     for asked in aggregations:
-        op, known = op_named(asked.op), None if asked.source is None else asked.source.known_dtype
+        op, known = asked.row(), None if asked.source is None else asked.source.known_dtype
         if "cuda" not in keyed_backends(op, known):
             raise InvalidInput(refused_by_key(op, known), "backend")

@@ -103,10 +103,11 @@ def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: Se
     return None if axis is None else AlongAxes((axis,) if isinstance(axis, int) else axis, keepdims)
 
 
-def check_results(grouping: Grouping, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the values for an array of `shape`. Raises InvalidInput naming the field that is at fault: an axis
-    that is not there, an offset outside of the array, or more values than a result may have."""
-    result_shape = grouping.result_shape(shape)
+def check_results(grouping: Grouping, shape: tuple[int, ...], op: Op | None = None) -> tuple[int, ...]:
+    """The shape of the values for an array of `shape`, of an op that may have several for each group. Raises
+    InvalidInput naming the field that is at fault: an axis that is not there, an offset outside of the array, or more
+    values than a result may have."""
+    result_shape = grouping.result_shape(shape) if op is None else op.shape_of(grouping.result_shape(shape))
     if prod(result_shape) > MOST_STORED:
         raise InvalidInput(
             f"the result would have {prod(result_shape):,} values, and a stored result has at most {MOST_STORED:,}",
@@ -115,11 +116,11 @@ def check_results(grouping: Grouping, shape: tuple[int, ...]) -> tuple[int, ...]
     return result_shape
 
 
-def check_held(grouping: Grouping, shape: tuple[int, ...], dtype: str, most_bytes: int) -> None:
-    """Raise InvalidInput naming the field that is at fault where the values, of `dtype`, are stored and are more bytes
-    than a user may hold."""
-    count = prod(grouping.result_shape(shape))
-    nbytes = count * (DTYPES[dtype].itemsize if dtype in DTYPES else 8)
+def check_held(op: Op, grouping: Grouping, shape: tuple[int, ...], dtype: DType, most_bytes: int) -> None:
+    """Raise InvalidInput naming the field that is at fault where the values of `op` of elements of `dtype` are stored
+    and are more bytes than a user may hold."""
+    count, result = prod(op.shape_of(grouping.result_shape(shape))), op.result_dtype(dtype)
+    nbytes = count * (DTYPES[result].itemsize if result in DTYPES else 8)
     if count > MOST_RESULTS and nbytes > most_bytes:
         raise InvalidInput(
             f"the result would have {nbytes:,} bytes, and a user may hold {most_bytes:,}", field_of(grouping)
@@ -128,7 +129,9 @@ def check_held(grouping: Grouping, shape: tuple[int, ...], dtype: str, most_byte
 
 def field_of(grouping: Grouping) -> str:
     """The field of a spec that says how many values there are."""
-    return "axis" if isinstance(grouping, AlongAxes) else "segments"
+    if isinstance(grouping, AlongAxes):
+        return "q" if grouping.axes is None else "axis"
+    return "segments"
 
 
 def words_of(stored: Any) -> str:

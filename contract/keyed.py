@@ -16,7 +16,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame, Wanted, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
-from warpfold.kernels.ops import NullPolicy, op_named
+from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
 
 
@@ -111,8 +111,9 @@ def plan_of(spec: GroupbySpec) -> GroupPlan:
     numbered = zip(spec.aggregations, column_numbers(spec), strict=True)
     return GroupPlan(
         aggregations=tuple(
-            Aggregation(op_named(aggregation.op), number, aggregation.label, aggregation.ddof)
+            Aggregation(op, number, name, aggregation.ddof)
             for aggregation, number in numbered
+            for name, op in aggregation.columns()
         ),
         keep_nulls=not spec.dropna,
         sort=spec.sort,
@@ -143,7 +144,8 @@ def keys_of(table: GroupTable, *, whole: bool = False) -> tuple[GroupKeys, ...]:
 def values_of(spec: GroupbySpec, table: GroupTable, *, whole: bool = False) -> tuple[GroupValues, ...]:
     """The values of all groups, as they stand in a result; with `whole` however many there are. Raises InvalidInput for
     an integer too long to be served."""
-    return column_values([asked.column for asked in spec.aggregations], table, whole=whole)
+    names = [asked.column for asked in spec.aggregations for _ in asked.columns()]
+    return column_values(names, table, whole=whole)
 
 
 def column_values(names: Sequence[str | None], table: GroupTable, *, whole: bool = False) -> tuple[GroupValues, ...]:

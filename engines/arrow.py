@@ -55,7 +55,7 @@ def group_by(
     keys = [Wanted(name, name, "by") for name in names]
     source = keyed_frame(frame, keys, [Wanted(name, name, "values") for name in columns], refuse_nulls=False)
     for asked in aggregations:
-        if not asked.op.adds and asked.op.rounds and source.dtypes[asked.column].is_float:
+        if asked.op.multiplies and source.dtypes[asked.column].is_float:
             raise InvalidInput(f"{asked.op.name} of floats rounds at every step, so that it has no exact value", "op")
     plan = GroupPlan(
         tuple(aggregations),

@@ -54,9 +54,8 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     """The strategy by which `op` is reduced to many values, along axes or by segments: the exact one, or NumPy's for
     products of floats, which round. A dtype of None is not known yet. Raises InvalidInput where `strategy` is another.
     """
-    multiplies = op.rounds and not op.adds
-    able: tuple[str, ...] = (EXACT,) if not multiplies or (dtype is not None and not dtype.is_float) else ("numpy",)
-    if multiplies and dtype is None:
+    able: tuple[str, ...] = (EXACT,) if not op.multiplies or (dtype is not None and not dtype.is_float) else ("numpy",)
+    if op.multiplies and dtype is None:
         able = (EXACT, "numpy")
     if strategy not in (AUTO, *able):
         raise InvalidInput(

@@ -9,7 +9,7 @@ from math import prod
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.reducing import lowered
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.parts.blocks import blocks, by_position, most_of_block
 from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
@@ -47,7 +47,7 @@ class Backend(ABC):
     def reduce(
         self,
         source: Elements,
-        op: str,
+        op: str | Op,
         *,
         strategy: str = AUTO,
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,
@@ -64,7 +64,7 @@ class Backend(ABC):
         source: Elements,
         shape: tuple[int, ...],
         grouping: Grouping,
-        op: str,
+        op: str | Op,
         *,
         strategy: str = AUTO,
         nan_policy: NanPolicy = NanPolicy.PROPAGATE,

@@ -19,7 +19,7 @@ from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met
 from warpfold.kernels.lowering.reducing import meaning_of, refuse_meaning
-from warpfold.kernels.ops import NanPolicy, Result, op_named
+from warpfold.kernels.ops import NanPolicy, Result
 from warpfold.kernels.ops.operands import result_dtype
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.over_devices import together
@@ -45,14 +45,15 @@ def run_grouped(
         other, beside = shaped(other, spec.other.known_shape)
         if isinstance(grouping, AlongAxes) and beside != shape:
             raise InvalidInput(f"{spec.op} needs two sources of one shape, not {shape} and {beside}", "other")
-    result_shape = check_results(grouping, shape)
+    op = spec.row()
+    result_shape = check_results(grouping, shape, op)
     width = sum(part.dtype.itemsize for part in (source, other) if part is not None)
 
     def progress(done: int, total: int) -> None:
         attempt.progress(done * width, total * width, "bytes")
 
     query = Shaped(
-        source=source, op=op_named(spec.op), other=other, strategy=spec.strategy, nan_policy=spec.nan_policy,
+        source=source, op=op, other=other, strategy=spec.strategy, nan_policy=spec.nan_policy,
         ddof=spec.ddof, shape=shape, grouping=grouping, states=spec.states,
     )  # fmt: skip
     many = prod(result_shape) > MOST_RESULTS
@@ -175,7 +176,8 @@ def writer_of(
 ) -> ArtefactWriter:
     """A writer for the values of an array of `shape` of elements of `dtypes`, some of which are left out with `omits`;
     those of `packed` elements are float64. Raises as `ArtefactWriter`."""
-    op, result_shape, each = op_named(spec.op), grouping.result_shape(shape), None
+    op, each = spec.row(), None
+    result_shape = op.shape_of(grouping.result_shape(shape))
     omits |= dtypes[0].is_float and spec.nan_policy is NanPolicy.OMIT
     if isinstance(grouping, AlongAxes) and not omits:
         each = prod(shape[axis] for axis in grouping.reduced(len(shape)))

@@ -50,7 +50,6 @@ from warpfold.contract.sources import TAGGED_FIELDS
 from warpfold.contract.states import PRIORITIES, EventType
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import op_named
 from warpfold.kernels.places.addresses import names_private
 
 RETRY_AFTER_FULL_S = 5
@@ -144,7 +143,7 @@ def check(spec: JobSpec, settings: Settings) -> None:
     if isinstance(spec, ReduceSpec) and (grouping := spec.grouping()) is not None:
         shape, dtype = spec.source.known_shape, spec.source.known_dtype
         if shape is not None and dtype is not None:
-            check_held(grouping, shape, op_named(spec.op).result_dtype(dtype), settings.dataset_quota_bytes)
+            check_held(spec.row(), grouping, shape, dtype, settings.dataset_quota_bytes)
 
 
 def check_receiver(webhook: Webhook | None, settings: Settings) -> None:

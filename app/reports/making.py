@@ -17,7 +17,7 @@ from warpfold.contract.kinds.preset import PresetSpec
 from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.sources import Source
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import NanPolicy, Value, op_named, reference
+from warpfold.kernels.ops import NanPolicy, Value, reference
 from warpfold.kernels.sources.sequential import gathered
 
 _MOST_ELEMENTS = 10_000
@@ -82,7 +82,7 @@ def _expected_of(spec: ReduceSpec) -> Expected:
         return Expected(None, "not known: only a worker reads the file")
     if sum(filter(None, counts)) > _MOST_ELEMENTS:
         return Expected(None, f"not known: more than {_MOST_ELEMENTS} elements are not added up in fractions")
-    op, policy = op_named(spec.op), NanPolicy(spec.nan_policy)
+    op, policy = spec.row(), NanPolicy(spec.nan_policy)
     dtype, bits = _patterns(spec.source)
     if spec.other is None:
         answer = reference.reduce(op, dtype, bits, policy, ddof=spec.ddof)

@@ -14,13 +14,14 @@ from warpfold.contract.inputs import FingerprintField
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
 from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import DASK, GANG, GPU_FIRST
+from warpfold.contract.op_parameters import op_in_words
 from warpfold.contract.partitions import PartitionsField, check_partitioned
 from warpfold.contract.sources import Source, summary_of_source
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.wording import number_of
 from warpfold.kernels.catalog import NOT_BY_KEY_ON_GPU
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import NanPolicy, op_named
+from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.ops.operands import check_arity, check_states
 from warpfold.kernels.parts.keyed import MOST_GROUPS
 from warpfold.kernels.strategy import AUTO
@@ -107,7 +108,10 @@ class GroupbySpec(Task):
     def _fits(self) -> Self:
         self._check_sources()
         for index, asked in enumerate(self.aggregations):
-            op = op_named(asked.op)
+            try:
+                op = asked.row()
+            except InvalidInput as error:
+                raise InvalidInput(str(error), f"aggregations.{index}.{error.field}") from None
             if op.sources > 1:
                 raise InvalidInput(f"{op.name} takes two columns, and groups reduce one", f"aggregations.{index}.op")
             try:
@@ -159,11 +163,11 @@ class GroupbySpec(Task):
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
         for where, part in self._columns():
-            if part.label in seen:
-                raise InvalidInput(
-                    f"{part.label!r} is the name of {seen[part.label]}, too: give another name", f"{where}.name"
-                )
-            seen[part.label] = where
+            names = [part.label] if isinstance(part, KeyColumn) else [name for name, _ in part.columns()]
+            for name in names:
+                if name in seen:
+                    raise InvalidInput(f"{name!r} is the name of {seen[name]}, too: give another name", f"{where}.name")
+                seen[name] = where
 
     def _columns(self) -> Iterator[tuple[str, KeyColumn | AggregationSpec]]:
         yield from ((f"by.{index}", key) for index, key in enumerate(self.by))
@@ -221,7 +225,10 @@ class GroupbySpec(Task):
         return BriefGroupbySpec(
             **rest,
             by=tuple(key.label for key in self.by),
-            aggregations=tuple(f"{asked.op} of {asked.column or asked.label}" for asked in self.aggregations),
+            aggregations=tuple(
+                f"{op_in_words(asked.model_dump(mode='json'))} of {asked.column or asked.label}"
+                for asked in self.aggregations
+            ),
             rows=next((count for _, source in self.sources() if (count := source.known_count) is not None), None),
         )
 
@@ -249,10 +256,10 @@ def _of(stored: Any) -> str:
     match stored:
         case str():
             return stored
-        case {"op": op, "column": str(column)}:
-            return f"{op} of {column}"
-        case {"op": op}:
-            return f"{op} of {stored.get('name') or 'values'}"
+        case {"op": _, "column": str(column)}:
+            return f"{op_in_words(stored)} of {column}"
+        case {"op": _}:
+            return f"{op_in_words(stored)} of {stored.get('name') or 'values'}"
     return ""
 
 

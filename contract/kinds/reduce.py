@@ -27,6 +27,7 @@ from warpfold.contract.inputs import FingerprintField, InputField
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
+from warpfold.contract.op_parameters import MethodField, QuantilesField, op_in_words
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.placement import PlacementField, Work
 from warpfold.contract.provenance import DeviceView, Provenance
@@ -37,7 +38,7 @@ from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
 from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, refused_on_gpu, resolve_grouped, strategies
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import NanPolicy, Value, op_named
+from warpfold.kernels.ops import NanPolicy, Op, Parameters, Value, op_named
 from warpfold.kernels.ops.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.strategy import AUTO
@@ -87,6 +88,8 @@ class ReduceSpec(Task):
         strict=True,
         description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
     )
+    q: QuantilesField = None
+    method: MethodField = None
     axis: AxisField = Field(
         None,
         exclude_if=lambda axis: axis is None,
@@ -108,11 +111,15 @@ class ReduceSpec(Task):
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
 
+    def row(self) -> Op:
+        """The op with its parameters. Raises InvalidInput naming a parameter."""
+        return op_named(self.op).having(Parameters(q=self.q, method=self.method))
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """Check what the op takes. The dtype and the length of a file are known only on the worker's machine, and
         the worker checks them."""
-        op = op_named(self.op)
+        op = self.row()
         check_arity(op, other=self.other is not None, ddof=self.ddof)
         self._be_alike()
         dtype, count = self.source.known_dtype, self.source.known_count
@@ -133,18 +140,20 @@ class ReduceSpec(Task):
         return self
 
     def grouping(self) -> Grouping | None:
-        """The grouping, which says which elements make which value; None where all elements make one value."""
-        return grouping_of(self.axis, self.keepdims, self.segments)
+        """The grouping, which says which elements make which value; None where all elements make one value. A list of
+        values of all elements is an array along all axes."""
+        grouping = grouping_of(self.axis, self.keepdims, self.segments)
+        return AlongAxes(None) if grouping is None and self.row().listed else grouping
 
     def _be_grouped(self, grouping: Grouping) -> None:
         """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
         shape = self.source.known_shape
         if shape is not None:
-            check_results(grouping, shape)
+            check_results(grouping, shape, self.row())
         other = None if self.other is None else self.other.known_shape
         if shape is not None and other is not None and isinstance(grouping, AlongAxes) and shape != other:
             raise InvalidInput(f"{self.op} needs two sources of one shape, not {shape} and {other}", "other")
-        resolve_grouped(op_named(self.op), self.source.known_dtype, self.strategy)
+        resolve_grouped(self.row(), self.source.known_dtype, self.strategy)
 
     def _be_alike(self) -> None:
         """Integers that were written without a dtype are float64 beside an array of floats."""
@@ -159,7 +168,7 @@ class ReduceSpec(Task):
     @model_validator(mode="after")
     def _claimed(self) -> Self:
         able = self.backends()
-        op, dtype, grouping = op_named(self.op), self.source.known_dtype, self.grouping()
+        op, dtype, grouping = self.row(), self.source.known_dtype, self.grouping()
         if check_partitioned(op, self.strategy, self.partitions, of_dask=self.backend == DASK):
             return self
         if self.backend == GANG:
@@ -179,7 +188,7 @@ class ReduceSpec(Task):
     def backends(self) -> tuple[str, ...]:
         """The backends that can run it, so far as that is known without looking at files. Raises InvalidInput where no
         backend can."""
-        op = op_named(self.op)
+        op = self.row()
         if (grouping := self.grouping()) is not None:
             dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
@@ -209,8 +218,9 @@ class ReduceSpec(Task):
     def small(self) -> bool:
         counts = [source.known_count for _, source in self.sources()]
         grouping, shape = self.grouping(), self.source.known_shape
-        many = grouping is not None and shape is not None and prod(grouping.result_shape(shape)) > MOST_RESULTS
-        if self.states or self.backend in (GANG, DASK) or many:
+        if self.states or self.backend in (GANG, DASK):
+            return False
+        if grouping and shape and prod(self.row().shape_of(grouping.result_shape(shape))) > MOST_RESULTS:
             return False
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
@@ -240,18 +250,19 @@ class ReduceSpec(Task):
     def summary(stored: Mapping[str, Any]) -> Sequence[str]:
         other = stored.get("other")
         return (
-            f"{stored.get('op')} of {summary_of_source(stored.get('source'))}",
+            f"{op_in_words(stored)} of {summary_of_source(stored.get('source'))}",
             summary_of_source(other) if other else "",
             words_of(stored),
         )
 
     def description(self) -> str:
         arrays = " with ".join(source.identity() for _, source in self.sources())
-        freedom = f", ddof {self.ddof}" if op_named(self.op).ddof else ""
+        freedom = f", ddof {self.ddof}" if self.row().ddof else ""
         nan = "" if self.nan_policy == NanPolicy.PROPAGATE else f", NaN: {self.nan_policy.value}"
         groups = words_of(self.model_dump(mode="json", include={"axis", "segments"}))
         freedom += f", {groups}" if groups else ""
-        return f"{self.op} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
+        asked = op_in_words(self.model_dump(mode="json", include={"op", "q", "method"}))
+        return f"{asked} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
 
 
 class BriefReduceSpec(JobOptions):
@@ -265,6 +276,8 @@ class BriefReduceSpec(JobOptions):
     source: Source | BriefValues
     other: Source | BriefValues | None
     ddof: int
+    q: QuantilesField = None
+    method: MethodField = None
     axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
     keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
     segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)

@@ -1,5 +1,6 @@
 """What can be computed: the rows of ops, their operands, their values of nothing, and their definitions."""
 
+from warpfold.kernels.ops.parameters import Parameters
 from warpfold.kernels.ops.table import (
     INTEGER,
     OPS,
@@ -25,6 +26,7 @@ __all__ = [
     "NanPolicy",
     "NullPolicy",
     "Op",
+    "Parameters",
     "Result",
     "Terms",
     "Value",

@@ -1,13 +1,15 @@
 """The reductions, one row each. A new one is a row here, and its arithmetic where the row says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import nan
 from types import MappingProxyType
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, NoElements
+from warpfold.kernels.ops.parameters import NO_PARAMETERS, Parameters
+from warpfold.kernels.ops.quantiles import METHODS
 
 INTEGER = "integer"
 """Result dtype of integer sums and products: a Python integer, exact beyond 64 bits."""
@@ -63,7 +65,8 @@ class Op:
     `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With
     `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
     `empty` is the value of the op for no elements, None where it has none; no other table says this. `sources` is how
-    many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom.
+    many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom. `takes` names the
+    parameters that a request may give, and `parameters` are those that hold, which `having` changes.
     """
 
     name: str
@@ -79,6 +82,38 @@ class Op:
     empty: Value | None = None
     sources: int = 1
     ddof: bool = False
+    takes: tuple[str, ...] = ()
+    parameters: Parameters = NO_PARAMETERS
+
+    def having(self, parameters: Parameters) -> "Op":
+        """The op with these parameters, and its own where they leave some out. Raises InvalidInput naming a parameter
+        that the op does not take, or that has no such value."""
+        if parameters == NO_PARAMETERS:
+            return self
+        parameters.check(self.name, self.takes)
+        chosen = parameters.beside(self.parameters)
+        if chosen.method is not None and METHODS[chosen.method].chooses:
+            return replace(self, parameters=chosen, result=Result.ELEMENT, rounds=False)
+        return replace(self, parameters=chosen)
+
+    @property
+    def selects(self) -> bool:
+        """Whether the value follows from the order of the elements: all of them are kept until it is known."""
+        return self.fold == "quantile"
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the op multiplies elements, which rounds floats at every step."""
+        return self.fold == "product"
+
+    @property
+    def listed(self) -> int | None:
+        """How many values each group has, side by side on a last axis; None where the op has a single value."""
+        return len(self.parameters.each_q) if isinstance(self.parameters.q, tuple) else None
+
+    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of all values of groups that are an array of `shape`."""
+        return shape if self.listed is None else (*shape, self.listed)
 
     @property
     def empty_or_nan(self) -> float:
@@ -264,8 +299,10 @@ class NullPolicy(StrEnum):
     PROPAGATE = "propagate"  # a value of elements with a null among them is null
 
 
-def op_named(name: str, field: str = "op") -> Op:
-    """The row called `name`; InvalidInput that names `field` for an unknown name."""
+def op_named(name: str | Op, field: str = "op") -> Op:
+    """The row called `name`, or the op itself; InvalidInput that names `field` for an unknown name."""
+    if isinstance(name, Op):
+        return name
     try:
         return OPS[name]
     except KeyError:

@@ -24,14 +24,16 @@ SMALL_BLOCK = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class AlongAxes:
-    """One value for each index of the axes that are not in `axes`. A negative axis counts from the last one. With
-    `keepdims` the reduced axes stay in the result's shape, with length 1."""
+    """One value for each index of the axes that are not in `axes`, which are all where it is None. A negative axis
+    counts from the last one. With `keepdims` the reduced axes stay in the result's shape, with length 1."""
 
-    axes: tuple[int, ...]
+    axes: tuple[int, ...] | None
     keepdims: bool = False
 
     def reduced(self, rank: int) -> tuple[int, ...]:
         """The axes, counted from the first and in ascending order. Raises InvalidInput naming "axis"."""
+        if self.axes is None:
+            return tuple(range(rank))
         counted = []
         for number, axis in enumerate(self.axes):
             field = "axis" if len(self.axes) == 1 else f"axis.{number}"

@@ -19,7 +19,6 @@ from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.values import ValuesSource
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.reducing import refuse_meaning
-from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_parts import ArrayPart, cut_array
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, even_runs
 from warpfold.kernels.source import ArraySource
@@ -54,7 +53,7 @@ class Cut:
 def cut(spec: ReduceSpec, folders: Folders, workers: int) -> Cut:
     """The partitions for a cluster of so many workers. The sources are opened for that. Raises InvalidInput and
     Unavailable."""
-    op, grouping = op_named(spec.op), spec.grouping()
+    op, grouping = spec.row(), spec.grouping()
     in_place = op.places or op.sources > 1 or grouping is not None
     named = [source.in_place() if in_place else source for _, source in spec.sources()]
     opened = [source.open(folders) for source in named]

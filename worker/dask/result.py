@@ -18,7 +18,6 @@ from warpfold.kernels.backend import Reduction
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.machine.preparation import working_s
-from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_partitions import joined
 from warpfold.kernels.parts.keyed import Aggregation
 from warpfold.kernels.parts.merged import Merged
@@ -55,7 +54,7 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     parts = cut(spec, attempt.folders, len(cluster.workers()))
     if spec.grouping() is not None:
         return _many_values(attempt, cluster, spec, inputs, parts)
-    op = op_named(spec.op)
+    op = spec.row()
     merged = Merged([op])
     ran = _ran(attempt, cluster, spec, parts.partitions, merged)
     value, column = merged_value(merged, op, spec.ddof, ran.before())
@@ -127,7 +126,7 @@ def run_spread_groups(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Su
 def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: Inputs, parts: Cut) -> Success:
     """Values along axes or by segments. A value whose elements lie in one partition is complete; the others are merged
     from states."""
-    op, grouping = op_named(spec.op), spec.grouping()
+    op, grouping = spec.row(), spec.grouping()
     assert grouping is not None, "there are many values"
     merged = Merged([op])
     array_parts = [each.part for each in parts.partitions if each.part is not None]

@@ -22,7 +22,6 @@ from warpfold.kernels.backend import GroupedReduction, Progress, Stages
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.kernels.machine.cores import cores_at_most
-from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_partitions import reduce_part
 from warpfold.kernels.parts.array_parts import ArrayPart
 from warpfold.kernels.parts.grouping import AlongAxes
@@ -163,7 +162,7 @@ def _with_fault(number: int, work: Callable[[], T]) -> T | PartitionFailed:
 
 
 def _merged(spec: ReduceSpec | GroupbySpec, done: Sequence[PartitionDone]) -> PartitionsMerged:
-    merged = merged_rows(plan_of(spec)) if isinstance(spec, GroupbySpec) else Merged([op_named(spec.op)])
+    merged = merged_rows(plan_of(spec)) if isinstance(spec, GroupbySpec) else Merged([spec.row()])
     partial = merge([each.partial for each in done if each.partial is not None], merged)
     return PartitionsMerged(tuple(replace(each, partial=None) for each in done), partial)
 
@@ -201,7 +200,7 @@ def _one_value(
         return sources[0], sources[1] if len(sources) > 1 else None
 
     reduced = reduce_partition(
-        backend, begin, op_named(spec.op), task.partition.number, nan_policy=spec.nan_policy, progress=progress
+        backend, begin, spec.row(), task.partition.number, nan_policy=spec.nan_policy, progress=progress
     )
     for sources in opened:
         _check_unchanged(task.partition, sources)
@@ -225,7 +224,7 @@ def _many_values(
         else:
             taken.append(part.taken(source))
     query = Shaped(
-        source=taken[0], op=op_named(spec.op), other=taken[1] if len(taken) > 1 else None, nan_policy=spec.nan_policy,
+        source=taken[0], op=spec.row(), other=taken[1] if len(taken) > 1 else None, nan_policy=spec.nan_policy,
         ddof=spec.ddof, shape=part.shape, grouping=part.grouping, states=spec.states,
     )  # fmt: skip
     reduced = reduce_part(backend, query, part, progress)

@@ -11,7 +11,6 @@ from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.lowering.reducing import itemsize_of
-from warpfold.kernels.ops import op_named
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.chained import ChainedSource
 from warpfold.kernels.sources.file_checks import intact
@@ -36,7 +35,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         from warpfold.worker.dask.result import run_spread
 
         return run_spread(attempt, spec, inputs)
-    op, grouping = op_named(spec.op), spec.grouping()
+    op, grouping = spec.row(), spec.grouping()
     in_place = op.places or op.sources > 1 or grouping is not None
     sources = [(named.in_place() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
@@ -49,7 +48,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
             return run_grouped(attempt, spec, grouping, (source, other), inputs)
         reduction = attempt.backend.reduce(
             source,
-            spec.op,
+            op,
             strategy=spec.strategy,
             nan_policy=spec.nan_policy,
             ddof=spec.ddof,

@@ -8,7 +8,7 @@ from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
 from warpfold.contract.fields import JobOptions
 from warpfold.contract.jobs import KINDS, job_spec
 from warpfold.kernels.generate import DISTRIBUTIONS
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, Parameters
 
 Schema = Mapping[str, Any]
 Chosen = Mapping[str, str]
@@ -51,6 +51,8 @@ def _applies(name: str, chosen: Chosen) -> bool:
         return op.sources > 1
     if op is not None and name == "ddof":
         return op.ddof
+    if op is not None and name in Parameters.names():
+        return name in op.takes
     return True
 
 

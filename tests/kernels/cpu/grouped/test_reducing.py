@@ -26,7 +26,7 @@ from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.kernels.sources.sequential import SequentialSource
 
-ROUNDING = [op for op in OPS.values() if op.rounds and not op.adds]
+ROUNDING = [op for op in OPS.values() if op.multiplies]
 
 
 @cache
