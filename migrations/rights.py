@@ -62,6 +62,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "counters": Rights(api=WRITE, dispatcher=WRITE, worker=WRITE),
         "uncounted_jobs": Rights(api="insert", dispatcher=KEEP, worker="insert"),
         "turns": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),
+        "slot_time": Rights(api=READ, dispatcher=KEEP, worker=WRITE),
         "census_counts": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
         "queue_lanes": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
         "queue_room": Rights(api=WRITE, dispatcher=NOTHING, worker=NOTHING),

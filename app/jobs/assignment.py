@@ -1,23 +1,23 @@
 """Assigns jobs to slots, in plain Python: candidates come in the order in which `app.jobs.turns` reads them.
 
-Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is; among a user's own jobs of
-a rank the order in which they were read. A slot holds a few long jobs and many small ones
-(docs/decisions/0021-small-jobs-in-groups.md). No job waits for one that comes after it: where there is no room for the
-job that is next, nothing is handed over in its place.
+Between users the rank decides, then who has used the least time of such slots, with that of the jobs in hand, then
+whose turn it is; among a user's own jobs of a rank the order in which they were read. A slot holds a few long jobs and
+many small ones (docs/decisions/0021-small-jobs-in-groups.md). No job waits for one that comes after it: where there is
+no room for the job that is next, nothing is handed over in its place.
 
 A long job that slots of several kinds can run goes where `app.jobs.forecast` predicts its end first. If there is no
 room, it waits for that kind of slot, as if its request had named it, and other jobs pass it by at the others
 (docs/decisions/0030-where-work-ends-first.md).
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from uuid import UUID
 
 from warpfold.app.jobs.dispatch_state import Candidate, Depth, DispatchState, OpenSlot
-from warpfold.app.jobs.forecast import Forecast
+from warpfold.app.jobs.forecast import Forecast, seconds
 from warpfold.contract.placement import Placement
 
 
@@ -44,7 +44,7 @@ def assign(
     """
     slots = {slot.worker: slot for slot in now.slots}
     hungry = {slot.worker for slot in now.slots if slot.wants_small(depth)}
-    lanes = {backend: _Lanes(now, those) for backend, those in waiting.items()}
+    lanes = {backend: _Lanes(now, backend, those) for backend, those in waiting.items()}
     forecast = Forecast(now)
     in_hand = Counter(now.in_hand)
     gone: set[UUID] = set()
@@ -71,7 +71,7 @@ def assign(
         slots[slot.worker] = replace(slot, long=slot.long + (not job.small), small=slot.small + job.small)
         in_hand[job.owner_id] += 1
         gone.add(job.job_id)
-        lanes[backend].had_turn(job)
+        lanes[backend].had_turn(job, seconds(job, slot))
     return assignments, cut
 
 
@@ -97,18 +97,21 @@ def _slot_for(
 class _Lanes:
     """The candidates of one backend: a lane for each owner and rank, in a heap by who is next.
 
-    Jobs in hand only become more while jobs are assigned, so an entry of the heap may come too early and never too
-    late: it is put back where it belongs when it comes out.
+    The time of the jobs in hand only grows while jobs are assigned, so an entry of the heap may come too early and
+    never too late: it is put back where it belongs when it comes out.
     """
 
-    def __init__(self, now: DispatchState, candidates: Sequence[Candidate]) -> None:
-        self._now = now
+    def __init__(self, now: DispatchState, backend: str, candidates: Sequence[Candidate]) -> None:
+        self._now, self._backend = now, backend
+        self._added_s: defaultdict[int, float] = defaultdict(float)
         self._lanes: dict[tuple[int, int], deque[Candidate]] = {}
         for job in candidates:
             self._lanes.setdefault((job.rank, job.owner_id), deque()).append(job)
         self._cut = {lane: len(those) >= those[0].read for lane, those in self._lanes.items()}
         self._turns = len(self._lanes)
-        self._heap = [(-rank, now.in_hand.get(owner, 0), turn, owner) for turn, (rank, owner) in enumerate(self._lanes)]
+        self._heap = [
+            (-rank, self._given_s(rank, owner), turn, owner) for turn, (rank, owner) in enumerate(self._lanes)
+        ]
         heapify(self._heap)
         self.cut = False
 
@@ -116,15 +119,15 @@ class _Lanes:
         """The next candidate that is not in `gone`. None where no candidate is left, and where the next job was not
         read; then `cut` is True."""
         while self._heap:
-            rank, number, turn, owner = self._heap[0]
+            rank, given_s, turn, owner = self._heap[0]
             lane = self._lanes[-rank, owner]
             while lane and lane[0].job_id in gone:
                 lane.popleft()
             if not self._now.may_have(owner, in_hand[owner]) or not (lane or self._cut[-rank, owner]):
                 heappop(self._heap)
-            elif number < in_hand[owner]:
+            elif given_s < self._given_s(-rank, owner):
                 heappop(self._heap)
-                heappush(self._heap, (rank, in_hand[owner], turn, owner))
+                heappush(self._heap, (rank, self._given_s(-rank, owner), turn, owner))
             elif not lane:
                 self.cut = True
                 return None
@@ -137,9 +140,13 @@ class _Lanes:
         _, _, _, owner = self._heap[0]
         self._lanes[-self._heap[0][0], owner].popleft()
 
-    def had_turn(self, job: Candidate) -> None:
-        """The lane that was next has had its turn."""
-        rank, number, _, owner = heappop(self._heap)
+    def had_turn(self, job: Candidate, takes_s: float) -> None:
+        """The lane that was next has had its turn, by a job that takes so many seconds."""
+        rank, _, _, owner = heappop(self._heap)
         assert (-rank, owner) == (job.rank, job.owner_id), "only the candidate that is next can be assigned"
         self._turns += 1
-        heappush(self._heap, (rank, number, self._turns, owner))
+        self._added_s[owner] += takes_s
+        heappush(self._heap, (rank, self._given_s(-rank, owner), self._turns, owner))
+
+    def _given_s(self, rank: int, owner: int) -> float:
+        return self._now.given_s(self._backend, rank, owner) + self._added_s[owner]

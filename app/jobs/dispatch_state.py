@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from warpfold.contract.needs import DASK
@@ -69,10 +70,26 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeUsed:
+    """The seconds for which jobs have held slots, by backend and owner, as they stood `counted_at`. Whoever comes to a
+    rank begins with the `floors` of backend and rank. Of the owners in `growing` more is told than is stored."""
+
+    used: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    floors: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    growing: Collection[tuple[str, int]] = ()
+    counted_at: datetime | None = None
+
+    def of(self, backend: str, rank: int, owner_id: int) -> float:
+        """The seconds by which an owner's turn among the jobs of a rank is decided."""
+        return max(self.used.get((backend, owner_id), 0.0), self.floors.get((backend, rank), 0.0))
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchState:
     """What decides who is next, at a moment: slots, the backends that live, jobs in hand by owner, how many jobs of an
-    owner may be in hand (those for whom that is set, and all others), the users who get nothing on a GPU today, and
-    whether any job waits for a slot at all."""
+    owner may be in hand (those for whom that is set, and all others), the users who get nothing on a GPU today, whether
+    any job waits for a slot at all, the seconds that jobs in hand are predicted to take, by backend and owner, whether
+    any time is counted, and the time that users have used."""
 
     slots: Sequence[OpenSlot]
     live: Collection[str]
@@ -81,6 +98,13 @@ class DispatchState:
     most_of_others: int
     kept_from_gpus: Collection[int]
     waiting: bool = True
+    held_s: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    counts: bool = False
+    time: TimeUsed = field(default_factory=TimeUsed)
+
+    def given_s(self, backend: str, rank: int, owner_id: int) -> float:
+        """The time of an owner with that of the jobs in hand: the owner of a rank who has least is next."""
+        return self.time.of(backend, rank, owner_id) + self.held_s.get((backend, owner_id), 0.0)
 
     def may_have(self, owner_id: int, number: int) -> bool:
         """Whether an owner with so many jobs in hand may have one more."""

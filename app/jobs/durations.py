@@ -5,11 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, Boolean, Double, Integer, String, bindparam, text
 
-from warpfold.app.tables.jobs import in_groups, jobs, workers
 from warpfold.contract.placement import RatesView, Work
-from warpfold.contract.states import Status
 
 _LATEST = 200
 """How many of the latest jobs that ended, of all kinds, the durations are taken from."""
@@ -17,37 +15,37 @@ _LATEST = 200
 _ENOUGH = 3
 """Of how many jobs of one owner the mean says more than that of all owners' jobs."""
 
-_latest = (
-    select(
-        jobs.c.owner_id,
-        jobs.c.kind,
-        in_groups().label("small"),
-        jobs.c.worker,
-        jobs.c.status,
-        jobs.c.expected_s,
-        func.extract("epoch", jobs.c.finished_at - jobs.c.started_at).label("took_s"),
-    )
-    .where(jobs.c.finished_at.is_not(None))
-    .order_by(jobs.c.finished_at.desc())
-    .limit(_LATEST)
-    .subquery("latest")
-)
-_expected = _latest.c.expected_s.is_not(None)
+# Small jobs are claimed together, run one after the other, and end together. Those that end at a moment share the time
+# since the end before it, or since they began.
 TOOK = (
-    select(
-        _latest.c.owner_id,
-        _latest.c.kind,
-        _latest.c.small,
-        workers.c.backend,
-        func.count().label("number"),
-        func.sum(_latest.c.took_s).label("took_s"),
-        func.coalesce(func.sum(_latest.c.took_s).filter(_expected), 0).label("of_expected_s"),
-        func.coalesce(func.sum(_latest.c.expected_s), 0).label("expected_s"),
+    text("""
+    with latest as (
+        select owner_id, kind, small and losses = 0 as small, worker, status, expected_s, started_at, finished_at
+        from jobs where finished_at is not null order by finished_at desc limit :latest
+    ), ends as (
+        select worker, finished_at, extract(epoch from finished_at - greatest(
+            min(started_at), lag(finished_at) over (partition by worker order by finished_at)
+        )) / count(*) as took_s
+        from latest group by worker, finished_at
     )
-    .select_from(_latest)
-    .join(workers, workers.c.id == _latest.c.worker)
-    .where(_latest.c.status == Status.SUCCEEDED.value)
-    .group_by(_latest.c.owner_id, _latest.c.kind, _latest.c.small, workers.c.backend)
+    select owner_id, kind, small, backend, count(*) as number, sum(took_s)::float8 as took_s,
+           coalesce(sum(took_s) filter (where expected_s is not null), 0)::float8 as of_expected_s,
+           coalesce(sum(expected_s), 0) as expected_s
+    from latest join ends using (worker, finished_at) join workers on workers.id = latest.worker
+    where latest.status = 'succeeded'
+    group by owner_id, kind, small, backend
+""")
+    .bindparams(bindparam("latest", _LATEST, Integer))
+    .columns(
+        owner_id=BigInteger,
+        kind=String,
+        small=Boolean,
+        backend=String,
+        number=BigInteger,
+        took_s=Double,
+        of_expected_s=Double,
+        expected_s=Double,
+    )
 )
 """Rows of `Durations`."""
 

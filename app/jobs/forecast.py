@@ -15,6 +15,9 @@ UNKNOWN_S = 1.0
 """The duration that is assumed for a job whose duration nobody can predict. `app.jobs.turns` adds the time for which it
 has run already."""
 
+_SMALL_S = 0.001
+"""The duration of a small job at a slot whose rates are not measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
@@ -32,7 +35,7 @@ class Forecast:
 
     def __init__(self, now: DispatchState) -> None:
         self._now = now
-        self._busy_s = {slot.worker: slot.busy_s + slot.small * _overhead(slot) for slot in now.slots}
+        self._busy_s = {slot.worker: slot.busy_s + slot.small * small_s(slot) for slot in now.slots}
         self._choices: dict[UUID, _Choice | None] = {}
 
     def sends_elsewhere(self, job: Candidate, backend: str) -> bool:
@@ -51,9 +54,9 @@ class Forecast:
     def assigned(self, job: Candidate, slot: OpenSlot) -> tuple[float | None, Placement | None]:
         """Take note that a job goes to a slot. Returns how long it is predicted to run there, and why it goes there."""
         if job.small:
-            self._busy_s[slot.worker] += _overhead(slot)
+            self._busy_s[slot.worker] += small_s(slot)
             return None, None
-        expected_s = None if job.work is None or slot.rates is None else job.work.predicted(slot.rates).seconds
+        expected_s = _expected_s(job, slot)
         choice = self._choice(job)
         if choice is None:
             self._busy_s[slot.worker] += UNKNOWN_S if expected_s is None else expected_s
@@ -87,8 +90,21 @@ class Forecast:
         return _Choice(ends) if ends else None
 
 
-def _overhead(slot: OpenSlot) -> float:
-    return 0.0 if slot.rates is None else slot.rates.overhead_s
+def small_s(slot: OpenSlot) -> float:
+    """How long a small job holds a slot."""
+    return _SMALL_S if slot.rates is None else slot.rates.overhead_s
+
+
+def seconds(job: Candidate, slot: OpenSlot) -> float:
+    """How long a job is thought to hold a slot."""
+    if job.small:
+        return small_s(slot)
+    expected_s = _expected_s(job, slot)
+    return UNKNOWN_S if expected_s is None else expected_s
+
+
+def _expected_s(job: Candidate, slot: OpenSlot) -> float | None:
+    return None if job.work is None or slot.rates is None else job.work.predicted(slot.rates).seconds
 
 
 def _placement(choice: _Choice, slot: OpenSlot, work: Work) -> Placement:

@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.db import JOB
+from warpfold.app.jobs import slot_time
 from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.transitions import Change, change, durably, wake_dispatcher
 from warpfold.app.metrics import counters
@@ -281,6 +282,7 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
     if not lost:
         return lost
     durably(connection)
+    slot_time.add_lost(connection, lost)
     running = and_(is_(Status.RUNNING), jobs.c.id.in_(lost))
     ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
     change(

@@ -1,9 +1,9 @@
 """The queue as it is going to be served: when each waiting job starts, and after how many others.
 
 One model answers whenever somebody asks "when is it my turn?". It hands jobs over in the order of
-`app.jobs.assignment`, and lets time pass from one end to the next: between users the rank decides, then who has the
-fewest jobs in hand, then whose turn it is; among a user's own jobs the rank, then age. It knows nothing of jobs that
-are still to come.
+`app.jobs.assignment`, and lets time pass from one end to the next: between users the rank decides, then who has used
+the least time, with that of the jobs in hand, then whose turn it is; among a user's own jobs the rank, then age. It
+knows nothing of jobs that are still to come.
 
 Waiting jobs of one owner that are alike make one line. The first 64 jobs are handed over one by one. Then a step hands
 over the more jobs of a line, the further the line is served, so that the steps grow with the logarithm of the queue.
@@ -12,11 +12,12 @@ over the more jobs of a line, the further the line is served, so that the steps 
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 from uuid import UUID
 
+from warpfold.app.jobs.dispatch_state import TimeUsed
 from warpfold.app.jobs.forecast import UNKNOWN_S
 
 _DEPTH = 2
@@ -76,13 +77,14 @@ class Prospect:
 class Queue:
     """All that decides when a job starts: the backends of the slots, the jobs that they have in hand, in the order in
     which they were handed over, the lines that wait, how many jobs of an owner may be in hand, where that is limited,
-    and who had the last turn of each rank."""
+    who had the last turn of each rank, and the time that owners have used."""
 
     slots: Sequence[str]
     held: Sequence[Held]
     lines: Sequence[Line]
     limits: Mapping[int, int]
     last_turns: Mapping[int, int]
+    time: TimeUsed = field(default_factory=TimeUsed)
 
     def turn_in_hand(self, job_id: UUID) -> Prospect | None:
         """The turn of a job that was handed to a slot and has not begun; None where it is no longer in hand."""
@@ -122,6 +124,7 @@ class Course:
         self._known = [True] * len(queue.slots) + [False]
         self._load = [0] * len(self._backends)
         self._in_hand: Counter[int] = Counter()
+        self._given_s: defaultdict[tuple[str, int], float] = defaultdict(float)
         self._ends: list[tuple[float, int, int, bool]] = []
         for held in queue.held:
             self._take(held.slot, held.owner_id, held.left_s, 1)
@@ -132,7 +135,7 @@ class Course:
         self._handed: Counter[frozenset[str]] = Counter()
         self._handed_of: Counter[tuple[int, frozenset[str]]] = Counter()
         self._begun: dict[frozenset[str], int] = {}
-        self._number = 0
+        self._number, self._handed_s = 0, 0.0
         self._firsts: list[list[int]] = [[] for _ in queue.lines]
         self._steps: list[list[_Step]] = [[] for _ in queue.lines]
         self._blocked: set[frozenset[str]] = set()
@@ -141,7 +144,7 @@ class Course:
             self._lines_of[line.owner_id].append(index)
         self._turn = self._first_turns()
         self._version: Counter[int] = Counter()
-        self._heaps: dict[frozenset[str], list[tuple[int, int, int, float, int, int]]] = {
+        self._heaps: dict[frozenset[str], list[tuple[int, float, int, float, int, int]]] = {
             kinds: [] for kinds in self._kinds
         }
         for owner in self._lines_of:
@@ -179,7 +182,7 @@ class Course:
         if self._served[index] == self._queue.lines[index].number:
             self._over[index] = True
         else:
-            self._hand_over(index, slot, self._step(index))
+            self._hand_over(index, slot, self._step(index, seconds))
         return True
 
     def _first_turns(self) -> dict[tuple[int, int], int]:
@@ -197,12 +200,20 @@ class Course:
                 age = line.oldest + served * (line.newest - line.oldest) / max(1, line.number - 1)
                 age = age if served < line.number else inf
                 turn = self._turn[line.rank, owner]
-                entry = (-line.rank, self._in_hand[owner], turn, age, index, self._version[owner])
+                entry = (-line.rank, self._time(index), turn, age, index, self._version[owner])
                 heappush(self._heaps[self._kinds[index]], entry)
+
+    def _time(self, index: int) -> float:
+        """The time of a line's owner with that of what the owner was given, on the slots where it is least."""
+        line = self._queue.lines[index]
+        return min(
+            self._queue.time.of(backend, line.rank, line.owner_id) + self._given_s[backend, line.owner_id]
+            for backend in self._kinds[index]
+        )
 
     def _next(self, blocked: set[frozenset[str]]) -> int | None:
         """The line that is next, of those whose slots may have room."""
-        best: tuple[int, int, int, float, int, int] | None = None
+        best: tuple[int, float, int, float, int, int] | None = None
         for kinds, heap in self._heaps.items():
             if kinds in blocked:
                 continue
@@ -212,7 +223,7 @@ class Course:
                 best = heap[0]
         return None if best is None else best[4]
 
-    def _stands(self, entry: tuple[int, int, int, float, int, int]) -> bool:
+    def _stands(self, entry: tuple[int, float, int, float, int, int]) -> bool:
         if self._over[entry[4]]:
             return False
         owner = self._queue.lines[entry[4]].owner_id
@@ -235,11 +246,15 @@ class Course:
         """When a job of a line starts at a slot, and how long it takes there."""
         return max(self._now, self._free_at[slot]), _known(self._seconds[index][self._backends[slot]])
 
-    def _step(self, index: int) -> int:
-        """How many jobs of a line are handed over at once."""
+    def _step(self, index: int, seconds: float) -> int:
+        """How many jobs of a line, which take so long each, are handed over at once."""
         served, slots = self._served[index], len(self._queue.slots) or 1
-        coarse = max(1, served // (4 * slots), self._number // _ONE_BY_ONE) if self._number >= _ONE_BY_ONE else 1
-        return min(coarse, self._queue.lines[index].number - served)
+        left = self._queue.lines[index].number - served
+        if self._number < _ONE_BY_ONE:
+            return min(1, left)
+        part_s = self._handed_s / _ONE_BY_ONE
+        in_part = int(part_s / seconds) if part_s < left * seconds else left
+        return min(max(1, served // (4 * slots), in_part), left)
 
     def _hand_over(self, index: int, slot: int, number: int) -> None:
         line, kinds = self._queue.lines[index], self._kinds[index]
@@ -249,6 +264,7 @@ class Course:
         self._handed[kinds] += number
         self._handed_of[line.owner_id, kinds] += number
         self._number += number
+        self._handed_s += number * _known(seconds)
         self._turn[line.rank, line.owner_id] = len(self._turn) + self._number
         self._line_up(line.owner_id)
 
@@ -258,6 +274,7 @@ class Course:
         self._known[slot] &= seconds is not None
         self._load[slot] += 1
         self._in_hand[owner] += 1
+        self._given_s[self._backends[slot], owner] += number * _known(seconds)
         heappush(self._ends, (self._free_at[slot], slot, owner, self._known[slot]))
 
     def _pass_time(self) -> None:

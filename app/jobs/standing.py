@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from warpfold.app.census import WAITING_LANES, Lane, lanes_of
-from warpfold.app.jobs import durations
+from warpfold.app.jobs import durations, slot_time
 from warpfold.app.jobs.dispatch_state import OpenSlot
 from warpfold.app.jobs.durations import Alike, Durations
 from warpfold.app.jobs.queue import taken_by
@@ -79,6 +79,7 @@ _STANDING = select(
     _together(_HELD, "held"),
     _together(_LIMITS, "limits"),
     _together(_TURNS, "turns"),
+    _together(slot_time.TIME_USED, "time_used"),
     _together(durations.TOOK, "took"),
     _together(WAITING_LANES, "lanes"),
 )
@@ -159,6 +160,7 @@ def standing_now(connection: Connection) -> Standing:
         lines=(),
         limits={owner_id: int(most) for owner_id, most in limits if most is not None},
         last_turns={rank: owner_id for rank, owner_id, _ in row.turns},
+        time=slot_time.time_used(row.time_used),
     )
     return Standing(
         slots=[OpenSlot(slot.worker, slot.backend, rates=RatesView.stored(slot.rates)) for slot in slots if slot.open],

@@ -1,9 +1,10 @@
 """Who is next: which waiting jobs the slots with room should get, and the hand-over itself.
 
-Between users the rank decides, then who has the fewest jobs in hand, then whose turn it is: users of a rank take turns
-in the order of their ids, and `turns` keeps who had the last one. Among a user's own jobs the rank decides, then age.
-Every statement reads what an index answers, and as many rows as there are places to fill and jobs in hand, however
-many jobs wait or have ended (docs/decisions/0012-users-take-turns.md).
+Between users the rank decides, then who has used the least time of such slots (`app.jobs.slot_time`), with the time
+that the jobs in hand are predicted to take, then whose turn it is: in the order of the users' ids, and `turns` keeps
+who had the last one. Among a user's own jobs the rank decides, then age. Every statement reads what an index answers,
+and as many rows as there are users who wait, places to fill and jobs in hand, however many jobs wait or have ended
+(docs/decisions/0012-users-take-turns.md, docs/decisions/0097-users-share-time-not-turns.md).
 
 This module reads who waits; `app.jobs.assignment` assigns their jobs to slots.
 """
@@ -38,11 +39,13 @@ from sqlalchemy import (
     union_all,
 )
 
-from warpfold.app.jobs.assignment import assign
+from warpfold.app.jobs import slot_time
+from warpfold.app.jobs.assignment import Assignment, assign
 from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
-from warpfold.app.jobs.forecast import UNKNOWN_S
+from warpfold.app.jobs.forecast import UNKNOWN_S, small_s
 from warpfold.app.jobs.queue import HandOver, taken_by
 from warpfold.app.quotas.quota import QuotaName
+from warpfold.app.tables import jobs as tables
 from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, in_lanes, jobs, lives, workers
 from warpfold.app.tables.users import quota_holds, quotas
 from warpfold.contract.needs import ALL
@@ -50,7 +53,9 @@ from warpfold.contract.placement import RatesView, Work
 
 _PLACES = 64
 """How many places are filled at a time at most."""
-
+_OWNERS = 256
+"""Of how many owners of a rank who wait those with the least time are found. Of more, those who follow the last that
+had a turn: all come in reach when the turns go round."""
 
 _PLANNED = "warpfold: who is next"
 """Whether a connection has its plan of who is next, in what SQLAlchemy keeps of the connection."""
@@ -100,23 +105,24 @@ _own_limits = select(_TEXT, _TEXT, _BOOL, quotas.c.user_id, quotas.c.running, _S
 _no_gpu = select(_TEXT, _TEXT, _BOOL, quota_holds.c.user_id, _NUMBER, _SECONDS, _JSON).where(
     quota_holds.c.quota == QuotaName.GPU_SECONDS_PER_DAY.value, quota_holds.c.until > func.now()
 )
-_any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _NUMBER, _SECONDS, _JSON)
+_counts = select(func.count()).select_from(tables.slot_time).scalar_subquery()
+_any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _counts, _SECONDS, _JSON)
 # One statement, because it runs at each end of a job. The columns that are null tell the kinds of rows apart.
 _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 
 # Owners are found one after the other, for each rank from the one after the last that had a turn to the end (lap 0),
 # and from the beginning to that one (lap 1). A step is a probe of the index for each word of `needs`: it finds the next
-# owner, not the next job. Owners who get nothing now do not count. Of each owner's jobs the oldest are read: of all
-# owners of a rank together about as many as there are places. Of all indexes `ix_jobs_waiting` alone has the
-# orders of both steps and answers rows of `needs`, owner and `seq`. With an owner given as one value, and in the order
-# of `seq` alone, the plan read all jobs of a user who waited alone.
+# owner, not the next job. Owners who get nothing now do not count. Those who have used the least time are in reach. Of
+# each one's jobs the oldest are read: of all of a rank together about as many as there are places. Of all indexes
+# `ix_jobs_waiting` alone has the orders of both steps and answers rows of `needs`, owner and `seq`. With an owner given
+# as one value, and in the order of `seq` alone, the plan read all jobs of a user who waited alone.
 _NEXT: TextClause = text("""
-    with recursive in_turn(rank, last_id, lap, owner_id, owners) as (
-        select ranks.rank, coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
+    with recursive in_turn(rank, floor_s, last_id, lap, owner_id, owners) as (
+        select ranks.rank, coalesce(turns.used_s, 0), coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
         from unnest(array[2, 1, 0]::smallint[]) as ranks(rank)
         left join turns on turns.backend = :backend and turns.rank = ranks.rank
         union all
-        select in_turn.rank, in_turn.last_id,
+        select in_turn.rank, in_turn.floor_s, in_turn.last_id,
                case when following.owner_id is null then 1 else in_turn.lap end,
                coalesce(following.owner_id, 0),
                in_turn.owners + (
@@ -132,12 +138,18 @@ _NEXT: TextClause = text("""
                 order by owner_id, seq limit 1
             ) as head
         ) as following
-        where in_turn.owners < :most and (following.owner_id is not null or in_turn.lap = 0)
-    ), in_reach as (
-        select owner_id, rank, lap, ceil(cast(:places as numeric) / count(*) over (partition by rank))::int as share
-        from in_turn
+        where in_turn.owners < :looked_at and (following.owner_id is not null or in_turn.lap = 0)
+    ), by_time as (
+        select rank, lap, owner_id, row_number() over (
+            partition by rank
+            order by greatest(coalesce(known.used_s, 0), floor_s) + coalesce(known.held_s, 0), lap, owner_id
+        ) as place
+        from in_turn left join unnest(:known, :used, :held) as known(owner_id, used_s, held_s) using (owner_id)
         where (owner_id = any(:named)) = :only_named
           and case lap when 0 then owner_id > last_id else owner_id > 0 end
+    ), in_reach as (
+        select owner_id, rank, lap, ceil(cast(:places as numeric) / count(*) over (partition by rank))::int as share
+        from by_time where place <= :most
     )
     select oldest.id, in_reach.owner_id, in_reach.rank, oldest.small, in_reach.share, oldest.anywhere, oldest.work
     from in_reach cross join lateral (
@@ -162,9 +174,13 @@ _NEXT: TextClause = text("""
     bindparam("locked", type_=ARRAY(Uuid)),
     bindparam("places", type_=Integer),
     bindparam("most", type_=Integer),
+    bindparam("looked_at", type_=Integer),
+    bindparam("known", type_=ARRAY(BigInteger)),
+    bindparam("used", type_=ARRAY(Double)),
+    bindparam("held", type_=ARRAY(Double)),
 )
 
-_HAND_OVER: TextClause = text("""
+_HAND_OVER: TextClause = text(f"""
     with chosen as (
         select * from unnest(:ids, :slots, :expected, :placements) as parameters(id, slot, expected_s, placement)
     ), free as (
@@ -172,16 +188,18 @@ _HAND_OVER: TextClause = text("""
         where id = any(:ids) and status || '' = 'queued' and dispatched_at is null  -- as app.tables.jobs.still says
         for update skip locked
     ), had_turns as (
-        insert into turns (backend, rank, owner_id)
-        select * from unnest(:backends, :ranks, :owners)
-        on conflict (backend, rank) do update set owner_id = excluded.owner_id
+        insert into turns (backend, rank, owner_id, used_s)
+        select * from unnest(:backends, :ranks, :owners, :floors)
+        on conflict (backend, rank) do update set owner_id = excluded.owner_id, used_s = excluded.used_s
+    ), counted as (
+        {slot_time.COUNTED}
     )
     update jobs set slot = chosen.slot, dispatched_at = now(), expected_s = chosen.expected_s,
                     placement = cast(chosen.placement as json)
     from chosen join free using (id)
     where jobs.id = chosen.id
     returning jobs.id, jobs.attempt, jobs.slot, jobs.request_id, jobs.traceparent, jobs.created_at, jobs.dispatched_at
-""").bindparams(
+""").bindparams(  # noqa: S608 - all of it is ours
     bindparam("ids", type_=ARRAY(Uuid)),
     bindparam("slots", type_=ARRAY(String)),
     bindparam("expected", type_=ARRAY(Double)),
@@ -189,6 +207,8 @@ _HAND_OVER: TextClause = text("""
     bindparam("backends", type_=ARRAY(String)),
     bindparam("ranks", type_=ARRAY(SmallInteger)),
     bindparam("owners", type_=ARRAY(BigInteger)),
+    bindparam("floors", type_=ARRAY(Double)),
+    *slot_time.PARAMETERS,
 )
 
 
@@ -200,25 +220,31 @@ def live_slots(connection: Connection) -> Sequence[OpenSlot]:
 def look(connection: Connection, max_running: int = ANY_NUMBER) -> DispatchState:
     """Read how things stand. An owner for whom nothing else was set may have `max_running` jobs in hand."""
     places: list[OpenSlot] = []
-    live: set[str] = set()
+    backends: dict[str, str] = {}
+    small_jobs_s: dict[str, float] = {}
     long: Counter[str] = Counter()
     small: Counter[str] = Counter()
     by_owner: Counter[int] = Counter()
     limits: dict[int, int] = {}
     no_gpu: set[int] = set()
     busy_s: defaultdict[str, float] = defaultdict(float)
-    waiting = False
+    held_s: defaultdict[tuple[str, int], float] = defaultdict(float)
+    waiting = counts = False
     for worker, backend, is_so, owner_id, number, left_s, rates in connection.execute(_LOOK):
         if backend is not None:
-            live.add(backend)
+            backends[worker] = backend
+            slot = OpenSlot(worker, backend, rates=RatesView.stored(rates))
+            small_jobs_s[worker] = small_s(slot)
             if is_so:
-                places.append(OpenSlot(worker, backend, rates=RatesView.stored(rates)))
+                places.append(slot)
         elif worker is not None:
             (small if is_so else long)[worker] += number
             by_owner[owner_id] += number
             busy_s[worker] += 0.0 if is_so else left_s
+            if worker in backends:
+                held_s[backends[worker], owner_id] += number * small_jobs_s[worker] if is_so else left_s
         elif owner_id is None:
-            waiting = is_so
+            waiting, counts = is_so, number > 0
         elif number is not None:
             limits[owner_id] = number
         else:
@@ -226,7 +252,8 @@ def look(connection: Connection, max_running: int = ANY_NUMBER) -> DispatchState
     slots = [
         replace(slot, long=long[slot.worker], small=small[slot.worker], busy_s=busy_s[slot.worker]) for slot in places
     ]
-    return DispatchState(slots, live, by_owner, limits, max_running, no_gpu, waiting)
+    live = set(backends.values())
+    return DispatchState(slots, live, by_owner, limits, max_running, no_gpu, waiting, held_s, counts)
 
 
 def hand_over_some(
@@ -236,6 +263,8 @@ def hand_over_some(
     now = look(connection, max_running)
     if not now.waiting:
         _plan(connection, now)
+        if now.counts:
+            slot_time.forget(connection)
         return DispatchPass()
     places = min(_PLACES, sum(slot.places(depth) for slot in now.slots))
     if places == 0:
@@ -243,24 +272,25 @@ def hand_over_some(
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
     # So that owners with nothing in hand are found, as many as there are places.
     owners = places + len(now.in_hand)
-    asked = {"locked": list(locked), "places": places, "most": owners}
+    now = replace(now, time=slot_time.read(connection))
+    asked = {"locked": list(locked), "places": places, "most": owners, "looked_at": max(_OWNERS, owners)}
     waiting = {backend: _next(connection, now, backend, asked) for backend in backends}
+    counted = {backend for backend, _ in now.time.used}
+    if unwanted := [backend for backend in backends if backend in counted and not waiting[backend]]:
+        slot_time.forget(connection, unwanted)
     assignments, cut = assign(now, waiting, places, depth)
     if not assignments:
         return DispatchPass(more=cut)
-    last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
     rows = connection.execute(
         _HAND_OVER,
         {
+            **_turns_and_time(now, waiting, assignments),
             "ids": [each.job.job_id for each in assignments],
             "slots": [each.slot.worker for each in assignments],
             "expected": [each.expected_s for each in assignments],
             "placements": [
                 None if each.placement is None else each.placement.model_dump_json() for each in assignments
             ],
-            "backends": [backend for backend, _ in last],
-            "ranks": [rank for _, rank in last],
-            "owners": list(last.values()),
         },
     ).all()
     handed = {
@@ -281,22 +311,54 @@ def hand_over_some(
     return DispatchPass([handed[job_id] for job_id in order if job_id in handed], missed, more)
 
 
+def _turns_and_time(
+    now: DispatchState, waiting: Mapping[str, Sequence[Candidate]], assignments: Sequence[Assignment]
+) -> Mapping[str, object]:
+    """The parameters of a hand-over that say who had the last turns, what time whoever comes begins with, and what time
+    those have used who had a turn or whose jobs held slots."""
+    last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
+    floors = {
+        (backend, rank): min(now.time.of(backend, rank, job.owner_id) for job in waiting[backend] if job.rank == rank)
+        for backend, rank in last
+    }
+    used_s = {key: now.time.used[key] for key in now.time.growing if waiting.get(key[0])}
+    for each in assignments:
+        key = each.slot.backend, each.job.owner_id
+        used_s[key] = max(used_s.get(key, 0.0), now.time.of(each.slot.backend, each.job.rank, each.job.owner_id))
+    used = sorted(used_s.items())
+    return {
+        "backends": [backend for backend, _ in last],
+        "ranks": [rank for _, rank in last],
+        "owners": list(last.values()),
+        "floors": [floors[lane] for lane in last],
+        "counted_at": now.time.counted_at,
+        "used_backends": [backend for (backend, _), _ in used],
+        "used_owners": [owner_id for (_, owner_id), _ in used],
+        "used_seconds": [so_far_s for _, so_far_s in used],
+    }
+
+
 def _plan(connection: Connection, now: DispatchState) -> None:
     """Have Postgres plan who is next, unless this connection has a plan."""
     if connection.info.get(_PLANNED):
         return
     for _ in range(_ENOUGH_FOR_A_PLAN):
-        _next(connection, now, "cpu", {"locked": [], "places": 1, "most": 1})
+        _next(connection, now, "cpu", {"locked": [], "places": 1, "most": 1, "looked_at": 1})
+        slot_time.read(connection)
     connection.info[_PLANNED] = True
 
 
 def _next(connection: Connection, now: DispatchState, backend: str, asked: Mapping[str, object]) -> Sequence[Candidate]:
     named, only_named = now.named(backend)
+    known = sorted(owner for of, owner in {*now.time.used, *now.held_s} if of == backend)
     of_backend = {
         "backend": backend,
         "needs": taken_by(backend, now.live),
         "named": sorted(named),
         "only_named": only_named,
+        "known": known,
+        "used": [now.time.used.get((backend, owner), 0.0) for owner in known],
+        "held": [now.held_s.get((backend, owner), 0.0) for owner in known],
     }
     return [
         Candidate(*columns, work=None if work is None else Work.model_validate(work))

@@ -174,6 +174,18 @@ turns = Table(
     Column("backend", String(16), primary_key=True),
     Column("rank", SmallInteger, primary_key=True),
     Column("owner_id", BigInteger, nullable=False),  # who had the last turn there; the next larger one is next
+    # The least time that a user who waited there had used: whoever comes there begins with it.
+    Column("used_s", Double, nullable=False, server_default=text("0")),
+)
+
+# The seconds for which jobs of a user have held slots of a backend while others waited (app.jobs.slot_time).
+slot_time = Table(
+    "slot_time",
+    metadata,
+    Column("backend", String(16), primary_key=True),
+    Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("used_s", Double, nullable=False),
+    Column("counted_at", DateTime(timezone=True), nullable=False),  # what was held later is not in it
 )
 
 workers = Table(

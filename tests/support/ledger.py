@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,7 +19,7 @@ from warpfold.app.jobs.events import events_after
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.quotas.quota import Limits
-from warpfold.app.tables.jobs import events, jobs
+from warpfold.app.tables.jobs import events, jobs, slot_time
 from warpfold.app.tables.measurements import measurements
 from warpfold.app.tables.users import users
 from warpfold.contract.placement import RatesView, Work
@@ -146,6 +146,10 @@ class Ledger:
         interval = func.make_interval(0, 0, 0, 0, 0, 0, seconds)
         self.set(job_id, created_at=jobs.c.created_at - interval, dispatched_at=jobs.c.dispatched_at - interval)
 
+    def pass_time(self, seconds: float) -> None:
+        """Let so much time have passed since all that has happened to jobs."""
+        self.database.run(_pass_time, seconds)
+
     def set(self, job_id: UUID, **values: object) -> None:
         self.database.run(_set, job_id, values)
 
@@ -221,6 +225,13 @@ def _result_text(connection: Connection, job_id: UUID) -> str:
 
 def _set(connection: Connection, job_id: UUID, values: Mapping[str, object]) -> None:
     connection.execute(update(jobs).where(jobs.c.id == job_id).values(**values))
+
+
+def _pass_time(connection: Connection, seconds: float) -> None:
+    span = timedelta(seconds=seconds)
+    moments = ("created_at", "dispatched_at", "started_at", "finished_at")
+    connection.execute(update(jobs).values({name: jobs.c[name] - span for name in moments}))
+    connection.execute(update(slot_time).values(counted_at=slot_time.c.counted_at - span))
 
 
 def _measured(connection: Connection, job_id: UUID) -> list[Mapping[str, Any]]:

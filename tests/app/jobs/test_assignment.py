@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 from warpfold.app.jobs.assignment import Assignment, assign
-from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
+from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot, TimeUsed
 
 DEPTH = Depth(2, 8)
 
@@ -14,8 +14,15 @@ def candidate(owner: int, *, small: bool = True, rank: int = 1, read: int = ANY_
     return Candidate(uuid4(), owner, rank, small, read)
 
 
-def state(*slots: OpenSlot, in_hand: dict[int, int] | None = None, most: int = ANY_NUMBER) -> DispatchState:
-    return DispatchState(slots, {slot.backend for slot in slots}, in_hand or {}, {}, most, ())
+def state(
+    *slots: OpenSlot,
+    in_hand: dict[int, int] | None = None,
+    most: int = ANY_NUMBER,
+    used: dict[tuple[str, int], float] | None = None,
+    held_s: dict[tuple[str, int], float] | None = None,
+) -> DispatchState:
+    live, time = {slot.backend for slot in slots}, TimeUsed(used or {})
+    return DispatchState(slots, live, in_hand or {}, {}, most, (), held_s=held_s or {}, time=time)
 
 
 def assigned_to(now: DispatchState, *candidates: Candidate, places: int = 64) -> list[Assignment]:
@@ -65,12 +72,34 @@ def test_no_later_job_passes_one_that_there_is_no_room_for() -> None:
     assert assigned_to(state(full), candidate(1), candidate(2, small=False)) == []
 
 
-def test_users_take_turns_job_by_job_whatever_they_have_in_hand_counts() -> None:
+def test_users_take_turns_and_the_time_of_what_they_have_in_hand_counts() -> None:
     first, second = [candidate(1) for _ in range(8)], [candidate(2) for _ in range(8)]
-    assigned = assigned_to(state(OpenSlot("a:cpu", "cpu"), in_hand={1: 2}), *first, *second)
+    assigned = assigned_to(state(OpenSlot("a:cpu", "cpu"), held_s={("cpu", 1): 0.0019}), *first, *second)
     assert jobs(assigned) == jobs_of(
         second[0], second[1], first[0], second[2], first[1], second[3], first[2], second[4]
     )
+
+
+def test_who_has_used_less_time_goes_first_until_the_times_are_equal() -> None:
+    long, small = [candidate(1, small=False) for _ in range(2)], [candidate(2) for _ in range(20)]
+    cpu = OpenSlot("a:cpu", "cpu")
+    assert jobs(assigned_to(state(cpu, used={("cpu", 1): 2.7}), *long, *small)) == jobs_of(*small[:8])
+    few = assigned_to(state(cpu, used={("cpu", 1): 0.0025}), *long, *small)
+    assert jobs(few) == jobs_of(*small[:3], long[0]), "beside a long job there is no room for more"
+    behind_one = assigned_to(state(OpenSlot("a:cpu", "cpu", 1), held_s={("cpu", 1): 1.0}), *long, *small)
+    assert jobs(behind_one) == jobs_of(small[0])
+
+
+def test_the_time_on_slots_of_another_kind_counts_nothing() -> None:
+    first, second = candidate(1, small=False), candidate(2, small=False)
+    assigned = assigned_to(state(OpenSlot("a:cpu", "cpu"), used={("cuda", 1): 100.0}), first, second)
+    assert jobs(assigned) == jobs_of(first, second)
+
+
+def test_who_comes_to_a_rank_begins_with_the_least_time_of_those_who_wait_there() -> None:
+    time = TimeUsed({("cpu", 1): 100.0, ("cpu", 2): 3.0}, {("cpu", 1): 60.0})
+    assert [time.of("cpu", 1, owner) for owner in (1, 2, 3)] == [100.0, 60.0, 60.0]
+    assert [time.of("cpu", 2, owner) for owner in (1, 2, 3)] == [100.0, 3.0, 0.0]
 
 
 def jobs_of(*candidates: Candidate) -> list[UUID]:

@@ -1,7 +1,9 @@
-"""Who is next: between users by rank, jobs in hand and turn, among a user's own jobs by rank and age."""
+"""Who is next: between users by rank, time and turn, among a user's own jobs by rank and age."""
 
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from uuid import UUID
 
 import pytest
@@ -11,7 +13,8 @@ from tests.support.ledger import Ledger
 from tests.support.rates import CPU, H200
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import groups, leases, slot_time
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.turns import live_slots
 from warpfold.app.quotas import quota
@@ -21,6 +24,7 @@ from warpfold.contract.placement import Placement, Work
 from warpfold.worker.dispatcher import choose
 
 USERS = tuple(f"user{number}" for number in range(10))
+NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @pytest.fixture
@@ -31,8 +35,11 @@ def ledger(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def serve(ledger: Ledger, worker: str, number: int, prefetch: int = 2) -> list[str]:
-    """Hand over and run `number` jobs, one after the other as a slot does; whose they were, in that order."""
+def serve(
+    ledger: Ledger, worker: str, number: int, prefetch: int = 2, takes_s: Mapping[str, float] = NOTHING
+) -> list[str]:
+    """Hand over and run `number` jobs, one after the other as a slot does; whose they were, in that order. A job takes
+    a second, unless `takes_s` has another time for its owner."""
     names = {owner_id: name for name, owner_id in ledger._owners.items()}
     waiting: list[UUID] = []
     served: list[str] = []
@@ -41,8 +48,10 @@ def serve(ledger: Ledger, worker: str, number: int, prefetch: int = 2) -> list[s
         job_id = waiting.pop(0)
         lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
         assert lease is not None
+        owner = names[ledger.job(job_id).owner_id]
+        ledger.pass_time(takes_s.get(owner, 1.0))
         assert ledger.database.run(leases.succeed, lease, {}, ())
-        served.append(names[ledger.job(job_id).owner_id])
+        served.append(owner)
     return served
 
 
@@ -69,15 +78,17 @@ def test_users_take_turns_at_every_priority(ledger: Ledger, priority: str) -> No
     assert Counter(serve(ledger, cpu, 12)) == {"user0": 4, "user1": 4, "user2": 4}
 
 
-def test_turns_outlast_the_dispatcher_that_gave_them(ledger: Ledger, settings: Settings) -> None:
+def test_turns_and_time_outlast_the_dispatcher_that_gave_them(ledger: Ledger, settings: Settings) -> None:
     cpu = ledger.worker("cpu")
     for user in USERS[:3]:
-        for _ in range(2):
+        for _ in range(8):
             ledger.submit(owner=user)
-    first = serve(ledger, cpu, 2, prefetch=1)
-    other = BlockingDatabase(settings.database_url, application="the next")
+    long = {"user0": 6.0}
+    assert serve(ledger, cpu, 2, prefetch=1, takes_s=long) == ["user0", "user1"]
+    first, other = ledger.database, BlockingDatabase(settings.database_url, application="the next")
     ledger.database = other
-    assert [*first, *serve(ledger, cpu, 4, prefetch=1)] == [*USERS[:3], *USERS[:3]]
+    assert Counter(serve(ledger, cpu, 12, prefetch=1, takes_s=long)) == {"user1": 5, "user2": 6, "user0": 1}
+    ledger.database = first
     other.close()
 
 
@@ -86,9 +97,72 @@ def test_who_has_least_in_hand_goes_before_whose_turn_it_is(ledger: Ledger) -> N
     running = ledger.submit(owner="user1")
     assert ledger.database.run(leases.claim, running, 1, busy, 60.0) is not None
     for user in ("user1", "user0"):
-        for _ in range(3):
+        for _ in range(4):
             ledger.submit(owner=user)
-    assert serve(ledger, free, 3, prefetch=1) == ["user0", "user0", "user0"]
+    short = {"user0": 0.1}
+    assert serve(ledger, free, 3, prefetch=1, takes_s=short) == ["user0", "user0", "user0"]
+
+
+@pytest.mark.parametrize("prefetch", [1, 2])
+def test_users_get_equal_times_of_a_slot_however_long_their_jobs_are(ledger: Ledger, prefetch: int) -> None:
+    cpu = ledger.worker("cpu")
+    for _ in range(12):
+        ledger.submit(owner="user0")
+    for _ in range(50):
+        ledger.submit(owner="user1")
+    served = serve(ledger, cpu, 44, prefetch, takes_s={"user0": 10.0})
+    assert served.count("user0") in (4, 5), "turn by turn it would be all twelve"
+
+
+def test_small_jobs_of_a_group_share_the_time_of_their_slot(ledger: Ledger) -> None:
+    """All of them run for ten seconds between claim and end, and have held the slot for ten seconds together."""
+    cpu = ledger.worker("cpu")
+    for user in USERS[:3]:
+        for _ in range(8):
+            ledger.submit(owner=user, small=True)
+    first = ledger.database.step(choose, Depth(2, 6))
+    claimed = ledger.database.run(groups.claim, [(each.job_id, 1) for each in first], cpu, 60.0)
+    ledger.pass_time(10.0)
+    ledger.database.run(groups.end, [(lease, Success({})) for lease in claimed.leases])
+    time = ledger.database.run(slot_time.read)
+    assert time.used == pytest.approx({("cpu", ledger.owner(user)): 10 / 3 for user in USERS[:3]}, abs=0.2)
+
+
+def test_who_comes_later_has_saved_no_time_up(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu")
+    for user in ("user0", "user1"):
+        for _ in range(20):
+            ledger.submit(owner=user)
+    serve(ledger, cpu, 20, prefetch=1)
+    for _ in range(20):
+        ledger.submit(owner="user2")
+    assert Counter(serve(ledger, cpu, 9, prefetch=1)) == {"user0": 3, "user1": 3, "user2": 3}
+
+
+def test_the_time_for_which_nobody_waited_counts_nothing(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu")
+    for _ in range(5):
+        ledger.submit(owner="user0")
+    serve(ledger, cpu, 5, takes_s={"user0": 100.0})
+    assert ledger.database.step(choose, Depth(2)) == []
+    assert ledger.database.run(slot_time.read).used == {}
+    for user in ("user0", "user1"):
+        for _ in range(4):
+            ledger.submit(owner=user)
+    assert Counter(serve(ledger, cpu, 4, prefetch=1)) == {"user0": 2, "user1": 2}
+
+
+def test_the_time_of_lost_attempts_counts(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu")
+    for user in ("user0", "user1"):
+        for _ in range(4):
+            ledger.submit(owner=user)
+    [handed] = ledger.database.step(choose, Depth(1))
+    assert ledger.database.run(leases.claim, handed.job_id, 1, cpu, 60.0)
+    ledger.pass_time(100.0)
+    ledger.lose(handed.job_id)
+    used = ledger.database.run(slot_time.read).used
+    assert used == pytest.approx({("cpu", ledger.job(handed.job_id).owner_id): 100.0}, abs=0.5)
 
 
 def test_cpus_and_gpus_each_go_round_on_their_own(ledger: Ledger) -> None:

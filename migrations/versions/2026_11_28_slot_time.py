@@ -1,0 +1,27 @@
+"""The time for which users' jobs hold slots, by which users take turns."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0038"
+down_revision = "0037"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("turns", sa.Column("used_s", sa.Double(), server_default=sa.text("0"), nullable=False))
+    op.create_table(
+        "slot_time",
+        sa.Column("backend", sa.String(length=16), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("used_s", sa.Double(), nullable=False),
+        sa.Column("counted_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_slot_time_owner_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("backend", "owner_id", name=op.f("pk_slot_time")),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("slot_time")
+    op.drop_column("turns", "used_s")
