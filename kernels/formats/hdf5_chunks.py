@@ -3,9 +3,11 @@ take all memory: what is deflated is inflated here, by all cores and to no more 
 the library decodes is looked at before."""
 
 import struct
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
@@ -33,6 +35,46 @@ _LZF_TIMES = 90
 _FLETCHER_BYTES = 4
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The chunks that a file has: their numbers in C order of the grid, sorted, how many bytes each takes, and which
+    filters it has not passed. The library looks through all chunks to say this of one."""
+
+    grid: tuple[int, ...]
+    numbers: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    masks: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, dataset: Any) -> "_Written":
+        grid = tuple(-(-length // chunk) for length, chunk in zip(dataset.shape, dataset.chunks, strict=True))
+        numbers, sizes, masks = array("q"), array("q"), array("I")
+
+        def visit(chunk: Any) -> None:
+            number = 0
+            for offset, length, chunks in zip(chunk.chunk_offset, dataset.chunks, grid, strict=True):
+                if offset // length >= chunks:  # it was written when the dataset was larger
+                    return
+                number = number * chunks + offset // length
+            numbers.append(number)
+            sizes.append(chunk.size)
+            masks.append(chunk.filter_mask)
+
+        dataset.id.chunk_iter(visit)
+        order = np.argsort(numbers)
+        return cls(grid, np.array(numbers)[order], np.array(sizes)[order], np.array(masks, np.uint32)[order])
+
+    def size_and_mask(self, index: tuple[int, ...]) -> tuple[int, int]:
+        """The bytes of a chunk, 0 of one that is not there, and its mask."""
+        number = 0
+        for at, chunks in zip(index, self.grid, strict=True):
+            number = number * chunks + at
+        place = int(np.searchsorted(self.numbers, number))
+        if place == self.numbers.size or self.numbers[place] != number:
+            return 0, 0
+        return int(self.sizes[place]), int(self.masks[place])
+
+
 class FilteredChunks:
     """The elements of a dataset in chunks, some of them filtered, block by block."""
 
@@ -57,6 +99,7 @@ class FilteredChunks:
         as_in_memory = dataset.id.get_type() == h5py.h5t.py_create(dataset.dtype, logical=True)
         self._own = as_in_memory and _DEFLATE in self._codes and {*self._codes} <= {_SHUFFLE, _DEFLATE, _FLETCHER}
         self._kept: OrderedDict[tuple[int, ...], NDArray[Any]] = OrderedDict()
+        self._written = _Written.of(dataset) if self._codes else None
 
     def read(self, block: tuple[slice, ...]) -> NDArray[Any]:
         """The elements of a block, each axis with start, stop and step. Raises InvalidInput, and the errors of the
@@ -119,15 +162,15 @@ class FilteredChunks:
 
     def _stored(self, index: tuple[int, ...]) -> tuple[int, bytes] | None:
         """The mask of the filters that a chunk has not passed, and its bytes; None if it is not there."""
-        offset = tuple(at * length for at, length in zip(index, self._chunk, strict=True))
-        info = self._dataset.id.get_chunk_info_by_coord(offset)
-        size = int(info.size)
+        assert self._written is not None, "the dataset has filters"
+        size, mask = self._written.size_and_mask(index)
         if not size:
             return None
         if size > self._most:
             raise InvalidInput(f"holds a chunk of {size:,} packed bytes, of which at most {self._most:,} can be needed")
+        offset = tuple(at * length for at, length in zip(index, self._chunk, strict=True))
         _, data = self._dataset.id.read_direct_chunk(offset)
-        return int(info.filter_mask), bytes(data)
+        return mask, bytes(data)
 
     def _look(self, index: tuple[int, ...]) -> None:
         """Raise InvalidInput where the library would unpack a chunk to more bytes than it has."""
