@@ -108,7 +108,7 @@ class Kernels:
             prepared_ms=prepared_ms,
         )
         with self._datasets_at_hand(attempt, spec):
-            if lease.attempt > 1:
+            if lease.child_died:
                 look_again(spec, lease.spec, self._folders)
             success = self._runs[spec.kind](attempt, spec)
         if not spec.small():

@@ -1,8 +1,8 @@
 """A look at the files of a job that has lost its child: a process of its own reads them before a child does again.
 
 A file that lies about its own structure can crash the library that reads it, and the child with it. The first time
-nobody knows why a child died. From the second attempt on the files are read by this process first: if it dies as well,
-the job fails and names the file, and no other child is lost.
+nobody knows why a child died. In the attempt after that the files are read by this process first: if it dies as well,
+the job fails and names the file, and no other child is lost. After any other end of an attempt nothing is read twice.
 
 `python -m warpfold.worker.second_look PARENT` reads the spec and the folders from its input, and writes a byte for each
 source that it begins to read.

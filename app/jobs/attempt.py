@@ -22,7 +22,8 @@ class Lease:
     and `claimed_s` the time of the claim by `time.monotonic`, a clock that a worker and its child share. The attempt
     may run in a group (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone.
     `placement` is why the job was sent to this slot, as JSON text; None where its request named the backend, and where
-    the service made no prediction. `done` are the points that an earlier child of this attempt measured before it died.
+    the service made no prediction. `child_died` tells that the attempt before this one ended so. `done` are the points
+    that an earlier child of this attempt measured before it died.
     """
 
     job_id: UUID
@@ -35,6 +36,7 @@ class Lease:
     traceparent: str | None = None
     small: bool = False
     placement: str | None = None
+    child_died: bool = False
     done: tuple[Measurement, ...] = ()
     claimed_s: float = field(default_factory=time.monotonic, compare=False)
 

@@ -60,11 +60,12 @@ class Running:
     renewed_until: datetime
 
 
-def _requeued_values() -> dict[str, object]:
+def _requeued_values(*, child_died: bool = False) -> dict[str, object]:
     """Columns of a job that goes back to the queue as its next attempt."""
     return {
         "status": Status.QUEUED,
         "attempt": jobs.c.attempt + 1,
+        "child_died": child_died,
         "slot": None,
         "dispatched_at": None,
         "worker": None,
@@ -103,6 +104,7 @@ LEASED = (
     jobs.c.request_id,
     jobs.c.traceparent,
     in_groups().label("small"),
+    jobs.c.child_died,
     cast(jobs.c.placement, Text).label("placement"),
     # The claim need not wait for the disk. If a crash of Postgres undoes it, the job is claimed again, and the lost
     # lease can end nothing.
@@ -195,6 +197,7 @@ def leased(row: Row[*tuple[Any, ...]], token: UUID) -> Lease:
         traceparent=row.traceparent,
         small=row.small,
         placement=row.placement,
+        child_died=row.child_died,
     )
 
 
@@ -310,7 +313,7 @@ def take_back(connection: Connection, which: ColumnElement[bool], max_losses: in
     )
     change(
         connection,
-        update(jobs).where(running).values(losses=losses, **_requeued_values()),
+        update(jobs).where(running).values(losses=losses, **_requeued_values(child_died=why is Loss.CHILD_DIED)),
         EventType.REQUEUED,
         {"detail": why.value},
     )

@@ -67,6 +67,7 @@ jobs = Table(
     Column("traceparent", String(64)),  # the span that accepted it (W3C Trace Context)
     Column("attempt", Integer, nullable=False, server_default=text("1")),  # names one hand-over to a worker
     Column("losses", Integer, nullable=False, server_default=text("0")),  # attempts that ended with a lost worker
+    Column("child_died", Boolean, nullable=False, server_default=text("false")),  # in the attempt before this one
     Column("work", JSON(none_as_null=True)),  # a Work; null where it predicts no time
     Column("slot", String(128)),  # where the dispatcher sent it
     Column("dispatched_at", DateTime(timezone=True)),

@@ -1,6 +1,7 @@
-"""What a claim and an end leave to the disk."""
+"""What a claim and an end leave to the disk, and what an attempt knows of the one before it."""
 
 import psycopg
+import pytest
 from sqlalchemy import Connection, text
 
 from tests.support.dispatching import claim
@@ -8,6 +9,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.db import FREED, QUEUE, conninfo
 from warpfold.app.jobs import leases
 from warpfold.app.jobs.attempt import Lease
+from warpfold.contract.states import Loss
 
 
 def _waits_for_disk(connection: Connection) -> bool:
@@ -57,3 +59,17 @@ def test_a_lease_that_was_lost_with_its_claim_ends_nothing(ledger: Ledger) -> No
     assert not ledger.database.run(leases.succeed, undone, {"value": 1}, ())
     assert ledger.database.run(leases.succeed, lease, {"value": 2}, ())
     assert ledger.result(job_id) == {"value": 2}
+
+
+@pytest.mark.parametrize("why", list(Loss))
+def test_an_attempt_knows_whether_the_child_of_the_one_before_it_died(ledger: Ledger, why: Loss) -> None:
+    worker = ledger.worker("cpu")
+    first = claim(ledger.database, ledger.submit(), worker)
+    ledger.database.run(leases.lost, first, 3, why)
+    second = ledger.database.run(leases.claim, first.job_id, 2, worker, 60.0)
+    assert second is not None
+    assert (first.child_died, second.child_died) == (False, why is Loss.CHILD_DIED)
+    assert ledger.database.run(leases.put_back, second, "the worker stops")
+    third = ledger.database.run(leases.claim, first.job_id, 3, worker, 60.0)
+    assert third is not None
+    assert not third.child_died

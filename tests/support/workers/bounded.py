@@ -31,10 +31,11 @@ class WatchedSlot:
         """Run a job of the kind `reduce` unless the spec says another."""
         return self.attempt(1, **spec)
 
-    def attempt(self, number: int, **spec: Any) -> Ending:
-        """Run an attempt of a job; a child that is gone is started anew."""
+    def attempt(self, number: int, *, child_died: bool = False, **spec: Any) -> Ending:
+        """Run an attempt of a job; a child that is gone is started anew. In the attempt before it the child died, or
+        that ended otherwise."""
         self.slot.ready()
-        lease = lease_on(json.dumps({"kind": "reduce", **spec}), attempt=number)
+        lease = lease_on(json.dumps({"kind": "reduce", **spec}), attempt=number, child_died=child_died)
         return self.slot.run(lease, timeout_s=120.0, beat_s=0.2, beat=lambda progress: Verdict.GO_ON)
 
     def resident(self) -> int:
