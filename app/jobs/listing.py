@@ -5,12 +5,11 @@ checked against the others. Such a search looks at a few thousand jobs a page at
 empty, and still name the next one. So the work of a page is bounded for all filters and any number of jobs on record.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy import (
@@ -18,23 +17,31 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    Text,
-    Uuid,
     bindparam,
-    column,
     func,
     literal,
     select,
-    text,
     true,
     union_all,
 )
-from sqlalchemy.sql.selectable import TextualSelect
-from sqlalchemy.types import TypeEngine
 
 from warpfold.app.auth.visibility import THE_SERVICE, Viewer, visible
 from warpfold.app.jobs import tags
-from warpfold.app.jobs.lookups import LARGEST, PageLookups, range_of
+from warpfold.app.jobs.index_lists import (
+    ALONE,
+    IN_ORDER,
+    MERGED,
+    MERGED_ONCE,
+    OF_BATCH,
+    OF_IDS,
+    OF_OWNERS,
+    OF_PARENT,
+    OF_STATES,
+    OF_TAGS,
+    OF_VIEWER,
+    IndexList,
+)
+from warpfold.app.jobs.lookups import PageLookups, range_of
 from warpfold.app.jobs.store import COLUMNS, OWNED, Job, brief_spec, job_of, light_result
 from warpfold.app.jobs.workers import places
 from warpfold.app.tables.jobs import jobs
@@ -47,8 +54,6 @@ _CHUNKS = (64, 512, 2560)
 """How many jobs a page looks at, in steps: most pages are full after the first. All three take some 20 ms."""
 _COUNTED_CHUNKS = (1001, 2048)
 """The chunks of jobs that are counted: a statement about many of them costs less than several about few."""
-_MOST_HEADS = 40_000
-"""Entries of an index that a step may read before it puts them into one order."""
 _PROBED = 256
 """Where several filters meet, the one whose newest so many jobs reach back farthest is the rarest."""
 
@@ -103,104 +108,7 @@ _ROWS = (
 
 _OWNERS = select(users.c.id).where(users.c.name.in_(bindparam("names", expanding=True)))
 
-# The newest `most` jobs before `before` and not before `low`, of each list that is to be read, in one order.
-_IN_ORDER = """
-    select seq from jobs where seq < :before and seq >= :low order by seq desc limit :most
-"""
-_OF_STATES = """
-    select head.seq
-    from unnest(:statuses) as s(status) cross join unnest(:kinds) as k(kind)
-    cross join lateral (
-        select seq from jobs
-        where status = s.status and kind = k.kind and seq < :before and seq >= :low
-        order by seq desc limit :most
-    ) as head
-"""
-_OF_OWNERS = """
-    select head.seq
-    from unnest(:owners) as o(id) cross join unnest(:statuses) as s(status) cross join unnest(:kinds) as k(kind)
-    cross join lateral (
-        select seq from jobs
-        where owner_id = o.id and status = s.status and kind = k.kind and seq < :before and seq >= :low
-        order by seq desc limit :most
-    ) as head
-"""
-_OF_TAGS = """
-    select head.seq
-    from unnest(:tag_ids) as t(id) cross join lateral (
-        select seq from job_tags
-        where tag_id = t.id and seq < :before and seq >= :low
-        order by seq desc limit :most
-    ) as head
-"""
-_MERGED = " order by head.seq desc limit :most"
-_MERGED_ONCE = " group by head.seq" + _MERGED
-"""A job may have several of the tags."""
-_OF_PARENT = """
-    select seq from jobs where parent_id = :parent and seq < :before and seq >= :low order by seq desc limit :most
-"""
-_OF_BATCH = """
-    select seq from jobs where batch_id = :batch and seq < :before and seq >= :low order by seq desc limit :most
-"""
-_OF_IDS = """
-    select seq from jobs
-    where id >= :first and id <= :last and seq < :before and seq >= :low order by seq desc limit :most
-"""
-_ALONE = """
-    select seq from jobs where batch_id is null and seq < :before and seq >= :low order by seq desc limit :most
-"""
-_TYPES: Mapping[str, TypeEngine[Any]] = {
-    "statuses": ARRAY(Text),
-    "kinds": ARRAY(Text),
-    "owners": ARRAY(BigInteger),
-    "tag_ids": ARRAY(BigInteger),
-    "first": Uuid(),
-    "last": Uuid(),
-    "parent": Uuid(),
-    "batch": Uuid(),
-    "before": BigInteger(),
-    "low": BigInteger(),
-    "most": BigInteger(),
-}
-
 _NEWEST = select(func.max(jobs.c.seq)).scalar_subquery()
-
-
-@dataclass(frozen=True, slots=True)
-class _List:
-    """A list of jobs that an index has in order: the SQL of its newest jobs, the parameters of that SQL, how many lists
-    of the index it merges and how, and the condition that each of its jobs meets."""
-
-    sql: str
-    names: Mapping[str, object]
-    heads: int = 1
-    ensures: tuple[ColumnElement[bool], ...] = ()
-    merged: str = ""
-
-    def newest(self, most: int, low: int, before: int, mark: str = "") -> TextualSelect:
-        """The newest jobs of the list in a range, as the `seq` of each. A `mark` at the names of the parameters keeps
-        them apart from the parameters of another list in the same statement."""
-        return self._bound(self.sql + self.merged, {"most": most, "low": low, "before": before}, mark)
-
-    def within(self, first: str, last: str) -> TextualSelect:
-        """The jobs of the list from `first` to `last`, two columns of the query around this one. They have no order,
-        so that a query for any one of them need not wait for all."""
-        sql = self.sql.replace(":low", first).replace(":before", f"{last} + 1")
-        return self._bound(sql, {"most": LARGEST})
-
-    def _bound(self, sql: str, values: Mapping[str, object], mark: str = "") -> TextualSelect:
-        names = {**self.names, **values}
-        bound = (bindparam(name + mark, value, type_=_TYPES[name]) for name, value in names.items())
-        return text(re.sub(r":(\w+)", rf":\1{mark}", sql)).bindparams(*bound).columns(column("seq", BigInteger))
-
-    @property
-    def everything(self) -> bool:
-        """Whether it has all jobs: no index answers the filter."""
-        return self.sql is _IN_ORDER
-
-    def at_once(self, most: int) -> int:
-        """How many of its jobs may be put into order at once, if it is to be `most`."""
-        return max(1, min(most, _MOST_HEADS // self.heads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +116,12 @@ class Search:
     """How the jobs of a filter are searched: lists that each hold all of these jobs, the conditions that each job must
     meet besides, and the range of `seq` in which the jobs lie."""
 
-    lists: tuple[_List, ...]
+    lists: tuple[IndexList, ...]
     conditions: tuple[ColumnElement[bool], ...]
     low: int
     high: int
 
-    def beside(self, source: _List) -> Sequence[ColumnElement[bool]]:
+    def beside(self, source: IndexList) -> Sequence[ColumnElement[bool]]:
         """The conditions to check on each job of `source`, which is one of the lists."""
         others = (other.ensures for other in self.lists if other is not source)
         return [*self.conditions, *chain.from_iterable(others)]
@@ -248,7 +156,7 @@ def tally_of(seqs: Sized, looked_to: int | None, most: int) -> Tally:
 def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
     """The search of a filter; None where no job can fit it."""
     low, high = lookups.ask(range_of, chosen.since, chosen.until)
-    lists: list[_List] = []
+    lists: list[IndexList] = []
     conditions: list[ColumnElement[bool]] = [*_of_rows(chosen)]
     if chosen.beginning is not None:
         lists.append(_of_ids(chosen.beginning))
@@ -262,18 +170,20 @@ def search_for(lookups: PageLookups, chosen: Filter) -> Search | None:
     for tag_ids, condition in asked_of_tags:
         conditions.append(condition)
         if tag_ids is not None:
-            lists.append(_List(_OF_TAGS, {"tag_ids": tag_ids}, len(tag_ids), merged=_MERGED_ONCE))
+            lists.append(IndexList(OF_TAGS, {"tag_ids": tag_ids}, len(tag_ids), merged=MERGED_ONCE))
     if chosen.parent:
-        lists.append(_List(_OF_PARENT, {"parent": chosen.parent}, 1, (jobs.c.parent_id == chosen.parent,)))
+        lists.append(IndexList(OF_PARENT, {"parent": chosen.parent}, 1, (jobs.c.parent_id == chosen.parent,)))
     elif chosen.parent is False:
         conditions.append(jobs.c.parent_id.is_(None))
     if chosen.batch is False:
-        lists.append(_List(_ALONE, {}, 1, (jobs.c.batch_id.is_(None),)))
+        lists.append(IndexList(ALONE, {}, 1, (jobs.c.batch_id.is_(None),)))
     elif chosen.batch is not None:
-        lists.append(_List(_OF_BATCH, {"batch": chosen.batch}, 1, (jobs.c.batch_id == chosen.batch,)))
+        lists.append(IndexList(OF_BATCH, {"batch": chosen.batch}, 1, (jobs.c.batch_id == chosen.batch,)))
+    if not chosen.viewer.sees_all:
+        lists.append(_of_viewer(chosen.viewer))
     if low >= high or any(not each.heads for each in lists):
         return None
-    return Search(tuple(lists) or (_List(_IN_ORDER, {}),), tuple(conditions), low, high)
+    return Search(tuple(lists) or (IndexList(IN_ORDER, {}),), tuple(conditions), low, high)
 
 
 def _of_rows(chosen: Filter) -> Iterator[ColumnElement[bool]]:
@@ -286,15 +196,26 @@ def _of_rows(chosen: Filter) -> Iterator[ColumnElement[bool]]:
         yield visible(jobs, chosen.viewer)
 
 
-def _of_ids(beginning: str) -> _List:
+def _of_viewer(viewer: Viewer) -> IndexList:
+    """The jobs that a user may see."""
+    names = {
+        "statuses": [status.value for status in Status],
+        "kinds": list(KINDS),
+        "viewer": viewer.user_id,
+        "old": viewer.old_jobs,
+    }
+    return IndexList(OF_VIEWER, names, len(Status) * len(KINDS), merged=MERGED_ONCE)
+
+
+def _of_ids(beginning: str) -> IndexList:
     """The jobs whose ids begin so; without heads where no id begins so."""
     ids = range_of_ids(beginning)
     if ids is None:
-        return _List(_OF_IDS, {}, 0)
-    return _List(_OF_IDS, {"first": ids[0], "last": ids[1]}, 1, (jobs.c.id.between(*ids),))
+        return IndexList(OF_IDS, {}, 0)
+    return IndexList(OF_IDS, {"first": ids[0], "last": ids[1]}, 1, (jobs.c.id.between(*ids),))
 
 
-def _of_states(lookups: PageLookups, chosen: Filter) -> _List | None:
+def _of_states(lookups: PageLookups, chosen: Filter) -> IndexList | None:
     """The list of the filter's states, kinds and owners; None where there is no such owner."""
     names: dict[str, object] = {
         "statuses": [status.value for status in chosen.statuses or Status],
@@ -305,12 +226,12 @@ def _of_states(lookups: PageLookups, chosen: Filter) -> _List | None:
     if chosen.kinds:
         ensures.append(jobs.c.kind.in_(chosen.kinds))
     if not chosen.owners:
-        return _List(_OF_STATES, names, heads, tuple(ensures), _MERGED)
+        return IndexList(OF_STATES, names, heads, tuple(ensures), MERGED)
     owners = lookups.ask(_owners, chosen.owners)
     ensures.append(jobs.c.owner_id.in_(owners))
     if not owners:
         return None
-    return _List(_OF_OWNERS, {**names, "owners": owners}, heads * len(owners), tuple(ensures), _MERGED)
+    return IndexList(OF_OWNERS, {**names, "owners": owners}, heads * len(owners), tuple(ensures), MERGED)
 
 
 def _owners(connection: Connection, names: Sequence[str]) -> Sequence[int]:
@@ -367,7 +288,7 @@ def look(
     return seqs, before
 
 
-def rarest(lookups: PageLookups, search: Search, before: int) -> _List:
+def rarest(lookups: PageLookups, search: Search, before: int) -> IndexList:
     """The list with the fewest jobs to pass over: a list of few jobs, or of few recent ones."""
     if len(search.lists) == 1:
         return search.lists[0]

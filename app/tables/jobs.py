@@ -124,6 +124,9 @@ Index(
 # Lists (app.jobs.listing): a probe finds the newest jobs of an owner, a status and a kind, or of a status and a kind.
 Index("ix_jobs_owner_list", jobs.c.owner_id, jobs.c.status, jobs.c.kind, jobs.c.seq)
 Index("ix_jobs_list", jobs.c.status, jobs.c.kind, jobs.c.seq)
+# What another user may see of the jobs (app.jobs.listing): those that are shared with everyone, and old ones.
+Index("ix_jobs_shared", jobs.c.seq, postgresql_where=text("shared"))
+Index("ix_jobs_old", jobs.c.seq, postgresql_where=text("shared is null"))
 # Where a batch is one row, the others are the jobs that came by themselves (app.batches.folding).
 Index("ix_jobs_alone", jobs.c.seq, postgresql_where=text("batch_id is null"))
 Index("ix_jobs_created_at", jobs.c.created_at, jobs.c.seq)

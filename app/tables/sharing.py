@@ -7,7 +7,7 @@ from warpfold.app.tables.schema import metadata
 
 
 def _user() -> Column[int]:
-    return Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    return Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
 
 
 job_shares = Table(

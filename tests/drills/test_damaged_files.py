@@ -5,6 +5,7 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -45,7 +46,7 @@ def test_a_file_that_ends_a_child_is_refused_by_name_the_next_time(
     slot: WatchedSlot, root: Path, figures: Figures
 ) -> None:
     with_an_endless_tree(root / "endless.h5")
-    job = {"source": {"type": "array", "path": "endless.h5"}, "op": "sum"}
+    job: dict[str, Any] = {"source": {"type": "array", "path": "endless.h5"}, "op": "sum"}
     assert isinstance(slot.attempt(2, **job), Died), "the first attempt was lost with its lease: nobody looks first"
     slot.slot.ready()
     child = slot.slot.pid

@@ -1,7 +1,9 @@
 """With many jobs on record a page reads no more rows than it shows: asserted of the plans, not of the clock."""
 
 import json
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -19,6 +21,7 @@ from warpfold.contract.states import Status
 
 ROWS = 20_000
 MOST_READ = 1000
+BATCH = UUID(int=1 << 64)
 BOB = Viewer(999, sees_all=False, old_jobs=True)
 """Another user than the one whose jobs these are."""
 
@@ -100,6 +103,42 @@ def _scanned(plan: Any) -> int:
 )
 def test_a_page_of_jobs_reads_little(many: Api, chosen: Filter) -> None:
     assert rows_read(many, listing.page, chosen, 51) <= MOST_READ
+
+
+@pytest.mark.parametrize("old_jobs", [True, False])
+@pytest.mark.parametrize("chosen", [Filter(), Filter(parent=False, batch=False), Filter(statuses=(Status.SUCCEEDED,))])
+def test_a_page_of_what_one_may_see_among_private_jobs_reads_little(many: Api, chosen: Filter, old_jobs: bool) -> None:
+    shared, named, batch = _some_are_shared(many)
+    viewer = Viewer(_user_id(many, "bob"), sees_all=False, old_jobs=old_jobs)
+    chosen = replace(chosen, viewer=viewer)
+    assert rows_read(many, listing.page, chosen, 51) <= MOST_READ
+    listed = {str(job.id) for job in many.database.run(listing.page, chosen, 51).jobs}
+    of_batch = set() if chosen.batch is False else set(batch)
+    assert listed == {shared, named, *of_batch}
+
+
+def _user_id(api: Api, name: str) -> int:
+    with psycopg.connect(api.settings.database_url) as connection:
+        row = connection.execute("select id from users where name = %s", (name,)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _some_are_shared(api: Api) -> tuple[str, str, list[str]]:
+    """All jobs are Ann's alone but for one that everyone sees, and one and a batch of three that Bob sees."""
+    with psycopg.connect(api.settings.database_url, autocommit=True) as connection:
+        connection.execute("update jobs set shared = false")
+        succeeded = "select id from jobs where status = 'succeeded' order by seq offset %s limit %s"
+        ids = [str(row[0]) for row in connection.execute(succeeded, (9, 5))]
+        connection.execute("update jobs set shared = true where id = %s", (ids[0],))
+        connection.execute("insert into job_shares values (%s, (select id from users where name = 'bob'))", (ids[1],))
+        connection.execute(
+            "insert into batches (id, owner_id, count) select %s, owner_id, 3 from jobs limit 1", (BATCH,)
+        )
+        connection.execute("update jobs set batch_id = %s where id = any(%s)", (BATCH, ids[2:]))
+        connection.execute("insert into batch_shares values (%s, (select id from users where name = 'bob'))", (BATCH,))
+        connection.execute("vacuum analyze jobs")
+    return ids[0], ids[1], ids[2:]
 
 
 def test_who_waits_is_read_from_the_few_that_wait(many: Api) -> None:
