@@ -68,15 +68,15 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
 
 _MANY_ON_GPU = frozenset(("sum", "moments", "extreme", "nonzero"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
-NOT_MANY_ON_GPU = "dot, products of numbers, and squares of uint64"
+NOT_MANY_ON_GPU = "dot, products of numbers, median, quantile, and squares of uint64"
 """In words, what `grouped_backends` leaves to a CPU."""
-NOT_BY_KEY_ON_GPU = "prod, and squares of int64 and uint64"
+NOT_BY_KEY_ON_GPU = "prod, median, quantile, and squares of int64 and uint64"
 """In words, what `keyed_backends` leaves to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor takes two
-    sources, nor adds squares of uint64. A dtype of None is not known yet."""
+    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor puts
+    elements in order, nor takes two sources, nor adds squares of uint64. A dtype of None is not known yet."""
     counts = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
     lacks = op.fold not in _MANY_ON_GPU and not counts
     squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None and dtype.name == "uint64"
@@ -105,8 +105,8 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
 
 
 def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced by key: a GPU neither multiplies elements there, nor adds squares of
-    integers of 64 bits. A dtype of None is not known yet."""
+    """The backends on which `op` is reduced by key: a GPU neither multiplies elements there, nor puts them in
+    order, nor adds squares of integers of 64 bits. A dtype of None is not known yet."""
     squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None
     wide = squares and dtype is not None and not dtype.is_float and dtype.itemsize == 8
     return ("cpu",) if wide or op.fold not in _MANY_ON_GPU or op.sources > 1 else ("cpu", "cuda")

@@ -55,8 +55,11 @@ class Backend(ABC):
         ddof: int = 0,
         other: Elements | None = None,
     ) -> Reduction:
-        """Reduce all elements of `source`. Raises as `aggregate`."""
-        query = Whole(source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
+        """Reduce all elements of `source`. Raises as `aggregate`, and InvalidInput naming "q" for a list of values."""
+        row = op_named(op)
+        if row.listed is not None:
+            raise InvalidInput("a list of q has several values: reduce along all axes to an array", "q")
+        query = Whole(source=source, op=row, other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
         return self.answer(query, progress)
 
     def reduce_groups(

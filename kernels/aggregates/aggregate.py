@@ -15,7 +15,8 @@ from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.parts.grouping import Columns, Index, Rows
 
 State = tuple[NDArray[Any], ...]
-"""Arrays of shape (groups,) or (groups, n), which travel between processes as they are."""
+"""Arrays of shape (groups,) or (groups, n), which travel between processes as they are. Of an aggregate that keeps all
+elements, the first has the elements, one group after another."""
 
 UNKNOWN = np.iinfo(np.int64).max
 """The place of an element in a group that has none."""
@@ -46,7 +47,11 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class Mergeable(Protocol):
-    """A state of elements under way. An order of updates and merges never shows in it."""
+    """A state of elements, a row a group. An order of updates and merges never shows in it."""
+
+    def begun(self, groups: int = 0) -> "Folded":
+        """A state under way, of so many groups that have no elements."""
+        return Folded(self, groups)
 
     def empty(self, groups: int) -> State:
         """The state of groups that have no elements."""
@@ -61,8 +66,12 @@ class Mergeable(Protocol):
         ...
 
 
-class Aggregate(Mergeable, Protocol):
+class Aggregate(Protocol):
     """What the elements of a group come to, of an op that adds nothing up."""
+
+    def begun(self, groups: int = 0) -> "UnderWay":
+        """A state under way, of so many groups that have no elements."""
+        ...
 
     def finish(self, state: State, counts: Index) -> NDArray[Any]:
         """The values of all groups, where `counts` elements entered each, shape (groups,): floats as float64, and
@@ -71,25 +80,38 @@ class Aggregate(Mergeable, Protocol):
         ...
 
 
+class UnderWay(Protocol):
+    """A state to which elements come. Groups come as they are met, and one object serves one thread."""
+
+    def update(self, arrays: Arrays, layout: Layout, groups: int = 0) -> None:
+        """Take in elements of at most `groups` groups. Raises OutOfMemory, as all that follows."""
+        ...
+
+    def merge(self, other: State, ids: NDArray[Any] | slice = slice(None), groups: int = 0) -> None:
+        """Take in another state, whose group i is group ids[i] of `groups` here."""
+        ...
+
+    def rows(self, first: int, stop: int) -> State:
+        """The state of the groups first … stop − 1."""
+        ...
+
+
 class Folded:
-    """A state under way. Groups come as they are met, and one object serves one thread."""
+    """A state under way that has a row a group. Groups come as they are met, and one object serves one thread."""
 
     def __init__(self, aggregate: Mergeable, groups: int = 0) -> None:
         self._aggregate = aggregate
         self.state = aggregate.empty(groups)
 
     def update(self, arrays: Arrays, layout: Layout, groups: int = 0) -> None:
-        """Take in elements of at most `groups` groups. Raises OutOfMemory, as `merge` does."""
         self._hold(groups)
         self._aggregate.update(self.state, arrays, layout)
 
     def merge(self, other: State, ids: NDArray[Any] | slice = slice(None), groups: int = 0) -> None:
-        """Take in another state, whose group i is group ids[i] of `groups` here."""
         self._hold(groups)
         self._aggregate.merge(self.state, other, ids)
 
     def rows(self, first: int, stop: int) -> State:
-        """The state of the groups first … stop − 1."""
         self._hold(stop)
         return tuple(column[first:stop] for column in self.state)
 

@@ -8,6 +8,7 @@ from warpfold.kernels.aggregates.aggregate import Aggregate
 from warpfold.kernels.aggregates.count import Nonzero
 from warpfold.kernels.aggregates.extreme import LeastKey
 from warpfold.kernels.aggregates.product import Product
+from warpfold.kernels.aggregates.quantile import Quantile
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import Extreme, Op
 
@@ -16,7 +17,9 @@ class Make(Protocol):
     def __call__(self, op: Op, dtype: DType, *, omit: bool = False) -> Aggregate: ...
 
 
-AGGREGATES: Mapping[str, Make] = MappingProxyType({"extreme": LeastKey, "nonzero": Nonzero, "product": Product})
+AGGREGATES: Mapping[str, Make] = MappingProxyType(
+    {"extreme": LeastKey, "nonzero": Nonzero, "product": Product, "quantile": Quantile}
+)
 
 
 def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
@@ -26,8 +29,8 @@ def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
 
 def combines(op: Op) -> bool:
     """Whether partial values of `op` make its value. Products do not: one of integers may be too long in a partition
-    and zero as a whole."""
-    return op.adds or AGGREGATES[op.fold] is not Product
+    and zero as a whole. Nor do quantiles, which need all elements."""
+    return op.adds or AGGREGATES[op.fold] not in (Product, Quantile)
 
 
 def selecting(op: Op, dtype: DType) -> LeastKey | Nonzero:

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, One, State, by_rows
+from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, Mergeable, One, State, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan, readable
 from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.ops import Op
 from warpfold.kernels.parts.grouping import Index
 
 
-class Counted:
+class Counted(Mergeable):
     """The number of elements of each group."""
 
     def empty(self, groups: int) -> State:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import UNKNOWN, Arrays, Ids, Layout, One, State, by_rows
+from warpfold.kernels.aggregates.aggregate import UNKNOWN, Arrays, Ids, Layout, Mergeable, One, State, by_rows
 from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import widened
 from warpfold.kernels.dtypes import DType
@@ -20,7 +20,7 @@ _WIDE = 32
 """Columns of narrower blocks are transposed: a loop along so few takes longer to begin than to end."""
 
 
-class LeastKey:
+class LeastKey(Mergeable):
     """The least key of each group and, for argmin and argmax, the place of the element that has it. With `omit`, NaNs
     are left out."""
 

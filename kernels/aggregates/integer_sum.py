@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, One, State, by_rows
+from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, Mergeable, One, State, by_rows
 from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DType, Kind
@@ -16,7 +16,7 @@ from warpfold.kernels.ops import Terms
 from warpfold.kernels.parts.grouping import Index
 
 
-class IntegerSum:
+class IntegerSum(Mergeable):
     """The sum of each group in digits of 32 bits and its count: an array of shape (groups, digits + 1). Three digits
     hold the sum of 2**63 elements of 64 bits, and five that of their squares or products."""
 

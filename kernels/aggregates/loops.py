@@ -114,3 +114,123 @@ def marks_of_ids(marks: Any, ids: Any, counts: Any) -> None:
         return
     for i in range(ids.size):
         counts[_U(ids[i])] += marks[i]
+
+
+@jit
+def bring_together(keys: Any, ids: Any, places: Any, whole: Any) -> None:
+    """Write each key to the place behind the last one of its group: `places` has the next place of each group."""
+    for i in range(keys.size):
+        g = _U(ids[i])
+        whole[_U(places[g])] = keys[i]
+        places[g] += 1
+
+
+_FEW = 24
+"""Keys that are sorted one by one: fewer than it is worth to part."""
+
+
+@jit
+def place_ranks(keys: Any, bounds: Any, ranks: Any, which: Any, first: Any, stop: Any, most: Any, placed: Any) -> None:
+    """placed[g, k] = the key of rank ranks[which[g], k] among keys[bounds[g]:bounds[g + 1]], for the groups from
+    `first` to `stop` that have keys, and no more than `most`. Ranks rise with k. The keys of a group are brought in
+    another order."""
+    chance = _U(88172645463325252)
+    for g in range(first, stop):
+        low, end, wanted = bounds[g], bounds[g + 1], ranks[which[g]]
+        if low == end or end - low > most:
+            continue
+        for k in range(wanted.size):
+            rank = bounds[g] + wanted[k]
+            if rank >= low:  # no key before `low` is larger than one behind it
+                top = end - 1
+                while top - low >= _FEW:
+                    low, top, chance = _parted(keys, low, top, rank, chance)
+                _sort(keys, low, top)
+                low = top + 1
+            placed[g, k] = keys[_U(rank)]
+
+
+@jit
+def _parted(keys: Any, low: Any, top: Any, rank: Any, chance: Any) -> Any:
+    """Part the keys from `low` to `top`, and return the ends of the part in which `rank` is. The pivot is the middle
+    one of three keys from anywhere, so that no order of the keys makes it a bad choice each time."""
+    chance ^= chance << _U(13)
+    chance ^= chance >> _U(7)
+    chance ^= chance << _U(17)
+    size = _U(top - low + 1)
+    a, b = keys[_U(low) + chance % size], keys[_U(low) + (chance >> _U(20)) % size]
+    c = keys[_U(low) + (chance >> _U(40)) % size]
+    middle = max(min(a, b), min(max(a, b), c))
+    i, j = low, top
+    while i <= j:
+        while keys[_U(i)] < middle:
+            i += 1
+        while keys[_U(j)] > middle:
+            j -= 1
+        if i <= j:
+            keys[_U(i)], keys[_U(j)] = keys[_U(j)], keys[_U(i)]
+            i += 1
+            j -= 1
+    if rank <= j:
+        return low, j, chance
+    return (i, top, chance) if rank >= i else (rank, rank, chance)
+
+
+@jit
+def _sort(keys: Any, low: Any, top: Any) -> None:
+    for i in range(low + 1, top + 1):
+        key, j = keys[_U(i)], i
+        while j > low and keys[_U(j - 1)] > key:
+            keys[_U(j)] = keys[_U(j - 1)]
+            j -= 1
+        keys[_U(j)] = key
+
+
+# --- keys by their digits
+#
+# A key less the `least` one, as an unsigned number, is u. Its prefix is u >> `shift`. All prefixes that are looked for
+# are sorted. Those with the digit d = (u >> `top`) + 1 are prefixes[starts[d]:starts[d + 1]]. There are 2**16 digits
+# from 1 on. The digit 0 is for keys below the least, and the last one for all above the others.
+
+_LAST = np.uint64((1 << 16) + 1)
+
+
+@jit
+def _digit(key: Any, u: Any, base: Any, top: Any) -> Any:
+    return _U(0) if key < base else min((u >> top) + _U(1), _LAST)
+
+
+@jit
+def count_digits(keys: Any, least: Any, top: Any, counts: Any) -> None:
+    """counts[d] += how many keys have the digit d."""
+    base = np.int64(least)
+    for i in range(keys.size):
+        counts[_digit(keys[i], _U(keys[i]) - least, base, top)] += 1
+
+
+@jit
+def count_next(
+    keys: Any, least: Any, top: Any, starts: Any, prefixes: Any, shift: Any, below: Any, counts: Any
+) -> None:
+    """counts[p, n] += how many keys have the prefix prefixes[p], which the bits n follow down to bit `below`."""
+    mask, base = _U(counts.shape[1] - 1), np.int64(least)
+    for i in range(keys.size):
+        u = _U(keys[i]) - least
+        digit = _digit(keys[i], u, base, top)
+        for p in range(starts[digit], starts[digit + _U(1)]):
+            if prefixes[_U(p)] == u >> shift:
+                counts[_U(p), (u >> below) & mask] += 1
+
+
+@jit
+def gather(keys: Any, least: Any, top: Any, starts: Any, prefixes: Any, shift: Any, gathered: Any) -> int:
+    """Write the keys that have one of the prefixes to `gathered`, and return how many these are."""
+    count, base = 0, np.int64(least)
+    for i in range(keys.size):
+        u = _U(keys[i]) - least
+        digit = _digit(keys[i], u, base, top)
+        for p in range(starts[digit], starts[digit + _U(1)]):
+            if prefixes[_U(p)] == u >> shift:
+                gathered[_U(count)] = keys[i]
+                count += 1
+    return count

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Arrays, Layout, State, runs
+from warpfold.kernels.aggregates.aggregate import Arrays, Layout, Mergeable, State, runs
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
@@ -18,7 +18,7 @@ _PIECE = 256
 """Elements multiplied before the size is looked at: at most 2**14 bits more than MAX_BITS."""
 
 
-class Product:
+class Product(Mergeable):
     """The product of each group as a Python integer, and whether it has become too large to go on with. A zero makes
     even such a product 0."""
 

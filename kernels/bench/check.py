@@ -2,17 +2,20 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.bench.target import Loaded, LoadedShape
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, KernelError
 from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value, op_named
+from warpfold.kernels.ops.quantiles import between
 from warpfold.kernels.strategy import EXACT
 
 _ROUNDINGS = 64
@@ -102,6 +105,12 @@ def _value(op: Op, members: NDArray[Any], dtype: DType) -> Value:
     """The value of `op` of these elements, in the terms of the definition."""
     if op.terms is Terms.VALUES and op.adds:
         return value_of(op, ExactState.of(members), op.result_dtype(dtype))
+    if op.selects:  # the elements are ordered and interpolated apart from the kernels
+        at = between(str(op.parameters.method), op.parameters.each_q[0], members.size)
+        ordered = np.sort(members.astype(np.float64) if dtype.is_float else members)
+        below, above = (Fraction(ordered[place].item()) for place in (at.low, at.high))
+        true = (1 - at.weight) * below + at.weight * above
+        return round_ratio(true.numerator, true.denominator, 0, DTYPES[op.result_dtype(dtype)])
     value: Value = getattr(np, op.name)(members).item()
     return value
 

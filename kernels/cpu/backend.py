@@ -18,6 +18,7 @@ from warpfold.kernels.cpu.grouped.reducing import Grouped, compile_for, multiply
 from warpfold.kernels.cpu.interpreted import MANY, SMALL
 from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.cpu.memory import cache_bytes
+from warpfold.kernels.cpu.passes import FEW
 from warpfold.kernels.cpu.strategies.exact import ExactCpuStrategy
 from warpfold.kernels.cpu.strategies.numpy_ import NumpyStrategy
 from warpfold.kernels.cpu.strategies.rows import EXACT_ROW, NUMPY_ROW
@@ -76,7 +77,10 @@ class CpuBackend(Backend):
         taken = operands(op, query.source, query.other, query.ddof)
         chosen = resolve(op, query.source.dtype, query.strategy, "cpu", taken.other_dtype)
         before_ms = self._preparation.total_ms
-        made, small = CPU_STRATEGIES[chosen], op.adds and CPU_STRATEGIES[chosen].interprets and _is_small(taken)
+        made = CPU_STRATEGIES[chosen]
+        small = made.interprets and (
+            (op.adds and _is_small(taken)) or (op.selects and likely_count(taken.source) <= FEW)
+        )
         key: tuple[Any, ...] = (chosen, op.name, *map(_reader, query.sources))
         known = taken.source.count == 0 or key in self._ready
         compiled = known or self._prepared(key, partial(made.prepare, taken, op), small=small, marks=[_mark(key)])

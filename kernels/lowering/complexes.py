@@ -67,7 +67,11 @@ class ComplexNumbers(Meaning):
 
     def check(self, op: Op) -> None:
         if not self.takes(op):
-            why = "complex numbers have no order" if op.extreme else "both parts of an element enter it together"
+            why = (
+                "complex numbers have no order"
+                if op.extreme or op.selects
+                else "both parts of an element enter it together"
+            )
             if op.magnitudes:
                 why = "|z| is a root, which is rounded for each element"
             raise InvalidInput(f"{op.name} takes no {self.dtype} so far: {why}; reduce the parts as floats", "op")

@@ -19,8 +19,8 @@ full."""
 
 @dataclass(frozen=True, slots=True)
 class Decimals(Meaning):
-    """Each element stands for itself · 10**−`scale`. Ops that are sums, means and extremes of elements take decimals,
-    and those that only ask which elements are zero."""
+    """Each element stands for itself · 10**−`scale`. Ops that are sums, means, extremes and quantiles of elements take
+    decimals, and those that only ask which elements are zero."""
 
     scale: int
 
@@ -34,14 +34,15 @@ class Decimals(Meaning):
 
     def takes(self, op: Op) -> bool:
         linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
-        return is_plain(op) or linear or op.extreme is not None
+        return is_plain(op) or linear or op.extreme is not None or op.selects
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
-        """The float64 nearest to the true value, and that in full, which a mean need not have."""
-        integer, mean = int(totals[0]), op.finish is Finish.MEAN
-        true = Fraction(integer, count if mean else 1) / Fraction(10) ** self.scale
+        """The float64 nearest to the true value, and that in full, which a mean or a quantile need not have."""
+        mean, units = op.finish is Finish.MEAN, Fraction(totals[0])
+        true = units / (count if mean else 1) / Fraction(10) ** self.scale
         value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
-        return Meant(value, "float64", None if mean else in_full(integer, self.scale))
+        whole = not mean and units.denominator == 1
+        return Meant(value, "float64", in_full(units.numerator, self.scale) if whole else None)
 
 
 def in_full(units: int, scale: int) -> str:

@@ -1,17 +1,17 @@
 """Reductions by key of columns whose stored numbers stand for something else: these are reduced, then the values are
 made."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 
 import numpy as np
 
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.long_integers import Beyond
-from warpfold.kernels.lowering.meaning import Meaning, is_plain
+from warpfold.kernels.lowering.meaning import Meaning, is_plain, joined
 from warpfold.kernels.lowering.wide_groups import values_of_groups
-from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.keyed import (
     Aggregation,
     GroupColumn,
@@ -27,11 +27,11 @@ from warpfold.kernels.query import ByKey
 def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
     """Reduce by key where integers of columns stand for something else: the integers are reduced by `run`, then the
     values are made. Raises as `run`, and InvalidInput naming "aggregations.….op" or "states"."""
-    source, plan, asked_plainly = query.source, query.plan, list[Aggregation]()
+    source, plan, parts = query.source, query.plan, list[Sequence[Aggregation]]()
     for index, asked in enumerate(plan.aggregations):
         meaning = source.meanings[asked.column]
         if meaning is None:
-            asked_plainly.append(asked)
+            parts.append([asked])
             continue
         try:
             meaning.check(asked.op)
@@ -39,16 +39,16 @@ def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
             raise InvalidInput(str(error), f"aggregations.{index}.op") from None
         if plan.states:
             raise InvalidInput(f"{meaning.name} have no exact states by key so far", "states")
-        asked_plainly.append(replace(asked, op=op_named(meaning.stored_ops(asked.op)[0])))
+        parts.append([replace(asked, op=op) for op in meaning.stored_ops(asked.op)])
     for tally in source.tallies:
         tally.beyond = Beyond()
-    table = run(ByKey(replace(source, meanings=()), replace(plan, aggregations=tuple(asked_plainly))))
-    table = _with_wide_values(source, plan, table)
-    columns = []
-    for asked, column in zip(plan.aggregations, table.columns, strict=True):
-        meaning = source.meanings[asked.column]
+    plainly = replace(plan, aggregations=tuple(chain.from_iterable(parts)))
+    table = _with_wide_values(source, plainly, run(ByKey(replace(source, meanings=()), plainly)))
+    columns, coming = [], iter(table.columns)
+    for asked, part in zip(plan.aggregations, parts, strict=True):
+        made, meaning = list(islice(coming, len(part))), source.meanings[asked.column]
         plain = meaning is None or is_plain(asked.op)
-        columns.append(column if plain or meaning is None else _meant_column(meaning, asked, column, plan.min_count))
+        columns.append(made[0] if plain or meaning is None else _meant_column(meaning, asked, made, plan.min_count))
     return replace(table, columns=tuple(columns))
 
 
@@ -69,11 +69,12 @@ def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -
     return replace(table, columns=tuple(columns))
 
 
-def _meant_column(meaning: Meaning, asked: Aggregation, column: GroupColumn, min_count: int) -> GroupColumn:
+def _meant_column(meaning: Meaning, asked: Aggregation, columns: Sequence[GroupColumn], min_count: int) -> GroupColumn:
+    column, totals = columns[0], zip(*(each.values.tolist() for each in columns), strict=True)
     missing = column.missing | (column.counts < needed_count(asked, min_count))
     meant = [
-        None if gone else meaning.meant(asked.op, (int(value),), int(count), 0)
-        for value, count, gone in zip(column.values.tolist(), column.counts, missing, strict=True)
+        None if gone else meaning.meant(asked.op, joined(asked.op, list(map(int, total)), count), count, 0)
+        for total, count, gone in zip(totals, column.counts.tolist(), missing, strict=True)
     ]
     known = [0 if each is None else each.value for each in meant]
     dtype = meaning.meant(asked.op, (0,), 1, 0).dtype

@@ -13,7 +13,8 @@ from typing import Self
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.iso8601 import TimeValue
-from warpfold.kernels.ops import Finish, Op, Result, Value
+from warpfold.kernels.ops import Finish, Op, Result, Value, op_named
+from warpfold.kernels.ops.quantiles import between
 
 Total = int | Fraction | float
 """What a reduction of stored numbers gave, exactly: an integer, or a fraction of floats; a float is NaN or infinite."""
@@ -56,10 +57,12 @@ class Meaning(ABC):
         """Whether values are floats that say all, so that an array of them does."""
         return False
 
-    def stored_ops(self, op: Op) -> tuple[str, ...]:
+    def stored_ops(self, op: Op) -> tuple[Op, ...]:
         """The ops by which the stored numbers are reduced for `op` of the values that they stand for. A mean is rounded
-        once, after its sum."""
-        return ("sum" if op.finish is Finish.MEAN else op.name,)
+        once, after its sum, and a quantile after its neighbours."""
+        if op.selects:
+            return op.neighbours()
+        return (op_named("sum") if op.finish is Finish.MEAN else op,)
 
     @abstractmethod
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
@@ -78,6 +81,17 @@ class Meaning(ABC):
     def instead(self) -> str:
         """The advice of an error where such elements are not taken."""
         return "cast the column to float64 or int64 first"
+
+
+def joined(op: Op, totals: Sequence[Total], count: int) -> Sequence[Total]:
+    """The totals of `op` of `count` elements: of the neighbours of a quantile, what lies between them."""
+    if not op.selects or len(totals) < 2:
+        return totals
+    (low, high), weight = totals, between(str(op.parameters.method), op.parameters.each_q[0], max(1, count)).weight
+    if not weight:
+        return (low,)
+    special = [total for total in totals if isinstance(total, float)]
+    return (sum(special),) if special else ((1 - weight) * Fraction(low) + weight * Fraction(high),)
 
 
 def is_plain(op: Op) -> bool:

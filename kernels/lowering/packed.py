@@ -13,7 +13,7 @@ from typing import Self
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import round_ratio, round_sqrt
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total
-from warpfold.kernels.ops import SUMS_OF_MOMENTS, Finish, Op, Terms
+from warpfold.kernels.ops import SUMS_OF_MOMENTS, Finish, Op, Terms, op_named
 
 _FLIPPED = {"min": "max", "max": "min", "argmin": "argmax", "argmax": "argmin"}
 
@@ -58,19 +58,24 @@ class Packed(Meaning):
             return False
         # With an offset, values may be zero or change their sign anywhere among the stored numbers.
         of_signs = op.terms is Terms.VALUES and op.magnitudes
-        of_zeros = op.terms is Terms.NONE and op.extreme is None
+        of_zeros = op.terms is Terms.NONE and op.extreme is None and not op.selects
         return not self.offset or not (of_signs or of_zeros)
 
-    def stored_ops(self, op: Op) -> tuple[str, ...]:
+    def stored_ops(self, op: Op) -> tuple[Op, ...]:
+        if op.selects:
+            return op.neighbours(descending=self.scale < 0)
+        return tuple(map(op_named, self._stored(op))) or Meaning.stored_ops(self, op)
+
+    def _stored(self, op: Op) -> tuple[str, ...]:
         if op.extreme is not None and op.magnitudes:
             return ("min", "max")
         if op.extreme is not None:
             return (_FLIPPED[op.name] if self.scale < 0 else op.name,)
         if op.terms is Terms.MOMENTS:
             return SUMS_OF_MOMENTS
-        if op.terms is Terms.PRODUCTS and self.offset:
-            return ("sum_squares", "sum")
-        return ("sum_squares",) if op.terms is Terms.PRODUCTS else Meaning.stored_ops(self, op)
+        if op.terms is Terms.PRODUCTS:
+            return ("sum_squares", "sum") if self.offset else ("sum_squares",)
+        return ()
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         return Meant(self._value(op, totals, count, ddof), "float64")

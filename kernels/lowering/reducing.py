@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import cycle
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.lowering.complexes import ComplexNumbers, reduce_complex
 from warpfold.kernels.lowering.keyed import group_meant
 from warpfold.kernels.lowering.long_integers import Beyond
-from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain
+from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain, joined
 from warpfold.kernels.lowering.nulls import (
     group_with_nulls,
     keeps_nulls,
@@ -31,7 +32,7 @@ from warpfold.kernels.lowering.nulls import (
 from warpfold.kernels.lowering.wide_runs import reduce_all_runs
 from warpfold.kernels.ops import Extreme, Finish, NullPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.ops.operands import check_arity, check_freedom
-from warpfold.kernels.parts.grouping import Segments
+from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.query import Answer, ByKey, OfElements, Query, Shaped, Whole
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
@@ -105,7 +106,8 @@ def _without_nulls(query: Whole | Shaped, answer: Any, run: Run) -> Reduction | 
     counted = Shaped(
         source=truths_of(*query.sources), op=op_named("count_nonzero"), shape=query.shape, grouping=query.grouping
     )
-    return without_values_of_nulls(answer, np.array(run(counted).listed(), np.int64))
+    nulls = np.array(run(counted).listed(), np.int64)
+    return without_values_of_nulls(answer, np.repeat(nulls, query.op.listed or 1))
 
 
 def _meant(query: Whole | Shaped, run: Run) -> Any:
@@ -126,12 +128,12 @@ def _meant(query: Whole | Shaped, run: Run) -> Any:
     meaning.check(op)
     if isinstance(query, Shaped) and query.states:
         raise InvalidInput(f"values of {meaning.name} have no exact states so far", "states")
-    stored, beyond, parts = replace(source, meaning=None), Beyond(), [op_named(name) for name in meaning.stored_ops(op)]
+    stored, beyond, parts = replace(source, meaning=None), Beyond(), meaning.stored_ops(op)
     source.tally.beyond = beyond
     first = run(_of_stored(query, stored, parts[0]))
     whole: Sequence[int | None] | None = None
     if beyond and (op.places or not is_plain(op)):
-        whole = _beyond_int64(query, stored, beyond, first, run)
+        whole = _beyond_int64(query if not op.selects else replace(query, op=parts[0]), stored, beyond, first, run)
     if is_plain(op):
         return _of_plain(first, op, whole)
     counts, divides = _counts(first), op.finish in (Finish.MEAN, Finish.VARIANCE, Finish.DEVIATION)
@@ -142,17 +144,20 @@ def _meant(query: Whole | Shaped, run: Run) -> Any:
     totals: list[Sequence[Total | None]] = [_totals(parts[0], first) if whole is None else whole]
     runs = [first]
     for part in parts[1:]:
+        if whole is not None and op.selects:
+            totals.append(_beyond_int64(replace(query, op=part), stored, beyond, first, run))
+            continue
         runs.append(read_again(stored, beyond, lambda again, part=part: run(_of_stored(query, again, part))))  # type: ignore[misc]
         totals.append(_totals(part, runs[-1]))
-    values = [
-        None if any(total is None for total in of_value) or (divides and count <= query.ddof)
-        else meaning.meant(op, [total for total in of_value if total is not None], count, query.ddof)
-        for *of_value, count in zip(*totals, counts, strict=True)
-    ]  # fmt: skip
+    values: list[Meant | None] = []
+    for single, (*of_value, count) in zip(cycle(op.singles()), zip(*totals, counts, strict=True), strict=False):
+        known = [total for total in of_value if total is not None]
+        missing = len(known) < len(of_value) or (divides and count <= query.ddof)
+        values.append(None if missing else meaning.meant(single, joined(single, known, count), count, query.ddof))
     answer = replace(
         first,
         op=op.name,
-        dtype=meaning.meant(op, (0,) * len(parts), query.ddof + 1, query.ddof).dtype,
+        dtype=meaning.meant(op, (0,) * (1 if op.selects else len(parts)), query.ddof + 1, query.ddof).dtype,
         correctly_rounded=True,
         load_ms=sum(each.load_ms for each in runs),
         kernel_ms=sum(each.kernel_ms for each in runs),
@@ -230,13 +235,13 @@ def _beyond_int64(
     """The values of the query's op of integers that do not all fit int64, for a mean the sums. For many values the
     integers are read word by word, and all of them are in memory then. Raises OutOfMemory."""
     op = query.op
-    if isinstance(query, Shaped):
+    if isinstance(query, Shaped) or op.selects:
         words = [read_again(stored, Beyond(word=word), gathered) for word in range(beyond.words)]
-        (count,) = query.shape  # a column has one axis
-        if isinstance(query.grouping, Segments):
-            bounds = query.grouping.bounds(count)
+        count = words[0].count
+        if isinstance(query, Whole) or (isinstance(query.grouping, AlongAxes) and query.grouping.reduced(1)):
+            bounds = np.array([0, count])  # a column has one axis
         else:
-            bounds = np.array([0, count]) if query.grouping.reduced(1) else np.arange(count + 1)
+            bounds = query.grouping.bounds(count) if isinstance(query.grouping, Segments) else np.arange(count + 1)
         return reduce_all_runs(op, np.stack([word.read(0, word.count) for word in words]), bounds)
     if not op.places:
         return [beyond.whole(op, int(first.value), first.count)]

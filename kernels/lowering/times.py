@@ -1,7 +1,7 @@
 """Columns of timestamps, dates and durations: integers of a unit. Their integers are reduced, and stay integers.
 
-A mean of them need not be a whole number of units: it is rounded to one, to nearest, ties to even, and the true
-fraction stands beside it.
+A mean or a quantile of them need not be a whole number of units: it is rounded to one, to nearest, ties to even, and
+the true fraction stands beside it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from warpfold.kernels.ops import Extreme, Finish, Op, Terms
 @dataclass(frozen=True, slots=True)
 class Instants(Meaning):
     """Each element is an instant: so many units after 1970-01-01T00:00, in UTC where there is a time zone. Instants
-    have a least, a latest and a mean one, and no sum: that would depend on the year that is called 0."""
+    have a least, a latest, a mean and a middle one, and no sum: that would depend on the year that is called 0."""
 
     unit: str
     timezone: str | None = None
@@ -35,21 +35,21 @@ class Instants(Meaning):
 
     @property
     def instead(self) -> str:
-        return "it is defined for min, max, mean, argmin and argmax of instants"
+        return "it is defined for min, max, mean, quantiles, argmin and argmax of instants"
 
     def takes(self, op: Op) -> bool:
-        return op.finish is Finish.MEAN or (op.extreme is not None and not op.magnitudes)
+        return op.finish is Finish.MEAN or op.selects or (op.extreme is not None and not op.magnitudes)
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
-        units, exact = _rounded(op, int(totals[0]), count)
+        units, exact = _rounded(op, totals[0], count)
         value = TimeValue(instant(units, self.unit, self.timezone), self.unit, self.timezone, exact)
         return Meant(units, self.name, time=value)
 
 
 @dataclass(frozen=True, slots=True)
 class Durations(Meaning):
-    """Each element is a duration of so many units. Ops that are sums, means and extremes of elements take durations,
-    and those that only ask which elements are zero."""
+    """Each element is a duration of so many units. Ops that are sums, means, extremes and quantiles of elements take
+    durations, and those that only ask which elements are zero."""
 
     unit: str
 
@@ -63,14 +63,14 @@ class Durations(Meaning):
 
     @property
     def instead(self) -> str:
-        return "it is defined for sums, means, extremes and counts of durations"
+        return "it is defined for sums, means, extremes, quantiles and counts of durations"
 
     def takes(self, op: Op) -> bool:
         linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
-        return is_plain(op) or linear or op.extreme in (Extreme.LEAST, Extreme.MOST)
+        return is_plain(op) or linear or op.selects or op.extreme in (Extreme.LEAST, Extreme.MOST)
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
-        units, exact = _rounded(op, int(totals[0]), count)
+        units, exact = _rounded(op, totals[0], count)
         return Meant(units, self.name, time=TimeValue(duration(units, self.unit), self.unit, None, exact))
 
 
@@ -89,9 +89,7 @@ def integers_of(dtype: "np.dtype[Any]") -> "np.dtype[Any]":
     return np.dtype(f"{dtype.byteorder}i8") if times_of_dtype(dtype) is not None else dtype
 
 
-def _rounded(op: Op, integer: int, count: int) -> tuple[int, str | None]:
+def _rounded(op: Op, total: Total, count: int) -> tuple[int, str | None]:
     """A whole number of units, and the true value where that is not a whole number."""
-    if op.finish is not Finish.MEAN:
-        return integer, None
-    true = Fraction(integer, count)
+    true = Fraction(total) / (count if op.finish is Finish.MEAN else 1)
     return round(true), None if true.denominator == 1 else str(true)  # round() of a fraction: ties to even

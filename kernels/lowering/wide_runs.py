@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.quantile import Ranks
 from warpfold.kernels.ops import Extreme, Op, Terms
 
 Words = NDArray[np.int64]
@@ -20,19 +21,22 @@ _LOWEST = np.int64(-(1 << 63))
 def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
     """The values of `reduce_runs`, where some runs may have no integers. Such a run gets the op's value of no integers,
     or None where the op has no such value."""
-    held: NDArray[np.bool_] = np.diff(bounds) > 0
+    held: NDArray[np.bool_] = np.repeat(np.diff(bounds) > 0, op.listed or 1)
     values: list[int | None] = [None if op.empty is None else int(op.empty)] * held.size
     if held.any():
-        reduced = reduce_runs(op, words, np.append(bounds[:-1][held], bounds[-1]))
+        reduced = reduce_runs(op, words, np.append(bounds[:-1][np.diff(bounds) > 0], bounds[-1]))
         for run, value in zip(np.flatnonzero(held).tolist(), reduced, strict=True):
             values[run] = value
     return values
 
 
 def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int]:
-    """The value of `op`, which is a sum or an extreme, of magnitudes or not, or the place of an extreme, of each run:
+    """The value of `op`, which is a sum or an extreme, of magnitudes or not, the place of an extreme, or an element
+    beside a quantile, of each run:
     integers bounds[r] … bounds[r + 1] − 1, of which there are some. The value of a mean is its sum."""
     words, bounds = words[:, bounds[0] : bounds[-1]], bounds - bounds[0]
+    if op.selects:
+        return _ranked(op, words, bounds)
     if op.magnitudes:
         words = _magnitudes(words)
     if op.terms is Terms.VALUES:
@@ -55,6 +59,18 @@ def _sums(words: Words, bounds: Index) -> list[int]:
         for run, (below, above) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
             totals[run] += (below + (above << 32)) << (64 * place)
     return totals
+
+
+def _ranked(op: Op, words: Words, bounds: Index) -> list[int]:
+    """The elements of each run in the ranks that `op` looks for."""
+    lengths, ranks = np.diff(bounds), Ranks(op, np.diff(bounds))
+    runs = np.repeat(np.arange(lengths.size), lengths)
+    order = np.lexsort((*(word.view(np.uint64) for word in words[:-1]), words[-1], runs))
+    at = order[bounds[:-1, None] + ranks.sorted[ranks.which]]
+    whole = words[-1][at].astype(object)
+    for word in words[-2::-1]:
+        whole = (whole << 64) + word.view(np.uint64)[at].astype(object)
+    return [int(value) for value in ranks.side(0, whole)]
 
 
 def _extremes(words: Words, bounds: Index, *, least: bool) -> tuple[list[int], NDArray[np.bool_]]:

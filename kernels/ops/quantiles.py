@@ -27,7 +27,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class QuantileMethod:
     """A method: the place of the quantile q among n elements, which may lie before the first or behind the last, and
     whether the value is always an element."""
 
@@ -35,8 +35,8 @@ class Method:
     chooses: bool = False
 
 
-def _spaced(alpha: Fraction, beta: Fraction) -> Method:
-    return Method(lambda n, q: n * q + alpha + q * (1 - alpha - beta) - 1)
+def _spaced(alpha: Fraction, beta: Fraction) -> QuantileMethod:
+    return QuantileMethod(lambda n, q: n * q + alpha + q * (1 - alpha - beta) - 1)
 
 
 def _closest(n: int, q: Fraction) -> Fraction:
@@ -55,21 +55,21 @@ def _middle(n: int, q: Fraction) -> Fraction:
     return Fraction(floor(place) + ceil(place), 2)
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
+METHODS: Mapping[str, QuantileMethod] = MappingProxyType(
     {
-        "inverted_cdf": Method(lambda n, q: Fraction(ceil(n * q) - 1), chooses=True),
-        "averaged_inverted_cdf": Method(_averaged),
-        "closest_observation": Method(_closest, chooses=True),
+        "inverted_cdf": QuantileMethod(lambda n, q: Fraction(ceil(n * q) - 1), chooses=True),
+        "averaged_inverted_cdf": QuantileMethod(_averaged),
+        "closest_observation": QuantileMethod(_closest, chooses=True),
         "interpolated_inverted_cdf": _spaced(Fraction(0), Fraction(1)),
         "hazen": _spaced(_HALF, _HALF),
         "weibull": _spaced(Fraction(0), Fraction(0)),
         "linear": _spaced(Fraction(1), Fraction(1)),
         "median_unbiased": _spaced(Fraction(1, 3), Fraction(1, 3)),
         "normal_unbiased": _spaced(Fraction(3, 8), Fraction(3, 8)),
-        "lower": Method(lambda n, q: Fraction(floor((n - 1) * q)), chooses=True),
-        "higher": Method(lambda n, q: Fraction(ceil((n - 1) * q)), chooses=True),
-        "midpoint": Method(_middle),
-        "nearest": Method(lambda n, q: Fraction(round((n - 1) * q)), chooses=True),
+        "lower": QuantileMethod(lambda n, q: Fraction(floor((n - 1) * q)), chooses=True),
+        "higher": QuantileMethod(lambda n, q: Fraction(ceil((n - 1) * q)), chooses=True),
+        "midpoint": QuantileMethod(_middle),
+        "nearest": QuantileMethod(lambda n, q: Fraction(round((n - 1) * q)), chooses=True),
     }
 )
 """Every method, called as in NumPy."""

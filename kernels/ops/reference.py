@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
-from warpfold.kernels.ops import INTEGER, Extreme, Finish, NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, Value
 from warpfold.kernels.ops.operands import result_dtype
 
 
@@ -222,13 +222,12 @@ def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Val
     present = [x for _, x in elements]
     if op.terms is not Terms.NONE:
         return _sum_value(op, dtype, total(terms_of(op, present), dtype))
-    match op.name:
-        case "argmin" | "argmax":
-            return _place(op, elements)
-        case "prod":
-            return math.prod(int(x.value) for x in present)
-        case "min" | "max" | "norm_inf":
-            return _extreme(op, dtype, present)
+    if op.selects or op.extreme is not None:
+        from warpfold.kernels.ops import reference_order  # which is made of this file's elements
+
+        return reference_order.value(op, dtype, elements)
+    if op.name == "prod":
+        return math.prod(int(x.value) for x in present)
     nonzero = sum(1 for x in present if not is_zero(x))
     tests: dict[str, Value] = {"count_nonzero": nonzero, "any": nonzero > 0, "all": nonzero == len(present)}
     return tests[op.name]
@@ -250,36 +249,6 @@ def _sum_value(op: Op, dtype: DType, summed: SummedTerms) -> Value:
     if summed.all_negative_zero:
         return -0.0
     return nearest(summed.finite / summed.count if op.finish is Finish.MEAN else summed.finite, to)
-
-
-def _place(op: Op, elements: Sequence[tuple[int, Element]]) -> int:
-    for index, x in elements:
-        if x.nan:
-            return index
-    ordered = [(index, _extended(x)) for index, x in elements]
-    best = min if op.extreme is Extreme.LEAST else max
-    target = best(value for _, value in ordered)
-    return next(index for index, value in ordered if value == target)
-
-
-def _extended(x: Element) -> tuple[int, Fraction]:
-    """Sorts as the extended reals do."""
-    return (-1 if x.negative else 1, Fraction(0)) if x.infinite else (0, x.value)
-
-
-def _extreme(op: Op, dtype: DType, present: Sequence[Element]) -> Value:
-    if any(x.nan for x in present):
-        return math.nan
-    candidates = [magnitude(x) for x in present] if op.magnitudes else list(present)
-    best = min if op.extreme is Extreme.LEAST else max
-    # −0 sorts before +0, as in minimum and maximum of IEEE 754-2019.
-    element = best(candidates, key=lambda x: (_extended(x), not x.negative))
-    if not dtype.is_float:
-        whole = int(element.value)
-        return bool(whole) if op.result_dtype(dtype) == "bool" else whole
-    if element.infinite:
-        return -math.inf if element.negative else math.inf
-    return -0.0 if element.negative and element.value == 0 else float(element.value)
 
 
 def state_bytes(summed: SummedTerms, terms: Terms) -> bytes:

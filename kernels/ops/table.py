@@ -54,6 +54,14 @@ class Extreme(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An element beside a quantile: the upper one or the lower one, in ascending or descending order."""
+
+    upper: bool
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """A reduction of a one-dimensional array, or of two of one length, to one value.
 
@@ -66,7 +74,8 @@ class Op:
     `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
     `empty` is the value of the op for no elements, None where it has none; no other table says this. `sources` is how
     many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom. `takes` names the
-    parameters that a request may give, and `parameters` are those that hold, which `having` changes.
+    parameters that a request may give, and `parameters` are those that hold, which `having` changes. With a `neighbour`
+    the value of a quantile is the element on one side of it.
     """
 
     name: str
@@ -84,6 +93,7 @@ class Op:
     ddof: bool = False
     takes: tuple[str, ...] = ()
     parameters: Parameters = NO_PARAMETERS
+    neighbour: Neighbour | None = None
 
     def having(self, parameters: Parameters) -> "Op":
         """The op with these parameters, and its own where they leave some out. Raises InvalidInput naming a parameter
@@ -95,6 +105,21 @@ class Op:
         if chosen.method is not None and METHODS[chosen.method].chooses:
             return replace(self, parameters=chosen, result=Result.ELEMENT, rounds=False)
         return replace(self, parameters=chosen)
+
+    def neighbours(self, *, descending: bool = False) -> tuple["Op", ...]:
+        """The ops that give the elements between which a quantile lies: the lower one and the upper one, or the one
+        that it is in any case. With `descending` the order of the elements is that of their opposites."""
+        sides = (False,) if self.result is Result.ELEMENT else (False, True)
+        return tuple(
+            replace(self, result=Result.ELEMENT, rounds=False, neighbour=Neighbour(upper, descending))
+            for upper in sides
+        )
+
+    def singles(self) -> tuple["Op", ...]:
+        """The ops of the single values, where the op has a list of them."""
+        if self.listed is None:
+            return (self,)
+        return tuple(replace(self, parameters=replace(self.parameters, q=q)) for q in self.parameters.each_q)
 
     @property
     def selects(self) -> bool:
@@ -274,6 +299,29 @@ _ROWS = (
         "CountNonzero",
         rounds=False,
         empty=True,
+    ),
+    Op(
+        "median",
+        "the middle element in their order, or the mean of the two in the middle",
+        Result.REAL,
+        Terms.NONE,
+        Finish.ITSELF,
+        "quantile",
+        None,
+        rounds=True,
+        parameters=Parameters(q=0.5, method="linear"),
+    ),
+    Op(
+        "quantile",
+        "the value below which a share q of the elements lies, or a list of such values",
+        Result.REAL,
+        Terms.NONE,
+        Finish.ITSELF,
+        "quantile",
+        None,
+        rounds=True,
+        takes=("q", "method"),
+        parameters=Parameters(q=0.5, method="linear"),
     ),
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.aggregates.aggregate import Folded
+from warpfold.kernels.aggregates.aggregate import UnderWay
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.growing import grown
 from warpfold.kernels.cpu.finishing import column_of_states
@@ -140,7 +140,7 @@ class _MergedColumn:
         self._op = op
         self._first: PartialColumn | None = None
         self._sums = [MergedStates(terms) for terms in terms_of(op)] if op.adds else []
-        self._selected: Folded | None = None
+        self._selected: UnderWay | None = None
         self._counts: Index = np.zeros(0, np.int64)
 
     def add(self, part: PartialColumn, ids: Index, rows: int) -> None:
@@ -152,7 +152,7 @@ class _MergedColumn:
             for merged, states in zip(self._sums, columns, strict=True):
                 merged.add(states, ids, rows)
             return
-        self._selected = self._selected or Folded(aggregate_of(self._op, DTYPES[part.dtypes[0]]))
+        self._selected = self._selected or aggregate_of(self._op, DTYPES[part.dtypes[0]]).begun()
         self._selected.merge(tuple(columns[:-1]), ids, rows)
         self._counts = grown(self._counts, rows)
         self._counts[ids] += columns[-1]

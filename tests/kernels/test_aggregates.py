@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 from typing import Any, TypeVar
 
@@ -16,18 +16,20 @@ from numpy.typing import NDArray
 
 from tests.support.kernels.conformance import same
 from tests.support.kernels.patterns import any_bits, array_of_bits
-from warpfold.kernels.aggregates.aggregate import Folded, Ids, Layout, One, State
+from warpfold.kernels.aggregates.aggregate import Ids, Layout, One, State, UnderWay
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Parameters, Value, reference
+from warpfold.kernels.ops.quantiles import METHODS
 from warpfold.kernels.parts.grouping import AlongAxes, Index, Segments, walk_of
 from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.partial import PartialColumn, PartialTable
 
 T = TypeVar("T")
 
-SELECTING = [op for op in OPS.values() if not op.adds]
+SELECTING = [op for op in OPS.values() if not op.adds and not op.takes]
+QUANTILE = OPS["quantile"]
 COUNT = 128
 
 
@@ -90,22 +92,22 @@ def sent(part: T) -> T:
 
 
 def whole(made: "Made") -> State:
-    state = made.aggregate.empty(made.case.groups)
-    made.update(state, 0, COUNT)
-    return state
+    under_way = made.aggregate.begun(made.case.groups)
+    made.update(under_way, 0, COUNT)
+    return under_way.rows(0, made.case.groups)
 
 
 def in_pieces(made: "Made") -> State:
     """Pieces that states of any order take, with groups in other rows and more rows as they are met."""
     groups = made.case.groups
-    folded = Folded(made.aggregate, 1)
+    merged = made.aggregate.begun(1)
     for start, stop in made.pieces():
-        state = made.aggregate.empty(groups)
-        made.update(state, start, stop)
-        order = made.chance.sample(range(groups), groups)
-        moved = sent(tuple(column[order] for column in state))
-        folded.merge(moved, np.array(order), groups)
-    return folded.rows(0, groups)
+        part, moved = made.aggregate.begun(groups), made.aggregate.begun()
+        made.update(part, start, stop)
+        order = np.array(made.chance.sample(range(groups), groups))
+        moved.merge(part.rows(0, groups), order, groups)
+        merged.merge(sent(moved.rows(0, groups)), np.argsort(order), groups)
+    return merged.rows(0, groups)
 
 
 @dataclass(eq=False)
@@ -125,15 +127,15 @@ class Made:
         self.array = array_of_bits(self.bits, self.dtype)
         self.nans = np.array([reference.element(pattern, self.dtype).nan for pattern in self.bits])
 
-    def update(self, state: State, start: int, stop: int) -> None:
+    def update(self, under_way: UnderWay, start: int, stop: int) -> None:
         """Take in the elements start … stop − 1. A whole array leaves NaNs out before an aggregate gets them."""
         part = np.ascontiguousarray(self.array[start:stop])
         for layout in self.case.layouts(start, stop):
             if isinstance(layout, One) and self.omit:
                 kept = np.flatnonzero(~self.nans[start:stop])
-                self.aggregate.update(state, (part[kept],), One(places=start + kept))
+                under_way.update((part[kept],), One(places=start + kept))
             else:
-                self.aggregate.update(state, (part,), layout)
+                under_way.update((part,), layout, self.case.groups)
 
     def pieces(self) -> list[tuple[int, int]]:
         cuts = sorted({0, COUNT, *(self.chance.randrange(COUNT) for _ in range(5))})
@@ -196,6 +198,30 @@ def test_the_values_are_those_of_the_definition(op: Op, dtype: DType) -> None:
     for made in made_of(op, dtype):
         for layout_name in (whole, in_pieces):
             made.check(made.aggregate.finish(layout_name(made), made.counts))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantiles_are_those_of_the_definition(method: str) -> None:
+    chance = random.Random(method)
+    for dtype in DTYPES.values():
+        q = chance.choice([0.0, 1.0, 0.1, 0.25, 0.3, 1 / 3, 0.5, chance.random()])
+        op = QUANTILE.having(Parameters(q=q, method=method))
+        for made in made_of(op, dtype, chance.sample(sorted(CASES), 3)):
+            made.check(made.aggregate.finish(chance.choice((whole, in_pieces))(made), made.counts))
+
+
+def test_a_list_of_quantiles_has_the_values_of_each() -> None:
+    chance = random.Random(5)
+    several = tuple(chance.choice([0.5, chance.random()]) for _ in range(7))
+    for method, dtype in product(("linear", "lower"), (DTYPES["float32"], DTYPES["int64"])):
+        asked: list[float | tuple[float, ...]] = [several, *several]
+        listed, *single = (QUANTILE.having(Parameters(q=q, method=method)) for q in asked)
+        for made in made_of(listed, dtype)[: len(CASES)]:  # where NaNs are not left out
+            state, groups = whole(made), made.case.groups
+            counts = np.array([len(made.members(group)) for group in range(groups)])
+            together = aggregate_of(listed, dtype).finish(state, counts).reshape(groups, len(several))
+            for at, op in enumerate(single):
+                np.testing.assert_array_equal(together[:, at], aggregate_of(op, dtype).finish(state, counts))
 
 
 def test_partitions_of_two_dtypes_are_refused() -> None:

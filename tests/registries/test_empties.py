@@ -32,7 +32,7 @@ from warpfold.kernels.sources.sequential import SequentialSource
 EMPTY: Mapping[str, Value | None] = {
     "sum": 0, "mean": None, "prod": 1, "min": None, "max": None, "argmin": None, "argmax": None, "sum_squares": 0,
     "norm1": 0, "norm2": 0, "dot": 0, "var": None, "std": None, "norm_inf": 0, "count_nonzero": 0, "any": False,
-    "all": True,
+    "all": True, "median": None, "quantile": None,
 }  # fmt: skip
 
 SOME_DTYPES = [DTYPES[name] for name in ("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool")]

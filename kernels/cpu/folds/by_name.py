@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Folded, One
+from warpfold.kernels.aggregates.aggregate import One
 from warpfold.kernels.aggregates.by_name import AGGREGATES, aggregate_of
 from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan
 from warpfold.kernels.cpu.folds import sums
@@ -27,7 +27,7 @@ class AggregateFold:
         self._omit = dtype.is_float and nan_policy is NanPolicy.OMIT
         self._refuse = dtype.is_float and nan_policy is NanPolicy.RAISE
         self._aggregate = aggregate_of(op, dtype)
-        self._folded = Folded(self._aggregate, 1)
+        self._folded = self._aggregate.begun(1)
         self.count = 0
 
     def add(self, start: int, part: NDArray[Any]) -> None:
@@ -42,10 +42,14 @@ class AggregateFold:
 
     def merge(self, other: "AggregateFold") -> None:
         self.count += other.count
-        self._folded.merge(other._folded.state)
+        self._folded.merge(other._folded.rows(0, 1))
+
+    def values(self) -> NDArray[Any]:
+        """The value, or the values of an op that has several."""
+        return self._aggregate.finish(self._folded.rows(0, 1), np.array([self.count]))
 
     def value(self) -> Value:
-        value: Value = self._aggregate.finish(self._folded.state, np.array([self.count])).tolist()[0]
+        value: Value = self.values().tolist()[0]
         return value
 
     def state(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Aggregate, Arrays, Folded, by_rows
+from warpfold.kernels.aggregates.aggregate import Aggregate, Arrays, by_rows
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.parts.grouping import Columns, Index, Rows
@@ -30,17 +30,17 @@ class AggregatedGroups:
 
     def __init__(self, aggregate: Aggregate, outputs: int) -> None:
         self._aggregate = aggregate
-        self._folded = Folded(aggregate, outputs)
+        self._folded, self._outputs = aggregate.begun(outputs), outputs
 
     def add(self, start: int, part: GroupedPart) -> None:
         for group in part.groups:
             self._folded.update(part.arrays, group)
 
     def merge(self, other: "AggregatedGroups") -> None:
-        self._folded.merge(other._folded.state)
+        self._folded.merge(other._folded.rows(0, self._outputs))
 
     def values(self, counts: Index) -> NDArray[Any]:
-        return self._aggregate.finish(self._folded.state, counts)
+        return self._aggregate.finish(self._folded.rows(0, self._outputs), counts)
 
 
 class Omitted:

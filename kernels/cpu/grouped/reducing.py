@@ -18,6 +18,7 @@ from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, GroupedPart, Omi
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.interpreted import InterpretedGroups
 from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.cpu.passes import Selected, select
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DType
@@ -66,8 +67,10 @@ def reduce_groups(
     OutOfMemory where the states of all values do not fit.
     """
     result_shape = asked.grouping.result_shape(asked.shape)
-    outputs = prod(result_shape)
+    outputs, listed = prod(result_shape), op.listed or 1
     sources, turned = _as_read(asked, op)
+    if op.selects and outputs == 1 and isinstance(asked.grouping, AlongAxes):
+        return _of_all(asked, op, select(sources[0], op, nan_policy, progress))
     walk = walk_of(asked.grouping, asked.shape, reversed_axes=turned)
     dtypes = asked.dtypes
     counts = asked.grouping.counts(asked.shape)
@@ -82,18 +85,20 @@ def reduce_groups(
     began = working_s()
     counts = counts - streamed.fold.omitted_counts()
     kept = streamed.fold.states(counts) if states else ()
-    values = defined(op, dtypes[0], streamed.fold.values(counts), counts, asked.operands.ddof)
+    made, counts = streamed.fold.values(counts), np.repeat(counts, listed)
+    values = defined(op, dtypes[0], made, counts, asked.operands.ddof)
     if turned:
         order = np.arange(outputs).reshape(result_shape[::-1]).transpose().reshape(-1)  # axes were read in reverse
+        order = (order[:, None] * listed + np.arange(listed)).reshape(-1)
         values = values[order] if isinstance(values, np.ndarray) else tuple(values[number] for number in order)
         counts = counts[order]
         kept = tuple(column.taken(order) for column in kept)
     finished_s = working_s() - began
     return GroupedReduction(
         values=values,
-        shape=result_shape,
+        shape=op.shape_of(result_shape),
         dtype=asked.operands.result_dtype(op),
-        counts=counts if outputs > LISTED else tuple(counts.tolist()),
+        counts=counts if counts.size > LISTED else tuple(counts.tolist()),
         op=op.name,
         strategy=EXACT,
         kernel=_kernel(walk, op, dtypes),
@@ -102,6 +107,25 @@ def reduce_groups(
         kernel_ms=streamed.kernel_ms + finished_s * 1e3,
         stages=replace(streamed.stages, reduce_s=(streamed.stages.reduce_s or 0.0) + finished_s),
         states=tuple(kept),
+    )
+
+
+def _of_all(asked: Grouped, op: Op, selected: Selected) -> GroupedReduction:
+    """The values of all elements together."""
+    source = asked.operands.source
+    counts = np.full(op.listed or 1, selected.count)
+    return GroupedReduction(
+        values=defined(op, source.dtype, selected.values, counts),
+        shape=op.shape_of(asked.grouping.result_shape(asked.shape)),
+        dtype=op.result_dtype(source.dtype),
+        counts=tuple(counts.tolist()),
+        op=op.name,
+        strategy=EXACT,
+        kernel="ranks",
+        correctly_rounded=True,
+        load_ms=selected.load_ms,
+        kernel_ms=selected.kernel_ms,
+        stages=selected.stages,
     )
 
 

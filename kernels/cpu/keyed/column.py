@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.aggregate import Folded, Ids, Mergeable, State
+from warpfold.kernels.aggregates.aggregate import Aggregate, Ids, Mergeable, State, UnderWay
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.count import Counted
 from warpfold.kernels.aggregates.integer_sum import IntegerSum
@@ -28,8 +28,8 @@ from warpfold.kernels.parts.partial import values_array
 class AggregatedKeys:
     """All groups of a column by an aggregate. Group 0 is for the elements that are left out."""
 
-    def __init__(self, aggregate: Mergeable) -> None:
-        self._folded = Folded(aggregate, 1)
+    def __init__(self, aggregate: Aggregate | Mergeable) -> None:
+        self._folded: UnderWay = aggregate.begun(1)
 
     def add(self, start: int, array: NDArray[Any], ids: Numbers, groups: int) -> None:
         """Take in the elements of `array`, shape (n,), whose first is that of row `start`."""

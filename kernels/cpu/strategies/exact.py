@@ -4,18 +4,22 @@ threads."""
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from warpfold.kernels.backend import Progress, Reduction
 from warpfold.kernels.cpu.claims import claims_on, stream_claims
 from warpfold.kernels.cpu.folds.by_name import fold_for
 from warpfold.kernels.cpu.folds.fold import Fold
 from warpfold.kernels.cpu.folds.sums import DotFold, SumFold
+from warpfold.kernels.cpu.passes import FEW, select
 from warpfold.kernels.cpu.pieces import pieces_of
 from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
 from warpfold.kernels.cpu.stream import Streamed, stream
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.ops.operands import Operands
-from warpfold.kernels.source import extents_of
+from warpfold.kernels.source import ArraySource, extents_of
+from warpfold.kernels.sources.sequential import Elements
 
 
 class ExactCpuStrategy(CpuStrategy):
@@ -35,6 +39,8 @@ class ExactCpuStrategy(CpuStrategy):
         Raises InvalidInput for a NaN where the policy is RAISE, where OMIT leaves nothing of an op that is undefined on
         nothing, and for an integer product beyond 65,536 bits.
         """
+        if op.selects:
+            return self._selected(operands.source, op, nan_policy, progress)
         dtype = operands.source.dtype
         streamed = _streamed(operands, op, nan_policy, progress, compiled=compiled)
         fold: Fold[Any] = streamed.fold
@@ -53,8 +59,24 @@ class ExactCpuStrategy(CpuStrategy):
             state=None if state is None else state.to_bytes(),
         )
 
+    def _selected(self, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
+        selected = select(source, op, nan_policy, progress)
+        return Reduction(
+            value=selected.values.tolist()[0] if selected.count else empty_value(op, source.dtype),
+            dtype=op.result_dtype(source.dtype),
+            count=selected.count,
+            op=op.name,
+            strategy=self.name,
+            correctly_rounded=True,
+            load_ms=selected.load_ms,
+            kernel_ms=selected.kernel_ms,
+            stages=selected.stages,
+        )
+
     def prepare(self, operands: Operands, op: Op) -> None:
         super().prepare(operands, op)
+        if op.selects:
+            select(ArraySource(np.zeros(FEW + 1, operands.source.dtype.numpy)), op, NanPolicy.PROPAGATE, None)
         if extents_of(operands.source) and op.fold == "sum":
             taken = claims_on(first_of(operands.source), least_bytes=0)
             if taken is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan
+from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan, widened
 from warpfold.kernels.backend import Progress, Reduction, Stages
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.strategy import CpuStrategy
@@ -145,6 +145,9 @@ def _value(op: Op, operands: Operands, x: NDArray[Any], y: NDArray[Any] | None) 
         kinds = (x.dtype.kind, y.dtype.kind)
         wide = DTYPES[result].numpy if result in DTYPES else np.dtype(np.int64 if "i" in kinds else np.uint64)
         value = np.dot(x.astype(wide, copy=False), y.astype(wide, copy=False))
+    elif op.selects:
+        (q,), method = op.parameters.each_q, str(op.parameters.method)
+        value = np.quantile(widened(x, dtype) if dtype.kind is not Kind.BOOL else x.view(np.uint8), q, method=method)  # type: ignore[call-overload]
     elif op.ddof:
         value = (np.var if op.finish is Finish.VARIANCE else np.std)(x, ddof=operands.ddof)
     else:

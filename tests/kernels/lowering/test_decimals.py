@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -65,6 +66,7 @@ def test_decimals_are_added_and_compared_exactly(tmp_path: Path, how: str, kind:
         "max": max(TRUE),
         "norm1": sum(map(abs, TRUE), Fraction()),
         "norm_inf": max(map(abs, TRUE)),
+        "median": median(TRUE),
     }
     for op, true in wanted.items():
         with written(tmp_path / "x", made, how) as source:

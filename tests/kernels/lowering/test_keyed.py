@@ -67,10 +67,11 @@ def test_decimals_by_key_are_exact(kernels: Kernels, root: Path, name: str) -> N
 
 
 def test_instants_and_durations_by_key_keep_their_integers(kernels: Kernels, root: Path) -> None:
-    latest, mean = grouped(kernels, root, "x.parquet", "t", "max", "mean").columns
+    latest, mean, middle = grouped(kernels, root, "x.parquet", "t", "max", "mean", "median").columns
     assert (latest.values, latest.dtype) == ((32, 20, None), "timestamp[us, tz=UTC]")
     assert latest.words[0] == "1970-01-01T00:00:00.000032+00:00"
     assert (mean.values, mean.hex) == ((24, 20, None), None)
+    assert (middle.values, middle.dtype) == ((31, 20, None), "timestamp[us, tz=UTC]")
     (total,) = grouped(kernels, root, "x.parquet", "d", "sum", null_policy="propagate").columns
     assert (total.values, total.words) == ((73, None, None), ("PT1M13S", None, None))
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ EDGES = {
     "none beyond int64": [5, -7, MOST64],
     "a single one": [-MOST38],
 }
-OPS = ("sum", "mean", "min", "max", "norm1", "norm_inf", "argmin", "argmax", "count_nonzero", "any", "all")
+OPS = ("median", "sum", "mean", "min", "max", "norm1", "norm_inf", "argmin", "argmax", "count_nonzero", "any", "all")
 
 
 @contextmanager
@@ -68,6 +69,7 @@ def true_of(op: str, integers: Sequence[int]) -> Any:
     made: dict[str, Callable[[], Any]] = {
         "sum": lambda: sum(integers),
         "mean": lambda: Fraction(sum(integers), len(integers)),
+        "median": lambda: median(map(Fraction, integers)),
         "min": lambda: min(integers),
         "max": lambda: max(integers),
         "norm1": lambda: sum(map(abs, integers)),
@@ -81,14 +83,19 @@ def true_of(op: str, integers: Sequence[int]) -> Any:
     return made[op]()
 
 
+def words_of(op: str, true: Any) -> str | None:
+    """The decimal in full; that of a mean or a median between two units is not written."""
+    return None if op == "mean" or Fraction(true).denominator > 1 else in_full(int(true), SCALE)
+
+
 def check(result: Any, op: str, integers: Sequence[int]) -> None:
     true = true_of(op, integers)
-    if op in OPS[6:]:
+    if op in OPS[7:]:
         assert (result.value, result.decimal) == (true, None), op
         return
     scaled = Fraction(true) / 10**SCALE
     assert result.value == round_ratio(scaled.numerator, scaled.denominator, 0, DTYPES["float64"]), op
-    assert result.decimal == (None if op == "mean" else in_full(true, SCALE)), op
+    assert result.decimal == words_of(op, true), op
     assert (result.count, result.dtype, result.correctly_rounded) == (len(integers), "float64", True)
 
 
@@ -195,7 +202,7 @@ def test_filtered_rows_and_files_as_one_array_are_exact(root: Path, run: Callabl
 
 
 @pytest.mark.skipif(not hasattr(pa, "decimal32"), reason="pyarrow has no short decimals")
-@pytest.mark.parametrize("op", OPS[:9])
+@pytest.mark.parametrize("op", OPS[:10])
 def test_files_of_decimals_of_other_widths_are_one_array(root: Path, run: Callable[..., Any], op: str) -> None:
     short, long, longest = [-7, 10**8], [MOST38, -MOST64 - 5], [-MOST76, 2**200 + 1]
     kinds = (pa.decimal32(9, SCALE), pa.decimal128(38, SCALE), pa.decimal256(76, SCALE))
@@ -225,7 +232,7 @@ OFFSETS = [0, 0, 3, 4, 4, 60, 150, 197, 197]
 
 @pytest.mark.parametrize("digits", [38, 76])
 @pytest.mark.parametrize("how", ["x.parquet", "x.arrow", "x.arrows", "filtered", "files"])
-@pytest.mark.parametrize("op", OPS[:9])
+@pytest.mark.parametrize("op", OPS[:10])
 def test_segments_of_every_length_are_exact(
     root: Path, run: Callable[..., Any], op: str, how: str, digits: int
 ) -> None:
@@ -259,12 +266,12 @@ def check_runs(result: Any, op: str, runs: Sequence[Sequence[int]]) -> None:
             assert (value, decimal) == (None, None)
             continue
         true = true_of(op, integers)
-        if op in OPS[6:]:
+        if op in OPS[7:]:
             assert (value, decimal) == (true, None)
             continue
         scaled = Fraction(true) / 10**SCALE
         assert value == round_ratio(scaled.numerator, scaled.denominator, 0, DTYPES["float64"])
-        assert decimal == (None if op == "mean" else in_full(true, SCALE))
+        assert decimal == words_of(op, true)
 
 
 def test_a_null_makes_its_segment_null(root: Path, run: Callable[..., Any]) -> None:

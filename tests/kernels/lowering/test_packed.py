@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ TRUE: dict[str, Exactly] = {
     "mean": lambda elements: _near(sum(elements, Fraction()) / len(elements)),
     "min": lambda elements: _near(min(elements)),
     "max": lambda elements: _near(max(elements)),
+    "median": lambda elements: _near(median(elements)),
     "argmin": lambda elements: elements.index(min(elements)),
     "argmax": lambda elements: elements.index(max(elements)),
     "sum_squares": lambda elements: _near(_squares(elements)),
@@ -113,7 +115,7 @@ def test_every_op_is_that_of_the_exact_elements(
 
 
 @pytest.mark.parametrize("stored", STORED.values(), ids=STORED)
-@pytest.mark.parametrize("op", ["sum", "mean", "min", "argmin", "sum_squares", "std"])
+@pytest.mark.parametrize("op", ["sum", "mean", "min", "argmin", "sum_squares", "std", "median"])
 def test_values_along_axes_and_by_segments_are_those_of_the_exact_elements(
     data_root: Path, backend: CpuBackend, stored: Any, op: str
 ) -> None:

@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,12 @@ def test_instants_have_extremes_and_a_mean_to_the_unit(
 ) -> None:
     write(data_root, name, pa.timestamp("us", zone))
     mean = Fraction(sum(TRUE), len(TRUE))
-    for op, true in {"min": Fraction(min(TRUE)), "max": Fraction(max(TRUE)), "mean": mean}.items():
+    for op, true in {
+        "min": Fraction(min(TRUE)),
+        "max": Fraction(max(TRUE)),
+        "mean": mean,
+        "median": median(map(Fraction, TRUE)),
+    }.items():
         result = cpu.reduce(opened(data_root, name), op)
         assert result.value == round(true)
         assert (result.dtype, result.count) == (f"timestamp[us{'' if zone is None else f', tz={zone}'}]", 4)
@@ -72,6 +78,7 @@ def test_durations_are_added_too(data_root: Path, cpu: CpuBackend, unit: str) ->
         "max": 2**62,
         "norm1": sum(map(abs, true)),
         "norm_inf": 2**62,
+        "median": 2**62,
     }
     for op, value in wanted.items():
         result = cpu.reduce(opened(data_root, "x.parquet"), op)
@@ -91,10 +98,13 @@ def test_text_and_dates_are_instants_as_well(data_root: Path, cpu: CpuBackend) -
 
 
 @pytest.mark.parametrize(("twice", "rounded"), [(1, 0), (3, 2), (5, 2), (-1, 0), (-3, -2)])
-def test_a_mean_between_two_units_is_the_even_one(data_root: Path, cpu: CpuBackend, twice: int, rounded: int) -> None:
+def test_a_mean_or_a_median_between_two_units_is_the_even_one(
+    data_root: Path, cpu: CpuBackend, twice: int, rounded: int
+) -> None:
     write(data_root, "x.arrow", pa.timestamp("ns"), [twice, 0])
-    result = cpu.reduce(opened(data_root, "x.arrow"), "mean")
-    assert (result.value, result.time and result.time.exact) == (rounded, f"{twice}/2")
+    for op in ("mean", "median"):
+        result = cpu.reduce(opened(data_root, "x.arrow"), op)
+        assert (result.value, result.time and result.time.exact) == (rounded, f"{twice}/2")
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "duration"])

@@ -6,6 +6,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ pa: Any = pytest.importorskip("pyarrow")
 Run = Callable[..., Any]
 
 SCALE, COUNT = 4, 300
-OPS = ("sum", "mean", "min", "max", "norm1", "norm_inf", "argmin", "argmax", "count_nonzero")
+OPS = ("sum", "median", "mean", "min", "max", "norm1", "norm_inf", "argmin", "argmax", "count_nonzero")
 TYPES = {38: pa.decimal128(38, SCALE), 76: pa.decimal256(76, SCALE)}
 
 
@@ -106,10 +107,11 @@ def check(result: Any, ops: Sequence[str], groups: dict[tuple[Any, ...], list[in
                     "max": Fraction(max(each)),
                     "norm1": Fraction(sum(map(abs, each))),
                     "norm_inf": Fraction(max(map(abs, each))),
+                    "median": median(map(Fraction, each)),
                 }[op]
                 scaled = true / 10**SCALE
                 assert value == round_ratio(scaled.numerator, scaled.denominator, 0, DTYPES["float64"])
-                assert word == (None if op == "mean" else in_full(int(true), SCALE))
+                assert word == (None if op == "mean" or true.denominator > 1 else in_full(int(true), SCALE))
 
 
 @pytest.mark.parametrize("digits", TYPES)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.data.exact.make_vectors import FOLDER
 from tests.support.kernels.patterns import array_of_bits
+from warpfold.kernels.catalog import backends_for
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -47,8 +48,8 @@ def check_ops(backend: Backend, name: str) -> None:
             for op, wanted in results.items():
                 if op == "prod" and dtype.is_float:
                     continue  # rounded at every step: no exact strategy
-                if op == "prod" and backend.device.backend == "cuda" and dtype.name != "bool":
-                    continue  # integers of any size are the CPU's
+                if backend.device.backend not in backends_for(OPS[op], dtype, "exact"):
+                    continue  # integers of any size are the CPU's, and so are quantiles
                 where = (case["name"], policy, op)
                 if "undefined" in wanted:
                     with pytest.raises(InvalidInput):

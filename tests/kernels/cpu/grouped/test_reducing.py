@@ -45,7 +45,7 @@ def members(array: NDArray[Any], grouping: Grouping) -> Iterator[NDArray[Any]]:
         bounds = grouping.offsets or (*range(0, flat.size, grouping.length or 1), flat.size)
         yield from (flat[start:stop] for start, stop in itertools.pairwise(bounds))
         return
-    gone = [axis % array.ndim for axis in grouping.axes]
+    gone = grouping.reduced(array.ndim)
     kept = [axis for axis in range(array.ndim) if axis not in gone]
     moved = array.transpose(*kept, *sorted(gone))
     outer = [array.shape[axis] for axis in kept]

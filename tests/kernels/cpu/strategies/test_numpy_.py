@@ -9,7 +9,7 @@ from warpfold.kernels.cpu import memory
 from warpfold.kernels.cpu.backend import CPU_STRATEGIES
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
-from warpfold.kernels.ops import OPS, NanPolicy, Terms, Value
+from warpfold.kernels.ops import OPS, NanPolicy, Value
 from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
@@ -41,6 +41,8 @@ def test_it_computes_every_op_that_it_claims_of_every_dtype(op: str, dtype: str)
         "count_nonzero": 2,
         "any": True,
         "all": False,
+        "median": 0.5,
+        "quantile": 0.5,
     }
     value = reduced(op, [1, 0, 0, 1], dtype)
     assert value == pytest.approx(wanted[op], rel=0.01)
@@ -92,7 +94,7 @@ def test_only_what_selects_or_counts_is_called_correctly_rounded() -> None:
     source = ArraySource(np.ones(3, dtype=np.float32))
     for op in (row for row in OPS.values() if row.sources == 1 and (row.name, "float32") in NUMPY.claims):
         reduction = NUMPY.reduce(Operands(source), op, NanPolicy.PROPAGATE, None)
-        assert reduction.correctly_rounded == (op.terms is Terms.NONE and op.name != "prod")
+        assert reduction.correctly_rounded == (not op.rounds)
 
 
 def test_copies_on_the_way_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
