@@ -23,6 +23,7 @@ class Op(Answer):
     terms: str
     sources: int
     ddof: bool
+    parameters: tuple[str, ...] = ()
     results: dict[str, str]
 
 

@@ -10,9 +10,11 @@ from typing import Any, TypedDict, TypeVar
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
+from warpfold.client.groups import quantiles_of
 from warpfold.client.models import Job
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.kernels.machine.extras import install
+from warpfold.kernels.ops import OPS
 
 T = TypeVar("T")
 
@@ -54,12 +56,22 @@ class GroupBy:
         self._by = [by] if isinstance(by, str) else list(by)
         self._options = options
 
-    def agg(self, columns: Mapping[str, Ops] | None = None, /, *, ddof: int = 0, **named: tuple[str, str]) -> Any:
+    def agg(
+        self,
+        columns: Mapping[str, Ops] | None = None,
+        /,
+        *,
+        ddof: int = 0,
+        q: float | Sequence[float] | None = None,
+        method: str | None = None,
+        **named: tuple[str, str],
+    ) -> Any:
         """Several ops of several columns in one pass: `agg({"price": ["sum", "max"]})`, whose columns are called
-        price_sum and price_max, or `agg(total=("price", "sum"))`. `ddof` is for var and std."""
+        price_sum and price_max, or `agg(total=("price", "sum"))`. `ddof` is for var and std, `q` and `method` are for
+        quantile: several q make a column each, price_quantile_0.5."""
         asked = [(column, op, f"{column}_{op}") for column, ops in (columns or {}).items() for op in _listed(ops)]
         asked += [(column, op, name) for name, (column, op) in named.items()]
-        return self._made(asked, ddof)
+        return self._made(asked, {"ddof": ddof, "q": q, "method": method})
 
     def sum(self, *columns: str) -> Any:
         """The correctly rounded sums of these columns, or of all but the keys, called as the columns are."""
@@ -77,26 +89,44 @@ class GroupBy:
         """The largest elements; see `sum`."""
         return self._made_of("max", columns)
 
+    def median(self, *columns: str) -> Any:
+        """The middle elements, or the means of the two in the middle, rounded once; see `sum`."""
+        return self._made_of("median", columns)
+
+    def quantile(self, *columns: str, q: float | Sequence[float] = 0.5, method: str | None = None) -> Any:
+        """The quantiles, rounded once; of several q each has a column, such as price_0.9. See `sum`."""
+        return self._made_of("quantile", columns, q=q, method=method)
+
     def var(self, *columns: str, ddof: int = 0) -> Any:
         """The correctly rounded variances; see `sum`."""
-        return self._made_of("var", columns, ddof)
+        return self._made_of("var", columns, ddof=ddof)
 
     def std(self, *columns: str, ddof: int = 0) -> Any:
         """The correctly rounded standard deviations; see `sum`."""
-        return self._made_of("std", columns, ddof)
+        return self._made_of("std", columns, ddof=ddof)
 
-    def _made_of(self, op: str, columns: Sequence[str], ddof: int = 0) -> Any:
+    def _made_of(self, op: str, columns: Sequence[str], **parameters: Any) -> Any:
         chosen = columns or [name for name in names_of(self._data) if name not in self._by]
-        return self._made([(column, op, column) for column in chosen], ddof)
+        return self._made([(column, op, column) for column in chosen], parameters)
 
-    def _made(self, asked: Sequence[tuple[str, str, str]], ddof: int) -> Any:
+    def _made(self, asked: Sequence[tuple[str, str, str]], parameters: Mapping[str, Any]) -> Any:
         if not asked:
             raise ValueError("name a column to reduce")
         aggregations = [
-            {"column": column, "op": op, "name": name, **({"ddof": ddof} if ddof and op in ("var", "std") else {})}
-            for column, op, name in asked
+            {"column": column, "op": op, "name": name, **parameters_of(op, parameters)} for column, op, name in asked
         ]
         return self._do(_reduced(self._data, self._by, aggregations, self._options))
+
+
+def parameters_of(op: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the parameters that an aggregation by `op` takes, without those that are left out."""
+    row, chosen = OPS.get(op), {name: value for name, value in parameters.items() if value is not None}
+    if row is None:  # the service refuses it by name
+        return {}
+    taken = {name: value for name, value in chosen.items() if name in row.takes}
+    if "q" in taken:
+        taken["q"] = quantiles_of(taken["q"])
+    return {**taken, "ddof": chosen["ddof"]} if row.ddof and chosen.get("ddof") else taken
 
 
 def groups_of_job(job: Job) -> Steps[Any]:

@@ -41,6 +41,17 @@ def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> d
     return fields
 
 
+def quantiles_of(q: Any) -> Any:
+    """The `q` of a spec: a number, or a list of numbers. Raises TypeError."""
+    return [_number(each) for each in q] if np.ndim(q) else _number(q)
+
+
+def _number(q: Any) -> int | float:
+    if isinstance(q, bool) or not isinstance(q, int | float | np.integer | np.floating):
+        raise TypeError(f"q is a number from 0 to 1 or a list of such numbers, not {q!r}")
+    return int(q) if isinstance(q, int | np.integer) else float(q)
+
+
 def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
     """The grouping for a reduction on this machine."""
     if "segments" in fields:
@@ -48,7 +59,7 @@ def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
         offsets = segments.get("offsets")
         return _Segments(None if offsets is None else tuple(offsets), segments.get("length"))
     if "axis" not in fields:
-        return None
+        return AlongAxes(None) if "q" in fields else None
     axis = fields["axis"]
     return AlongAxes((axis,) if isinstance(axis, int) else tuple(axis), bool(fields.get("keepdims")))
 

@@ -1,7 +1,7 @@
 """Reductions without a service: on this machine, by the same code that the service's CPU slots run."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
 from warpfold.client.as_files import AsFile, as_file, elements_here
+from warpfold.client.groups import quantiles_of
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
@@ -20,7 +21,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Parameters, empty_value, op_named
 from warpfold.kernels.ops.operands import Operands, operands
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.keyed import GroupTable
@@ -39,6 +40,8 @@ def reduce(
     nan_policy: str = "propagate",
     null_policy: str = "omit",
     ddof: int = 0,
+    q: float | None = None,
+    method: str | None = None,
 ) -> Reduction:
     """Reduce an array, or two, here and now: any array that `client.arrays.as_numpy` takes, and times, decimals and
     complex numbers as `client.as_files` has them. Nulls of columns are left out, or with `null_policy` "raise" are a
@@ -58,7 +61,8 @@ def reduce(
             first, second = (_elements(each, "raise", opened) for each in (data, other))
         else:
             first, second = map(ArraySource, alike(data, other))
-        return reduce_elements(first, op, other=second, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
+        how: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
+        return reduce_elements(first, op, other=second, q=q, method=method, **how)
 
 
 def _elements(data: object, nulls: Nulls, opened: ExitStack) -> Elements:
@@ -76,14 +80,16 @@ def reduce_elements(
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
+    q: float | None = None,
+    method: str | None = None,
 ) -> Reduction:
     """Reduce elements of any source, such as those of a file that is larger than the memory. Raises as `reduce`."""
     second, policy = other, _policy(nan_policy)
+    row = op_named(op).having(Parameters(q=q, method=method))
     if installed("numba"):
         backend = open_backend("cpu")
         with intact([("", part) for part in (first, second)]):
-            return backend.reduce(first, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
-    row = op_named(op)
+            return backend.reduce(first, row, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
     for part in (first, second):
         if part is not None and (meaning := meaning_of(part)) is not None:
             raise Unavailable(f"{op} of {meaning.name} needs the server's packages here: {install('server')}")
@@ -105,9 +111,13 @@ def reduce_groups(
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
+    q: float | Sequence[float] | None = None,
+    method: str | None = None,
 ) -> GroupedReduction:
-    """Reduce along axes or by segments. Raises InvalidInput, and Unavailable without the server's packages."""
-    policy = _policy(nan_policy)
+    """Reduce along axes or by segments; a list of `q` has a value of each on a last axis. Raises InvalidInput, and
+    Unavailable without the server's packages."""
+    policy, asked = _policy(nan_policy), None if q is None else quantiles_of(q)
+    row = op_named(op).having(Parameters(q=tuple(asked) if isinstance(asked, list) else asked, method=method))
     if not installed("numba"):
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
     backend = open_backend("cpu")
@@ -118,7 +128,7 @@ def reduce_groups(
     second = sources[1] if len(sources) > 1 else None
     with intact([("", part) for part in sources]):
         return backend.reduce_groups(
-            sources[0], shapes[0], grouping, op, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
+            sources[0], shapes[0], grouping, row, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
         )
 
 

@@ -15,7 +15,7 @@ from warpfold.client import artefacts, jobs, uploads
 from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_of, policy_of
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Call, Steps, send
-from warpfold.client.groups import Axis, Segments, fields_of
+from warpfold.client.groups import Axis, Segments, fields_of, quantiles_of
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job, Merged
@@ -44,6 +44,8 @@ class Options(TypedDict, total=False):
     partitions: int
     nan_policy: str
     ddof: int
+    q: float | Sequence[float]
+    method: str
     states: bool
     fingerprint: bool
     timeout_s: float
@@ -151,10 +153,20 @@ def reduce_any(
     follow: Follow | None,
     rehash: bool,
 ) -> Steps[Any]:
-    """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments for an array."""
+    """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments, or the options
+    several quantiles, for an array."""
+    options, fields = _with_quantiles(options, fields)
     if fields:
         return reduce_groups(data, op, fields, other=other, dtype=dtype, options=options, follow=follow, rehash=rehash)
     return reduce(data, op, other=other, dtype=dtype, options=options, follow=follow, rehash=rehash)
+
+
+def _with_quantiles(options: Any, fields: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """The options and the fields, of which these have a list of quantiles: its values are an array."""
+    if options.get("q") is None:
+        return options, fields
+    q, rest = quantiles_of(options["q"]), {name: value for name, value in options.items() if name != "q"}
+    return (rest, {**fields, "q": q}) if isinstance(q, list) else ({**rest, "q": q}, fields)
 
 
 def reduce_groups(
@@ -239,7 +251,7 @@ def submit(
         dtype = None
     elif other is not None:
         data, other = _beside_complex(data, other), _beside_complex(other, data)
-    elif other is None and not is_file(data) and not fields:
+    elif other is None and not is_file(data) and not fields.keys() - {"q"}:
         nulls, options = _nulls_of(op, options)
         data, dtype = as_kept(data, dtype, nulls), None
     early = _early(op, options) if key is None and other is None and not fields else None
@@ -276,7 +288,8 @@ def submit_any(
     """Hand in a reduction to one value or to many. Raises TypeError as `submit`."""
     rest: Any = dict(options)
     fields = fields_of(rest.pop("axis", None), rest.pop("keepdims", False), rest.pop("segments", None))
-    return submit(data, op, other=other, dtype=dtype, rehash=rehash, options=rest, fields=fields)
+    rest, shape = _with_quantiles(rest, fields)
+    return submit(data, op, other=other, dtype=dtype, rehash=rehash, options=rest, fields=shape)
 
 
 def spec(

@@ -104,6 +104,14 @@ class InputView(Frozen):
         )
 
 
+NoticeField = Annotated[
+    str | None,
+    Field(
+        exclude_if=lambda notice: notice is None,
+        description="What to know about how the elements were read: how many chunks of an array were not in its file, "
+        "and the fill value that was taken for their elements.",
+    ),
+]
 InputField = Annotated[
     InputView | None, Field(description="The files, datasets and URLs that were read; null if none was read.")
 ]

@@ -28,11 +28,9 @@ QuantilesField = Annotated[
     ),
 ]
 MethodField = Annotated[
-    str | None,
+    Annotated[str, Field(max_length=64, json_schema_extra=_offer_methods)] | None,
     Field(
         exclude_if=lambda method: method is None,
-        max_length=64,
-        json_schema_extra=_offer_methods,
         description="How a `quantile` between two elements is made, called as in NumPy; `linear` if it is left out.",
     ),
 ]

@@ -66,7 +66,7 @@ def run_grouped(
         reduction, count, stored = _reduced_to_files(attempt, spec, query, progress, keep=not many)
     else:
         reduction = attempt.backend.answer(query, progress)
-        count = sum(reduction.counted())
+        count = sum(reduction.counted()) // (op.listed or 1)
     read = [remote for part in read_in_order for remote in part.tally.objects]
     done = ManyValues(
         replace(reduction, shape=result_shape),
@@ -153,7 +153,7 @@ def _reduced_to_files(
     dtypes = [source.dtype for source in sources]
     with writer_of(attempt, spec, query.grouping, query.shape, dtypes, omits=omits, packed=packed) as writer:
         for part in attempt.backend.in_blocks(query, progress):
-            count += int(np.sum(part.counts))
+            count += int(np.sum(part.counts)) // (query.op.listed or 1)
             writer.append(part.values, part.counts, part.states)
             parts.append(replace(part, states=()) if keep else replace(part, values=(), counts=(), states=()))
         return together(parts), count, writer.finish()

@@ -24,6 +24,7 @@ class OpView(BaseModel):
     )
     sources: int = Field(description="Number of arrays that the op takes. An op with 2 arrays needs `other`.")
     ddof: bool = Field(description="Whether the op divides by n − ddof.")
+    parameters: tuple[str, ...] = Field(description="Names of the fields that say more of the op, such as `q`.")
     empty: bool | int | None = Field(
         description="Value of the op for no elements. If it is null there is none: the job of a whole array fails, and "
         "a value along axes, by segments or by key is null."
@@ -40,6 +41,7 @@ class OpView(BaseModel):
             terms=op.terms.value,
             sources=op.sources,
             ddof=op.ddof,
+            parameters=op.takes,
             empty=empty,
             results=results,
         )

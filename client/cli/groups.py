@@ -45,6 +45,17 @@ def fields_from(axis: str | None, segments: str | None, *, keepdims: bool) -> di
     return {"segments": {"length": offsets[0]} if len(offsets) == 1 else {"offsets": offsets}}
 
 
+def quantiles_from(q: str | None) -> float | list[float] | None:
+    """The quantiles that --q names; several are a list. Raises BadParameter."""
+    if q is None:
+        return None
+    try:
+        several = [float(each) for each in q.split(",")]
+    except ValueError:
+        raise typer.BadParameter("needs numbers from 0 to 1, with commas between them", param_hint="--q") from None
+    return several if len(several) > 1 else several[0]
+
+
 def _numbers(text: str, option: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
@@ -81,7 +92,7 @@ def _listed(array: NDArray[Any]) -> list[Any]:
 def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> None:
     """Raise BadParameter for a file that an array cannot be written to, and for one where there is no array."""
     if to is not None and (not fields or as_json):
-        raise typer.BadParameter("needs --axis or --segments, and no --json", param_hint="-o")
+        raise typer.BadParameter("needs --axis, --segments or several --q, and no --json", param_hint="-o")
     if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
         raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
     check_folder(to)
@@ -135,7 +146,8 @@ def reduce_groups_locally(
 ) -> None:
     """Reduce on this machine, and print or write as `print_array`."""
     grouping = grouping_of(fields)
-    assert grouping is not None, "there is an axis or there are segments"
+    assert grouping is not None, "there is an axis, or there are segments or several quantiles"
+    chosen = {**chosen, "q": fields["q"]} if "q" in fields else chosen
     try:
         result = local.reduce_groups(array, op, grouping, other=other, **chosen)
         source = read.view(null_words_of([part for part in (array, other) if part is not None]))
@@ -164,7 +176,7 @@ def reduce_groups_locally(
         write_array(meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times), to)
     else:
         print_values(result.listed(), result.shape, result.decimals, result.times)
-    _say(result, sum(result.counted()), "this machine", notice)
+    _say(result, sum(result.counted()) // len(fields.get("q", [0])), "this machine", notice)
 
 
 def _meant(result: GroupedReduction) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from warpfold.client.cli.groups import check_folder
 from warpfold.client.cli.opening import ReadHere, name_faults
 from warpfold.client.cli.session import check_ended_well, service, wait_for
 from warpfold.client.group_table import GroupbyResult
+from warpfold.client.groupby import parameters_of
 from warpfold.client.jobs import result_of
 from warpfold.contract.keyed import keys_of, values_of
 from warpfold.contract.kinds.groupby import GroupbySpec
@@ -28,6 +29,7 @@ from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.naming import chosen_name
 from warpfold.kernels.formats.signature import delimiter_of
+from warpfold.kernels.ops import OPS, Parameters
 from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import EXACT
@@ -50,11 +52,15 @@ class GroupByRequest:
         if self.columns is None:
             raise typer.BadParameter("needs --column, which names the columns to reduce", param_hint="--by")
         fields = dict(self.fields)
-        ddof = fields.pop("ddof", None)
+        parameters = {name: fields.pop(name, None) for name in ("ddof", *Parameters.names())}
+        takes = {name for op in self.ops.split(",") if op in OPS for name in OPS[op].takes}
+        for name in Parameters.names():
+            if parameters[name] is not None and name not in takes:
+                raise typer.BadParameter(f"{self.ops} takes no {name}", param_hint=f"--{name}")
         if "strategy" in fields:
             raise typer.BadParameter("groups have one strategy, exact", param_hint="--strategy")
         aggregations = [
-            {"column": column, "op": op, **({"ddof": ddof} if ddof and op in ("var", "std") else {})}
+            {"column": column, "op": op, **parameters_of(op, parameters)}
             for column, op in product(self.columns.split(","), self.ops.split(","))
         ]
         made = {"kind": "groupby", "source": of, "by": self.by.split(","), "aggregations": aggregations, **fields}

@@ -13,7 +13,7 @@ from warpfold.client.cli.arrays import MappedArray, read_array
 from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
-from warpfold.client.cli.groups import check_file, fields_from, print_array, reduce_groups_locally
+from warpfold.client.cli.groups import check_file, fields_from, print_array, quantiles_from, reduce_groups_locally
 from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, options_of
 from warpfold.client.cli.output import Json
@@ -28,6 +28,8 @@ _EXAMPLES = """Examples:
 warpfold reduce samples.npy
 
 warpfold reduce samples.npy --op std --ddof 1 --json
+
+warpfold reduce trips.parquet --column seconds --op quantile --q 0.5,0.99
 
 warpfold reduce left.npy --op dot --other right.npy --backend cuda
 
@@ -101,6 +103,8 @@ def reduce(
     partitions: Partitions = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
+    q: Annotated[str | None, typer.Option("--q", metavar="Q", help="Of quantile: 0.9, or several: 0.5,0.99.")] = None,
+    method: Annotated[str | None, typer.Option(help="Of quantile: linear, hazen, …, as in NumPy.")] = None,
     axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
     by: Keys = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
@@ -134,6 +138,8 @@ def reduce(
     name of its file.
     """
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
+        "q": quantiles_from(q),
+        "method": method,
         "partitions": checked_partitions(partitions, backend),
         "states": _checked_states(states, by, axis or segments, locally=locally),
         "fingerprint": fingerprint or None,
@@ -153,11 +159,14 @@ def reduce(
         | {"float8": float8, "dtype": dtype, "stored": stored or None, "missing_chunks": missing_chunks}
         | {"null_words": null_words, "words": words}
     )
-    asked = _Request(op, fields, fields_from(axis, segments, keepdims=keepdims), of_file)
+    shape = fields_from(axis, segments, keepdims=keepdims)
+    if isinstance(fields.get("q"), list):
+        shape["q"] = fields.pop("q")
+    asked = _Request(op, fields, shape, of_file)
     check_file(to, asked.shape, as_json=as_json)
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if asked.shape:
-            raise typer.BadParameter("--axis and --segments take a single file", param_hint="FILE")
+            raise typer.BadParameter("--axis, --segments and several --q take a single file", param_hint="FILE")
         if other is not None or locally or timeout is not None:
             raise typer.BadParameter("--other, --local and --timeout take a single file", param_hint="FILE")
         _reduce_each(context, matching(files), asked, how)
@@ -203,7 +212,7 @@ def _reduce_here(file: str, other: str | None, asked: _Request, how: RunOptions)
         paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
         read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
         with_it = None if second is None else second.elements("--other", OPS.get(asked.op))
-        elements = first.elements("FILE", OPS.get(asked.op), in_place=bool(asked.shape))
+        elements = first.elements("FILE", OPS.get(asked.op), in_place=bool(asked.shape.keys() - {"q"}))
         if asked.shape:
             reduce_groups_locally(
                 elements, asked.op, with_it, fields, asked.shape, read=read, as_json=how.as_json, to=how.to

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
@@ -23,7 +23,7 @@ from warpfold.contract.groupings import (
     grouping_of,
     words_of,
 )
-from warpfold.contract.inputs import FingerprintField, InputField
+from warpfold.contract.inputs import FingerprintField, InputField, NoticeField
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
@@ -46,15 +46,6 @@ from warpfold.kernels.strategy import AUTO
 MOST_OF_SMALL = 10_000
 """A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
 first, nobody knows how long that takes."""
-
-NoticeField = Annotated[
-    str | None,
-    Field(
-        exclude_if=lambda notice: notice is None,
-        description="What to know about how the elements were read: how many chunks of an array were not in its file, "
-        "and the fill value that was taken for their elements.",
-    ),
-]
 
 
 class ReduceSpec(Task):
@@ -144,6 +135,11 @@ class ReduceSpec(Task):
         values of all elements is an array along all axes."""
         grouping = grouping_of(self.axis, self.keepdims, self.segments)
         return AlongAxes(None) if grouping is None and self.row().listed else grouping
+
+    def in_place(self) -> bool:
+        """Whether every element is needed in its place, so that no null can be left out."""
+        op = self.row()
+        return op.places or op.sources > 1 or self.axis is not None or self.segments is not None
 
     def _be_grouped(self, grouping: Grouping) -> None:
         """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
@@ -388,7 +384,7 @@ class ReduceArrayResult(Frozen):
     kernel: str = Field(
         description="The compiled loops that the shape chose: `rows` and `long_rows` for neighbouring elements of one "
         "value, `columns` for neighbouring values, `turned_columns` for columns that are copied into rows first, "
-        "`segments`, or `numpy`."
+        "`segments`, `ranks` for the quantiles of all elements, or `numpy`."
     )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda", "dask"]

@@ -34,6 +34,10 @@ def test_a_frame_comes_back_as_a_frame_of_its_library(client: Client) -> None:
     assert in_polars.to_dict(as_series=False) == {"region": SUMS["region"], "price": SUMS["price"]}
     twice = client.groupby(pd.DataFrame(SALES), "region").agg(least=("price", "min"), most=("price", "max"))
     assert twice.to_dict("list") == {"region": ["north", "south"], "least": [-2.5, 1.0], "most": [2.5, 1e16]}
+    middle = client.groupby(pd.DataFrame(SALES), "region").median("price")
+    assert middle.to_dict("list") == {"region": ["north", "south"], "price": [0.0, (1e16 + 1) / 2]}
+    several = client.groupby(pl.DataFrame(SALES), "region").quantile("sold", q=[0, 0.75], method="lower")
+    assert several.to_dict(as_series=False) == {"region": ["north", "south"], "sold_0": [1, 3], "sold_0.75": [1, 3]}
     table = client.groupby(SALES, ["region"]).agg(
         {"price": "sum", "sold": ["sum", "max"]}, n=("price", "count_nonzero")
     )

@@ -11,7 +11,16 @@ from tests.support.service import Service
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     *("../README.md", "tutorial.md", "cli.md", "client.md", "accuracy.md", "administration.md", "exact-state.md"),
-    *("operations/monitoring.md", "presets.md", "batches.md", "arrays.md", "groups.md", "engines.md", "tables.md"),
+    *(
+        "operations/monitoring.md",
+        "presets.md",
+        "batches.md",
+        "arrays.md",
+        "quantiles.md",
+        "groups.md",
+        "engines.md",
+        "tables.md",
+    ),
 )
 
 

@@ -54,8 +54,7 @@ def cut(spec: ReduceSpec, folders: Folders, workers: int) -> Cut:
     """The partitions for a cluster of so many workers. The sources are opened for that. Raises InvalidInput and
     Unavailable."""
     op, grouping = spec.row(), spec.grouping()
-    in_place = op.places or op.sources > 1 or grouping is not None
-    named = [source.in_place() if in_place else source for _, source in spec.sources()]
+    named = [source.in_place() if spec.in_place() else source for _, source in spec.sources()]
     opened = [source.open(folders) for source in named]
     for source in opened:
         refuse_meaning(source, "a Dask cluster", "backend")

@@ -36,8 +36,7 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
 
         return run_spread(attempt, spec, inputs)
     op, grouping = spec.row(), spec.grouping()
-    in_place = op.places or op.sources > 1 or grouping is not None
-    sources = [(named.in_place() if in_place else named).open(attempt.folders) for _, named in spec.sources()]
+    sources = [(named.in_place() if spec.in_place() else named).open(attempt.folders) for _, named in spec.sources()]
     source, other = sources[0], sources[1] if len(sources) > 1 else None
     read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))

@@ -1,0 +1,98 @@
+"""Parameters of ops in specs: what is refused names its field, and quantiles go to slots that have them."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from warpfold.contract.kinds.groupby import GroupbySpec
+from warpfold.contract.kinds.reduce import ReduceSpec
+from warpfold.kernels.errors import InvalidInput
+
+VALUES: dict[str, Any] = {"type": "values", "values": [1.0, 2.0, 4.0]}
+
+
+def reduce(**fields: Any) -> ReduceSpec:
+    return ReduceSpec.model_validate({"kind": "reduce", "op": "quantile", "source": VALUES, **fields})
+
+
+def by_key(*asked: dict[str, Any], **fields: Any) -> GroupbySpec:
+    table = {"type": "table", "path": "x.parquet"}
+    return GroupbySpec.model_validate(
+        {"kind": "groupby", "source": table, "by": ["k"], "aggregations": [{"column": "x", **each} for each in asked]}
+        | fields
+    )
+
+
+def refused(make: Any) -> tuple[str, str]:
+    """The field and the message of the first fault."""
+    with pytest.raises(ValidationError) as caught:
+        make()
+    first = caught.value.errors(include_url=False)[0]
+    error = first.get("ctx", {}).get("error")
+    if isinstance(error, InvalidInput):
+        return str(error.field), str(error)
+    return ".".join(map(str, first["loc"])), first["msg"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "says"),
+    [
+        ({"q": 1.5}, "q", "q is 1.5; a quantile lies between 0 and 1"),
+        ({"q": [0.5, -1]}, "q.1", "q is -1"),
+        ({"q": float("nan")}, "q", "Should be a number from 0 to 1, or a list of 1 to 1,000 such numbers"),
+        ({"q": "0.5"}, "q", "Should be a number from 0 to 1"),
+        ({"q": True}, "q", "Should be a number from 0 to 1"),
+        ({"q": []}, "q", "Should be a number from 0 to 1"),
+        ({"q": [0.5] * 1001}, "q", "Should be a number from 0 to 1"),
+        ({"method": "middle"}, "method", "unknown method 'middle'; known: inverted_cdf"),
+        ({"op": "sum", "q": 0.5}, "q", "sum takes no q"),
+        ({"op": "median", "method": "hazen"}, "method", "median takes no method"),
+        ({"backend": "cuda"}, "backend", "computes quantile of float64 on cpu, not on cuda"),
+        ({"backend": "cuda", "axis": 0}, "backend", "quantile of float64 needs the backend cpu or auto"),
+        ({"backend": "cuda", "q": [0.5, 1]}, "backend", "needs the backend cpu or auto"),
+        ({"backend": "gang", "axis": 0}, "backend", "needs the backend cpu or auto"),
+        ({"backend": "dask"}, "op", "quantile is not combined from partitions"),
+        ({"states": True, "axis": 0}, "states", "values of quantile have no exact state"),
+    ],
+)
+def test_what_a_reduction_has_not_is_refused_by_its_field(fields: dict[str, Any], field: str, says: str) -> None:
+    named, message = refused(lambda: reduce(**fields))
+    assert named == field
+    assert says in message
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "field", "says"),
+    [
+        ({"op": "quantile", "q": 2}, {}, "aggregations.1.q", "q is 2"),
+        ({"op": "max", "method": "lower"}, {}, "aggregations.1.method", "max takes no method"),
+        ({"op": "median"}, {"backend": "cuda"}, "backend", "median needs the backend cpu or auto"),
+        ({"op": "quantile", "q": [0.5, 0.5]}, {}, "aggregations.1.name", "'x_quantile_0.5' is the name of"),
+    ],
+)
+def test_what_groups_have_not_is_refused_by_its_field(
+    asked: dict[str, Any], fields: dict[str, Any], field: str, says: str
+) -> None:
+    named, message = refused(lambda: by_key({"op": "sum"}, asked, **fields))
+    assert named == field
+    assert says in message
+
+
+def test_quantiles_take_a_cpu_slot_and_say_what_they_are() -> None:
+    assert reduce(q=0.25).needs() == reduce(q=[0, 0.5], axis=0).needs() == by_key({"op": "median"}).needs() == "cpu"
+    assert (
+        reduce(q=[0.25, 0.5])
+        .summary({"op": "quantile", "q": [0.25, 0.5], "method": "hazen"})[0]
+        .startswith("quantile 0.25, 0.5 (hazen) of")
+    )
+    assert "quantile 0.1 of" in reduce(q=0.1).description()
+
+
+def test_a_spec_without_parameters_is_stored_as_before() -> None:
+    stored = ReduceSpec.model_validate({"kind": "reduce", "op": "sum", "source": VALUES}).model_dump(mode="json")
+    assert not {"q", "method"} & stored.keys()
+    assert [name for name, _ in by_key({"op": "quantile", "q": [0, 0.75]}).aggregations[0].columns()] == [
+        "x_quantile_0",
+        "x_quantile_0.75",
+    ]
