@@ -307,8 +307,9 @@ def generator_of(source: object) -> tuple[GeneratedSource, int] | None:
     match source:
         case GeneratedSource():
             return source, 0
-        case PartSource(GeneratedSource() as whole, first, _):
-            return whole, first
+        case PartSource(whole, first, _):
+            made = generator_of(whole)
+            return None if made is None else (made[0], made[1] + first)
     return None
 
 

@@ -6,7 +6,7 @@ of its values would: then they are gathered first.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -17,7 +17,7 @@ from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.parts.grouping import SMALL_BLOCK, AlongAxes, Grouping, Segments
-from warpfold.kernels.source import ArraySource, PartSource, Source
+from warpfold.kernels.source import ArraySource, GeneratedSource, PartSource, Source, generator_of
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 MOST_OF_BLOCK = 1 << 17
@@ -183,6 +183,10 @@ def _parts(shape: tuple[int, ...], reduced: Sequence[int], most: int) -> Iterato
 
 def selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Source:
     """A part of a source that is read by position."""
+    if isinstance(source, RunsSource) and source.lengths == shape:  # a part of a part
+        both = zip(source.part, part, strict=True)
+        inner = tuple(slice(whole.start + cut.start, whole.start + cut.stop) for whole, cut in both)
+        return selected(source.source, source.shape, inner)
     cut = next((axis for axis, index in enumerate(part) if index.stop - index.start != 1), len(shape) - 1)
     if all(index == slice(0, length) for index, length in zip(part[cut + 1 :], shape[cut + 1 :], strict=True)):
         start = int(np.ravel_multi_index([index.start for index in part], shape))
@@ -211,10 +215,11 @@ class RunsSource:
 
     @property
     def count(self) -> int:
-        return prod(self._lengths)
+        return prod(self.lengths)
 
     @property
-    def _lengths(self) -> tuple[int, ...]:
+    def lengths(self) -> tuple[int, ...]:
+        """The shape of the part."""
         return tuple(index.stop - index.start for index in self.part)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -229,7 +234,7 @@ class RunsSource:
 
     def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Where elements start … stop − 1 lie in the source, run after run."""
-        lengths = self._lengths
+        lengths = self.lengths
         axis = len(lengths) - 1
         while axis and lengths[axis] == self.shape[axis]:
             axis -= 1
@@ -243,6 +248,50 @@ class RunsSource:
             taken = min(stop - start, run - within)
             yield first + within, first + within + taken
             start += taken
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Which elements of a source a part of it has: runs of `width` neighbours, of which the first begins at element
+    `first`, and two that follow each other begin `pitch` elements apart."""
+
+    first: int
+    width: int
+    pitch: int
+
+
+_ENDLESS = 1 << 62
+ALL = Runs(0, _ENDLESS, _ENDLESS)
+"""All elements of a source."""
+
+
+def made_runs(source: object) -> tuple[GeneratedSource, Runs] | None:
+    """The generator of the elements of `source`, and which of them it has; None where they are not made, or are no runs
+    of one length that lie equally far apart."""
+    if (made := generator_of(source)) is not None:
+        return made[0], replace(ALL, first=made[1])
+    if not isinstance(source, RunsSource) or (made := generator_of(source.source)) is None:
+        return None
+    strides = [prod(source.shape[axis + 1 :]) for axis in range(len(source.shape))]
+    first = made[1] + sum(index.start * stride for index, stride in zip(source.part, strides, strict=True))
+    levels: list[tuple[int, int]] = []  # lengths and strides of axes, of which neighbours that lie side by side are one
+    for length, stride in zip(source.lengths, strides, strict=True):
+        if length == 1:
+            continue
+        if levels and levels[-1][1] == length * stride:
+            levels[-1] = (levels[-1][0] * length, stride)
+        else:
+            levels.append((length, stride))
+    match levels:
+        case [] | [(_, 1)]:
+            runs = replace(ALL, first=first)
+        case [(_, pitch)]:
+            runs = Runs(first, 1, pitch)
+        case [(_, pitch), (width, 1)]:
+            runs = Runs(first, width, pitch)
+        case _:
+            return None
+    return made[0], runs
 
 
 @dataclass(frozen=True)

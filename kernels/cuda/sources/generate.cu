@@ -1,4 +1,5 @@
-// Fills `out` with the elements `start` … `start + count` − 1 of a generated source.
+// Fills `out` with the elements number `start` … `start + count` − 1 of a part of a generated source: runs of `width` neighbours, of which
+// the first begins at element `first`, and two neighbours begin `pitch` elements apart.
 #include "generate.cuh"
 
 template <class T, int METHOD>
@@ -15,10 +16,17 @@ __device__ void element(T& out, const Plan& plan, uint64 i) {
 }
 
 template <class T, int METHOD>
-__global__ void __launch_bounds__(256) generate(T* out, uint64 count, uint64 start, uint64 seed, double a, double b,
-                                                double c, uint64 low, uint64 span, uint64 period, uint64 third) {
+__global__ void __launch_bounds__(256) generate(T* out, uint64 count, uint64 start, uint64 first, uint64 width, uint64 pitch,
+                                                uint64 seed, double a, double b, double c, uint64 low, uint64 span, uint64 period,
+                                                uint64 third) {
     const Plan plan{seed, a, b, c, low, span, period, third};
     const uint64 step = uint64(gridDim.x) * blockDim.x;
-    for (uint64 k = uint64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += step)
-        element<T, METHOD>(out[k], plan, start + k);
+    const uint64 runs = step / width, rest = step % width, begin = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
+    uint64 run = (start + begin) / width, within = (start + begin) % width;
+    for (uint64 k = begin; k < count; k += step) {
+        element<T, METHOD>(out[k], plan, first + run * pitch + within);
+        run += runs;
+        within += rest;
+        if (within >= width) within -= width, ++run;
+    }
 }

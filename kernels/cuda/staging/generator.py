@@ -12,6 +12,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.generate import Formula, Plan
+from warpfold.kernels.parts.blocks import ALL, Runs
 
 SOURCE = Path(__file__).parent.parent / "sources" / "generate.cu"
 
@@ -29,9 +30,9 @@ def load(gpu: Gpu, plan: Plan) -> Kernel:
     return gpu.kernel(generator_unit(plan.dtype), _kernel(plan.dtype, plan.formula))
 
 
-def fill(gpu: Gpu, plan: Plan, array: Any, start: int) -> None:
-    """Fill `array`, a CuPy array of one dimension, with elements `start` … `start + array.size` − 1, on `gpu`'s
-    stream."""
+def fill(gpu: Gpu, plan: Plan, array: Any, start: int, runs: Runs = ALL) -> None:
+    """Fill `array`, a CuPy array of one dimension, with elements number `start` … `start + array.size` − 1 of those
+    that `runs` selects, on `gpu`'s stream."""
     kernel = load(gpu, plan)
     blocks, threads = GRID_STRIDE.grid(array.size, array.itemsize, gpu.multiprocessors)
     words = (np.uint64(number % (1 << 64)) for number in (plan.low, plan.span, plan.period, plan.third))
@@ -39,8 +40,11 @@ def fill(gpu: Gpu, plan: Plan, array: Any, start: int) -> None:
     kernel(
         grid=max(1, blocks),
         block=threads,
-        args=(array, np.uint64(array.size), np.uint64(start), np.uint64(plan.seed), *reals, *words),
-    )
+        args=(
+            array, np.uint64(array.size), np.uint64(start), np.uint64(runs.first), np.uint64(runs.width),
+            np.uint64(runs.pitch), np.uint64(plan.seed), *reals, *words,
+        ),
+    )  # fmt: skip
 
 
 def _kernel(dtype: DType, formula: Formula) -> str:

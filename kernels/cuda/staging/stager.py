@@ -23,7 +23,8 @@ from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stage_times import StageTimes
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
-from warpfold.kernels.source import Source, generator_of
+from warpfold.kernels.parts.blocks import made_runs
+from warpfold.kernels.source import Source
 from warpfold.kernels.sources.sequential import (
     Elements,
     SequentialSource,
@@ -141,7 +142,7 @@ class Stager:
             arrays = []
             for source, buffer in zip(sources, buffers, strict=True):
                 arrays.append(buffer.array(min(size, count - start), source.dtype))
-                if self._bringing is self._files and generator_of(source) is None:
+                if self._bringing is self._files and made_runs(source) is None:
                     self._files.pull(arrays[-1], buffer)
             yield _Prepared(start, done, buffers, tuple(arrays))
 
@@ -191,17 +192,17 @@ class Stager:
 
     def _read_ahead(self, sources: Sequence[Source], size: int) -> None:
         """Start to read what crosses the bus, in the order in which `_bring` will ask for it."""
-        crossing = [source for source in sources if generator_of(source) is None]
+        crossing = [source for source in sources if made_runs(source) is None]
         self._files.rest()
         self._bringing = self._files if self._files.takes(crossing) else self._ring
         self._bringing.begin(crossing, size, self._times)
 
     def _bring(self, source: Source, start: int, array: Any) -> None:
-        if (generator := generator_of(source)) is not None:
-            made, first = plan(generator[0]), generator[1]
+        if (generator := made_runs(source)) is not None:
+            made, runs = plan(generator[0]), generator[1]
             load(self._gpu, made)  # the time of preparing is no time of making elements
             with self._times.making:
-                fill(self._gpu, made, array, first + start)
+                fill(self._gpu, made, array, start, runs)
         else:
             self._bringing.send(array)
 
@@ -247,4 +248,4 @@ def _ahead_by_one(pieces: Iterator[T]) -> Iterator[T]:
 
 def piece_size(source: Elements) -> int:
     """Elements a piece of `source`; the last may have fewer."""
-    return (COPIED_BYTES if generator_of(source) is None else MADE_BYTES) // source.dtype.itemsize
+    return (COPIED_BYTES if made_runs(source) is None else MADE_BYTES) // source.dtype.itemsize

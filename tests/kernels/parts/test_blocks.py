@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.parts.blocks import PanelSource, blocks, by_position, most_of_block, selected
+from warpfold.kernels.parts.blocks import (
+    PanelSource,
+    blocks,
+    by_position,
+    made_runs,
+    most_of_block,
+    selected,
+)
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.source import ArraySource, GeneratedSource
+from warpfold.kernels.source import ArraySource, GeneratedSource, PartSource
 from warpfold.kernels.sources.sequential import SequentialSource, gathered
 
 CUBE = np.arange(3 * 5 * 4 * 7, dtype=np.int64).reshape(3, 5, 4, 7) % 89
@@ -109,6 +116,33 @@ def test_runs_are_read_from_any_element_on() -> None:
         out = np.zeros(8 * (stop - start), np.uint8)
         runs.read_into(start, out)
         assert runs.read(start, stop).tolist() == out.view(np.int64).tolist() == cut[start:stop].tolist()
+
+
+@pytest.mark.parametrize(
+    ("axes", "most", "inner"),
+    [((0,), 6, 2), ((1,), 6, 3), ((0, 2), 9, 7), ((0, 1), 5, 2), ((2, 3), 2, 1), ((0, 1, 2), 3, 1)],
+)
+def test_a_device_makes_a_part_by_the_lengths_of_its_runs(axes: tuple[int, ...], most: int, inner: int) -> None:
+    shape = (3, 5, 4, 7)
+    made = PartSource(GeneratedSource("arange", 1000, 0, DTYPES["int64"]), 20, prod(shape))
+    parts: list[Any] = [block.sources[0] for block in blocks([made], shape, AlongAxes(axes), most, strips=False)]
+    lengths = [block.shape for block in blocks([made], shape, AlongAxes(axes), most, strips=False)]
+    parts += [  # and parts of parts
+        block.sources[0]
+        for part, length in zip(parts[:4], lengths[:4], strict=True)
+        for block in blocks([part], length, AlongAxes(axes), inner, strips=False)
+    ]
+    for part in parts:
+        generator, runs = made_runs(part) or pytest.fail(f"{part} is not made by a device")
+        place = np.arange(part.count)
+        indices = runs.first + place // runs.width * runs.pitch + place % runs.width
+        assert part.read(0, part.count).tolist() == generator.read(0, 1000)[indices].tolist()
+
+
+def test_a_part_of_runs_within_runs_is_not_made_by_a_device() -> None:
+    made = GeneratedSource("arange", 3 * 5 * 4 * 7, 0, DTYPES["int64"])
+    assert made_runs(selected(made, (3, 5, 4, 7), (slice(0, 3), slice(1, 3), slice(0, 4), slice(2, 4)))) is None
+    assert made_runs(ArraySource(CUBE)) is None
 
 
 def test_what_comes_in_order_is_read_once() -> None:
