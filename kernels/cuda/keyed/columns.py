@@ -24,6 +24,9 @@ from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.keyed import PART_ROWS, Aggregation, GroupColumn, GroupPlan, column_of, whole_numbers
 from warpfold.kernels.parts.state_tables import StatesOf, terms_of
 
+UPPER = "upper words of squares"
+"""What is added up beside the lower words of squares, which have 128 bits."""
+
 
 class KeyedColumn:
     """The groups of a column: CuPy arrays of its keys, of dtype `key`, and of its elements, of one length.
@@ -58,9 +61,10 @@ class KeyedColumn:
             return self._of_states(asked)
         if op.extreme is not None:
             values = self._selected(op)
-        elif op.fold == "nonzero":
+        elif op.fold == "nonzero" or self._tests(op):
             nonzero = self._spread(_put_together(*self._of("nonzero").values()))
-            tests = {"any": nonzero > 0, "all": nonzero == counts}
+            every = nonzero == counts
+            tests = {"any": nonzero > 0, "all": every, "prod": every.astype(np.int64)}
             values = tests.get(op.name, nonzero)
         else:
             values = self._summed(op)
@@ -73,9 +77,16 @@ class KeyedColumn:
             return op.terms is Terms.VALUES and not halves
         return op.finish is Finish.ITSELF or (op.finish is Finish.MEAN and op.terms is Terms.VALUES)
 
+    def _tests(self, op: Op) -> bool:
+        """Whether the op multiplies truth values: all of them are true, or one is not."""
+        return op.fold == "product" and self.dtype.kind is Kind.BOOL
+
     def _summed(self, op: Op) -> NDArray[Any]:
         mean = op.finish is Finish.MEAN
         sums = self._of(_kinds(op)[0])
+        if self._in_words(_kinds(op)[0]):
+            low, high = (_put_together(*self._of(kind).values()).tolist() for kind in ("squares", UPPER))
+            return self._spread(whole_numbers([a + (b << 64) for a, b in zip(low, high, strict=True)]))
         if self.dtype.is_float or mean:
             return self._spread(sums.values(mean=mean).get().astype(np.float64))
         return self._spread(_put_together(*sums.values()))
@@ -102,6 +113,8 @@ class KeyedColumn:
     def _merged(self, kind: str, terms: Terms, groups: int) -> MergedStates:
         """The states of all groups. What levels did not hold has states of its own."""
         totals = self._of(kind, keep=True).totals(self.counts)
+        if self._in_words(kind):
+            totals = totals.with_words_above(self._of(UPPER, keep=True).totals(self.counts))
         numbers = np.arange(self.counts.size) if self._numbered is None else self.keys.astype(np.int64) - 1
         parts = [totals.missing(terms)]
         held = self.counts
@@ -143,6 +156,8 @@ class KeyedColumn:
         keys, elements, dtype = self._rows, self._elements, self._held
         if kind == "magnitudes":
             elements, dtype = _magnitudes(elements, dtype)
+        elif kind == UPPER or self._in_words(kind):
+            elements, dtype = _words_of_squares(elements, dtype)[kind == UPPER], DTYPES["uint64"]
         elif kind == "squares":
             keys, elements, dtype = self._squares()
         elif kind == "nonzero":
@@ -157,6 +172,10 @@ class KeyedColumn:
         sums = self._add(kind, keys, elements, dtype, keep=keep)
         sums.groups()
         return sums
+
+    def _in_words(self, kind: str) -> bool:
+        """Whether the terms are integers of 128 bits, whose lower and upper words are added up apart."""
+        return kind == "squares" and not self.dtype.is_float and self.dtype.itemsize == 8
 
     def _squares(self) -> tuple[Any, Any, DType]:
         """Keys and elements whose sums are those of the squares."""
@@ -225,6 +244,15 @@ def _magnitudes(elements: Any, dtype: DType) -> tuple[Any, DType]:
     if dtype.itemsize < 8:
         return abs(elements.astype(np.int64)), DTYPES["int64"]
     return abs(elements).view(np.uint64), DTYPES["uint64"]  # |−2**63| has the pattern of 2**63
+
+
+def _words_of_squares(elements: Any, dtype: DType) -> tuple[Any, Any]:
+    """The squares of integers of 64 bits: (m 2**32 + n)² = m² 2**64 + m n 2**33 + n²."""
+    size, half = _magnitudes(elements, dtype)[0], np.uint64(32)
+    m, n = size >> half, size & np.uint64((1 << 32) - 1)
+    low, mixed = size * size, m * n
+    carry = (low < n * n).astype(np.uint64)
+    return low, m * m + (mixed >> np.uint64(31)) + carry
 
 
 def _put_together(low: Any, high: Any) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Exact states of groups from the integers that a GPU leaves of their sums."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +31,13 @@ class GroupTotals:
     flags: Index
     places: Index
     elements: NDArray[np.float64]
+
+    def with_words_above(self, upper: "GroupTotals") -> "GroupTotals":
+        """The totals of integers whose terms have a word of 64 bits more, which `upper` has the totals of."""
+        limbs = np.zeros((self.limbs.shape[0], upper.limbs.shape[1] + 2), np.int64)
+        limbs[:, : self.limbs.shape[1]] += self.limbs
+        limbs[:, 2:] += upper.limbs
+        return replace(self, limbs=limbs)
 
     def states(self, terms: Terms, counts: Index) -> StateColumn:
         """The states of groups of `counts` terms, but for the missing ones."""

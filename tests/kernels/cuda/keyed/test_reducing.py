@@ -101,6 +101,7 @@ def test_arrays_by_integers(on_gpu: Any, policy: NanPolicy) -> None:
             same(on_gpu(source, plan), CpuBackend().group_by(source, plan))
 
 
+ENDS = {"int32": (-99, 99), "int64": (-(1 << 63), (1 << 63) - 1)}
 EVERY = tuple(op for op in ops.OPS.values() if "cuda" in keyed_backends(op, None))
 
 
@@ -118,8 +119,8 @@ def test_every_op_of_every_dtype(on_gpu: Any, dtype: str) -> None:
         ends = np.iinfo(dtype)
         array = random.integers(ends.min, ends.max, ROWS, dtype, endpoint=True)
         array[:9] = ends.min
-    known = [op for op in EVERY if "cuda" in keyed_backends(op, row)]
-    assert len(known) == len(EVERY) - (4 if dtype in ("int64", "uint64") else 0)
+    known = [op for op in ops.OPS.values() if "cuda" in keyed_backends(op, row)]
+    assert len(known) == len(EVERY) + (dtype == "bool")  # the product of truth values
     for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT)[: 2 if row.is_float else 1]:
         asked = [Aggregation(op, 0, op.name, ddof) for op in known for ddof in ((0, 1) if op.ddof else (0,))]
         source = keyed_arrays([("k", ArraySource(keys), "by.0")], [("x", ArraySource(array), "x")])
@@ -129,12 +130,18 @@ def test_every_op_of_every_dtype(on_gpu: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "data"),
-    [("float32", "as wide as a window"), ("float64", "any finite"), ("float64", "special"), ("int32", "")],
+    [
+        ("float32", "as wide as a window"),
+        ("float64", "any finite"),
+        ("float64", "special"),
+        ("int32", ""),
+        ("int64", ""),
+    ],
 )
 def test_states_are_those_of_a_cpu(on_gpu: Any, dtype: str, data: str) -> None:
     random, rows = np.random.default_rng(5), 300
     summing = [op_named(name) for name in ("mean", "sum_squares", "norm1", "std")]
-    array = adversarial(data, DTYPES[dtype], rows, 2) if data else random.integers(-99, 99, rows, np.int32)
+    array = adversarial(data, DTYPES[dtype], rows, 2) if data else random.integers(*ENDS[dtype], rows, dtype)
     keys = np.sort(random.integers(0, 30, rows)).astype(np.int32)
     words = pa.table({"k": pa.array([None if k % 7 == 3 else f"w{k}" for k in keys.tolist()]), "x": array})
     plan = GroupPlan(tuple(Aggregation(op, 0, op.name) for op in summing), states=True)
