@@ -179,13 +179,6 @@ def backends_of_many(
     return ("cpu",) if unasked and not on_gpus else grouped_backends(op, dtype)
 
 
-def check_axes_of_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None) -> None:
-    """Raise InvalidInput naming "axis" where the axes do not lie side by side."""
-    runs = grouping.runs(shape) if isinstance(grouping, AlongAxes) and shape is not None else []
-    if sum(reduced for _, reduced in runs) > 1:
-        raise InvalidInput("a GPU reduces axes that lie side by side; give the backend cpu or auto", "axis")
-
-
 def check_gang(op: Op, dtype: DType | None, grouping: Grouping | None, able: tuple[str, ...]) -> None:
     """Raise InvalidInput where all GPUs of a machine together do not reduce this, which the backends `able` do."""
     if grouping is None:

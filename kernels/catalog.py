@@ -66,26 +66,22 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
-_MANY_ON_GPU = frozenset(("sum", "moments", "extreme", "nonzero"))
+_MANY_ON_GPU = frozenset(("sum", "moments", "extreme", "nonzero", "dot"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
-NOT_MANY_ON_GPU = "dot, products of numbers, median, quantile, and squares of uint64"
-"""In words, what `grouped_backends` leaves to a CPU."""
-NOT_BY_KEY_ON_GPU = "prod, median, quantile, and squares of int64 and uint64"
-"""In words, what `keyed_backends` leaves to a CPU."""
+NOT_MANY_ON_GPU = "products of numbers, median and quantile"
+"""In words, what `grouped_backends` and `keyed_backends` leave to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor puts
-    elements in order, nor takes two sources, nor adds squares of uint64. A dtype of None is not known yet."""
-    counts = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
-    lacks = op.fold not in _MANY_ON_GPU and not counts
-    squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None and dtype.name == "uint64"
-    return ("cpu",) if lacks or squares or op.sources > 1 else ("cpu", "cuda")
+    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor puts elements
+    in order. A dtype of None is not known yet."""
+    tests = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
+    return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 
 
 def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
     """Whether a GPU makes many values of `op` by kernels for many values, and the host only hands them on. It rounds
-    sums, means, sums of squares, norm2, var and std of float32 and float64, and has nothing to round where an op
+    sums, means, sums of squares, norm2, dot, var and std of float32 and float64, and has nothing to round where an op
     selects or tests elements. Of all other sums of floats a block of threads makes each value, and the host finishes
     squares and magnitudes of integers."""
     if dtype is None or not op.rounds:
@@ -105,17 +101,15 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
 
 
 def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced by key: a GPU neither multiplies elements there, nor puts them in
-    order, nor adds squares of integers of 64 bits. A dtype of None is not known yet."""
-    squares = op.terms in (Terms.PRODUCTS, Terms.MOMENTS) and dtype is not None
-    wide = squares and dtype is not None and not dtype.is_float and dtype.itemsize == 8
-    return ("cpu",) if wide or op.fold not in _MANY_ON_GPU or op.sources > 1 else ("cpu", "cuda")
+    """The backends on which `op` is reduced by key: a GPU neither multiplies numbers there, nor puts elements in order.
+    A dtype of None is not known yet."""
+    return ("cpu",) if op.sources > 1 else grouped_backends(op, dtype)
 
 
 def refused_by_key(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this by key."""
     what = op.name if dtype is None else _named(op, dtype, None)
-    return f"by key a GPU computes every op but {NOT_BY_KEY_ON_GPU}: {what} needs the backend cpu or auto"
+    return f"by key a GPU computes every op but {NOT_MANY_ON_GPU}: {what} needs the backend cpu or auto"
 
 
 def _named(op: Op, dtype: DType, other: DType | None) -> str:

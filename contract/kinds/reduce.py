@@ -16,7 +16,6 @@ from warpfold.contract.groupings import (
     SegmentsSpec,
     StatesField,
     backends_of_many,
-    check_axes_of_gpu,
     check_gang,
     check_results,
     check_states_of,
@@ -171,8 +170,6 @@ class ReduceSpec(Task):
             check_gang(op, dtype, grouping, able)
         if self.backend not in ("auto", GANG, *able) and grouping is not None:
             raise InvalidInput(refused_on_gpu(op, dtype), "backend")
-        if self.backend in ("cuda", GANG):
-            check_axes_of_gpu(grouping, self.source.known_shape)
         if self.backend not in ("auto", GANG, *able):
             raise InvalidInput(
                 f"strategy {self.strategy!r} computes {self.op}{'' if dtype is None else f' of {dtype.name}'} on "

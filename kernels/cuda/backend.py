@@ -21,7 +21,7 @@ from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
-from warpfold.kernels.cuda.grouped.reducing import reduce_groups
+from warpfold.kernels.cuda.grouped.reducing import element_bytes, reduce_groups
 from warpfold.kernels.cuda.keyed.reducing import group_by
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.parts import RingShape
@@ -148,10 +148,10 @@ class CudaBackend(Backend):
         )
 
     def _shaped(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
-        """The values of all ops but prod, unless of truth values, and dot. What does not fit into the GPU's memory is
-        reduced in blocks of whole values, and longer values piece by piece."""
+        """The values of all ops but prod, unless of truth values. What does not fit into the GPU's memory is reduced in
+        blocks of whole values, and longer values piece by piece."""
         check_shaped(query)
-        most = self.most(query.source)
+        most = self.most(query)
         if prod(query.shape) > most:
             return reduce_spread([self.at_once()], query, most, progress)
         return self.reduce_at_once(query, progress)
@@ -160,7 +160,7 @@ class CudaBackend(Backend):
         """Reduce an array that fits into the GPU's memory. Raises OutOfMemory if it does not."""
         with self._gpu.active(), cuda_errors(f"{query.op.name} of many values"):
             return reduce_groups(
-                self._gpu, self._stager, query.source, query.shape, query.grouping, query.op, query.nan_policy,
+                self._gpu, self._stager, query.sources, query.shape, query.grouping, query.op, query.nan_policy,
                 progress, query.ddof, states=query.states,
             )  # fmt: skip
 
@@ -168,8 +168,8 @@ class CudaBackend(Backend):
         """The same GPU for blocks of arrays that do not fit it as a whole."""
         return _AtOnce(self)
 
-    def most(self, source: Elements) -> int:
-        """How many elements of `source` may be on the GPU at a time."""
+    def most(self, query: Shaped) -> int:
+        """How many elements of each source may be on the GPU at a time."""
         import cupy
 
         room = self._room
@@ -177,7 +177,7 @@ class CudaBackend(Backend):
             with self._gpu.active(), cuda_errors("memory of the device"):
                 free = cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
             room = free // 5 * 4
-        return max(1, room // source.dtype.itemsize)
+        return max(1, room // element_bytes(query))
 
     def _start(self, op: Op, taken: Operands, strategy: CudaStrategy, policy: NanPolicy) -> "_Reducing":
         sources = (taken.source,) if taken.other is None else taken.both

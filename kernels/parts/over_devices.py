@@ -32,30 +32,32 @@ from warpfold.kernels.source import PartSource, Source
 from warpfold.kernels.sources.sequential import SequentialSource, gathered
 
 
-def fitting(source: Source, shape: tuple[int, ...], grouping: Grouping, most: int, parts: int = 1) -> Iterator[Block]:
+def fitting(
+    sources: Sequence[Source], shape: tuple[int, ...], grouping: Grouping, most: int, parts: int = 1
+) -> Iterator[Block]:
     """Blocks of whole values with at most `most` elements each, in the order of the values, and where there are as many
     values at least `parts` of them. A longer value is a block of its own. What cannot be cut, because it neither is an
     array nor lies in one piece, is a block, however large."""
     values = prod(grouping.result_shape(shape))
     if isinstance(grouping, Segments):
-        yield from _segments(source, grouping, prod(shape), min(most, -(-prod(shape) // parts)))
+        yield from _segments(sources, grouping, prod(shape), min(most, -(-prod(shape) // parts)))
         return
     each = prod(shape[axis] for axis in grouping.reduced(len(shape)))
     at_a_time = max(1, min(most // max(1, each), -(-values // parts)))
-    yield from blocks([source], shape, grouping, at_a_time, strips=False)
+    yield from blocks(sources, shape, grouping, at_a_time, strips=False)
 
 
-def _segments(source: Source, grouping: Segments, count: int, most: int) -> Iterator[Block]:
+def _segments(sources: Sequence[Source], grouping: Segments, count: int, most: int) -> Iterator[Block]:
     bounds = grouping.bounds(count)
     first = 0
     if bounds.size < 2:  # no segments of no elements
-        yield Block((source,), (count,), grouping, 0)
+        yield Block(tuple(sources), (count,), grouping, 0)
     while first < bounds.size - 1:
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, "right")) - 1)
         start, stop = int(bounds[first]), int(bounds[last])
         offsets = None if grouping.offsets is None else tuple((bounds[first : last + 1] - start).tolist())
-        part = PartSource(source, start, stop - start)
-        yield Block((part,), (stop - start,), Segments(offsets, grouping.length), last - first)
+        parts = tuple(PartSource(source, start, stop - start) for source in sources)
+        yield Block(parts, (stop - start,), Segments(offsets, grouping.length), last - first)
         first = last
 
 
@@ -67,8 +69,8 @@ def reduce_spread(
     Raises what a member raises; of several errors, that of the first block. A NaN that is refused is not named by its
     index, because blocks count their elements from 0.
     """
-    source, shape, grouping = query.source, query.shape, query.grouping
-    whole = gathered(source) if isinstance(source, SequentialSource) else source
+    shape, grouping = query.shape, query.grouping
+    whole = [gathered(source) if isinstance(source, SequentialSource) else source for source in query.sources]
     made = list(fitting(whole, shape, grouping, most, len(members)))
     free: SimpleQueue[Backend] = SimpleQueue()
     for member in members:
@@ -102,11 +104,12 @@ def reduce_spread(
 
 
 def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Progress | None) -> GroupedReduction:
-    (source,) = block.sources
+    source, *rest = block.sources
+    other = rest[0] if rest else None
     if block.values > 1 or prod(block.shape) <= most:
-        asked = replace(query, source=source, shape=block.shape, grouping=block.grouping)
+        asked = replace(query, source=source, other=other, shape=block.shape, grouping=block.grouping)
         return member.aggregate(asked, progress)
-    single = Whole(source=source, op=query.op, nan_policy=query.nan_policy, ddof=query.ddof)
+    single = Whole(source=source, op=query.op, other=other, nan_policy=query.nan_policy, ddof=query.ddof)
     try:
         value = member.aggregate(single, progress)
         values: tuple[Value | None, ...] = (value.value,)

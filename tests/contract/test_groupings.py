@@ -65,8 +65,6 @@ def test_a_line_names_the_axis() -> None:
         ({"axis": []}, "axis", "the number of an axis"),
         ({"axis": 0.5}, "axis", "the number of an axis"),
         ({"axis": 0, "backend": "cuda", "op": "prod"}, "backend", "prod of int64 needs the backend cpu"),
-        ({"axis": [0, 2], "backend": "cuda", "source": CUBE}, "axis", "axes that lie side by side"),
-        ({"axis": [0, 2], "backend": "gang", "source": CUBE}, "axis", "axes that lie side by side"),
         ({"backend": "gang"}, "backend", "name an axis or segments, or give cuda"),
         ({"axis": 0, "backend": "gang", "op": "prod"}, "backend", "prod of int64 needs the backend cpu"),
         ({"axis": 0, "backend": "cuda", "op": "max", "states": True}, "states", "max"),

@@ -265,9 +265,11 @@ def test_a_dask_worker_reduces_on_its_gpu_and_leaves_to_its_cpu_what_the_gpu_ref
         assert [each["backend"] for each in made["partitions"]["workers"]] == ["cuda"]
         assert made["state"] == run(alone, {**whole, "backend": "cpu"})["state"]
         column = {"op": "mean", "source": {**source, "shape": [1 << 18, 16]}, "axis": 0}
-        # A GPU reduces axes that lie side by side, so that other axes go to the worker's CPU.
         apart = {"op": "mean", "source": {**source, "shape": [1 << 14, 16, 16]}, "axis": [0, 2]}
-        for along, backend in ((column, "cuda"), (apart, "cpu")):
+        # A GPU multiplies no numbers for many values, so that their products go to the worker's CPU.
+        ones = {"type": "generate", "distribution": "constant", "n": 1 << 22, "dtype": "int64", "shape": [1 << 18, 16]}
+        product = {"op": "prod", "source": ones, "axis": 0}
+        for along, backend in ((column, "cuda"), (apart, "cuda"), (product, "cpu")):
             made = run(cluster, {**along, "backend": "dask", "partitions": 3})
             assert [each["backend"] for each in made["partitions"]["workers"]] == [backend]
             assert made["values"] == run(alone, {**along, "backend": "cpu"})["values"]

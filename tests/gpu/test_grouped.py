@@ -195,7 +195,8 @@ OPS_OF = {
     "bfloat16": ("sum", "mean", "std", "min", "argmax"),
     "int8": ("sum", "mean", "norm1", "sum_squares", "var", "min", "argmax"),
     "int32": ("sum", "sum_squares", "norm_inf", "max"),
-    "uint64": ("sum", "mean", "norm1", "max", "argmin"),
+    "int64": ("sum_squares", "std"),
+    "uint64": ("sum", "mean", "norm1", "sum_squares", "norm2", "var", "std", "max", "argmin"),
     "bool": ("sum", "prod", "min", "argmax", "any", "count_nonzero"),
 }
 

@@ -124,7 +124,7 @@ class ExactDot:
         """Add left[i] · right[i] for two arrays of one length. Raises InvalidInput if their lengths differ."""
         if left.size != right.size:
             raise InvalidInput(f"products of {left.size:,} with {right.size:,} elements are undefined", "other")
-        self._adding.add(left, _alike(right, left))
+        self._adding.add(left, alike(right, left))
 
     @property
     def limbs(self) -> Any:
@@ -136,7 +136,7 @@ class ExactDot:
         return states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)[0]
 
 
-def _alike(array: Any, model: Any) -> Any:
+def alike(array: Any, model: Any) -> Any:
     """`array`, or a copy of it, at the same distance from a boundary of 16 bytes as `model`."""
     import cupy
 

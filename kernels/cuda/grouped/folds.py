@@ -1,4 +1,5 @@
-"""Reductions of many values on a GPU that select, test or count elements, or add integers: the words of each value.
+"""Reductions of many values on a GPU that select, test or count elements, or add integers or products of two arrays of
+integers: the words of each value.
 
 The kernels are those of `../sources/grouped_folds.cu`. A value of many elements, or of few columns, is folded in parts,
 which further launches merge.
@@ -15,13 +16,13 @@ from numpy.typing import NDArray
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, Other, RowsLayout
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 
 SOURCE = Path(__file__).parent.parent / "sources" / "grouped_folds.cu"
 
-COUNT_NAN = "CountNan"
-"""The reduction that counts NaNs, which others leave out."""
+COUNT_NAN, DOT = "CountNan", "Dot"
+"""The reduction that counts NaNs, which others leave out, and the one of two arrays."""
 
 _ACCUMULATOR_BYTES = 32
 """More than any accumulator takes."""
@@ -45,8 +46,10 @@ class FoldShape:
 SHAPE = FoldShape()
 
 
-def kept_words(reduction: str, dtype: DType) -> int:
+def kept_words(reduction: str, dtype: DType, other: DType | None = None) -> int:
     """Words of 64 bits that a reduction leaves of a value (include/integers.cuh)."""
+    if other is not None:
+        return 3 if max(dtype.itemsize, other.itemsize) == 8 else 2
     if reduction not in ("Sum", "Norm1", "SumSquares"):
         return 1
     if dtype.itemsize <= 2:
@@ -61,25 +64,26 @@ def reductions_of(dtype: DType) -> tuple[str, ...]:
     selecting = ("Min", "Max", "NormInf", "ArgMin", "ArgMax", "CountNonzero")
     if dtype.is_float:
         return (*selecting, COUNT_NAN)
-    squares = () if dtype.name == "uint64" else ("SumSquares",)  # a sum of 192 bits spills registers
-    return (*selecting, "Sum", "Norm1", *squares)
+    return (*selecting, "Sum", "Norm1", "SumSquares")
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The kernels of one reduction of one dtype, as C++ name expressions."""
+    """The kernels of one reduction of one dtype, or of two, as C++ name expressions."""
 
     reduction: str
     dtype: DType
     shape: FoldShape
+    other: DType | None = None
 
     @property
     def _type(self) -> str:
-        return f"{self.reduction}<{element(self.dtype)}>"
+        dtypes = (self.dtype,) if self.other is None else (self.dtype, self.other)
+        return f"{self.reduction}<{', '.join(map(element, dtypes))}>"
 
     @property
     def kept(self) -> int:
-        return kept_words(self.reduction, self.dtype)
+        return kept_words(self.reduction, self.dtype, self.other)
 
     def spans(self, lanes: int) -> str:
         return f"fold_spans<{self._type}, {lanes}, {self.kept}, {self.shape.threads}>"
@@ -99,12 +103,30 @@ def fold_units() -> Iterator[Unit]:
     for dtype in DTYPES.values():
         names = [_Names(reduction, dtype, SHAPE) for reduction in reductions_of(dtype)]
         yield Unit(SOURCE, tuple(name for row in names for name in row.all()))
+        if not dtype.is_float:  # of two arrays each dtype with itself and with int64
+            others = dict.fromkeys((dtype, DTYPES["int64"]))
+            pairs = [_Names(DOT, dtype, SHAPE, other) for other in others]
+            yield Unit(SOURCE, tuple(name for row in pairs for name in row.all()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """What is reduced: one array, or two, of which `other` is 0 otherwise."""
+
+    array: Any
+    other: Any
+
+    def between(self, begin: int, end: int) -> "_Arrays":
+        """Some neighbouring elements."""
+        other = self.other if isinstance(self.other, np.uint64) else self.other[begin:end]
+        return _Arrays(self.array[begin:end], other)
 
 
 class GroupedFolds:
     """The words that `reduction`, a template of include/reductions.cuh or COUNT_NAN, leaves of the values of a layout
-    of `array`, a CuPy array of `dtype` of one dimension. With `omit_nan` elements that are NaN are left out. To be used
-    while `gpu.active()`. `kernel` names what the shape chose."""
+    of `array`, a CuPy array of `dtype` of one dimension; DOT is of products with the elements of `other`. With
+    `omit_nan` elements that are NaN are left out. To be used while `gpu.active()`. `kernel` names what the shape
+    chose."""
 
     def __init__(
         self,
@@ -116,11 +138,13 @@ class GroupedFolds:
         *,
         omit_nan: bool = False,
         shape: FoldShape = SHAPE,
+        other: Other | None = None,
     ) -> None:
         import cupy
 
-        self._gpu, self._array, self._layout, self._shape = gpu, array, layout, shape
-        self._names = _Names(reduction, dtype, shape)
+        self._gpu, self._layout, self._shape = gpu, layout, shape
+        self._arrays = _Arrays(array, np.uint64(0) if other is None else other.array)
+        self._names = _Names(reduction, dtype, shape, None if other is None else other.dtype)
         self._omit_nan = np.uint32(omit_nan)
         self._values = layout.count
         self._words = cupy.empty(self._values * self._names.kept, dtype=np.uint64)
@@ -137,13 +161,13 @@ class GroupedFolds:
         if not self._values:
             return
         if isinstance(layout, RowsLayout):
-            self._start_rows(self._array, layout, self._words)
+            self._start_rows(self._arrays, layout, self._words)
         elif isinstance(layout, ColumnsLayout):
             self._start_columns(layout)
         else:
             self._start_offsets(layout)
 
-    def _start_rows(self, array: Any, layout: RowsLayout, words: Any) -> None:
+    def _start_rows(self, arrays: "_Arrays", layout: RowsLayout, words: Any) -> None:
         import cupy
 
         shape, even = self._shape, layout.total == layout.count * layout.length
@@ -153,7 +177,7 @@ class GroupedFolds:
         stored = cupy.empty(layout.count * parts * _ACCUMULATOR_BYTES, dtype=np.uint8) if parts > 1 else None
         self.kernel = "rows" if parts == 1 else "rows_in_parts"
         sizes = (layout.count * parts, layout.total, layout.length, part, part, parts)
-        self._spans(array, None, layout.length, sizes, words, stored)
+        self._spans(arrays, None, layout.length, sizes, words, stored)
         if stored is not None:
             self._merge(stored, layout.count, (parts, 1), parts, words)
 
@@ -162,25 +186,26 @@ class GroupedFolds:
         giants = np.flatnonzero(lengths > self._shape.longest)
         mean = (int(lengths.sum()) - int(lengths[giants].sum())) / max(1, lengths.size - giants.size)
         sizes = (lengths.size, layout.total, 0, 0, self._shape.longest, 1)
-        self._spans(self._array, layout.offsets, mean, sizes, self._words, None)
+        self._spans(self._arrays, layout.offsets, mean, sizes, self._words, None)
         kept = self._names.kept
         for number in giants.tolist():
             begin, end = int(layout.host[number]), int(layout.host[number + 1])
             words = self._words[number * kept : (number + 1) * kept]
-            self._start_rows(self._array[begin:end], RowsLayout(1, end - begin, end - begin), words)
+            self._start_rows(self._arrays.between(begin, end), RowsLayout(1, end - begin, end - begin), words)
         self.kernel = "segments"
 
     def _spans(  # noqa: PLR0917
-        self, array: Any, offsets: Any, mean: float, sizes: tuple[int, int, int, int, int, int], words: Any, stored: Any
-    ) -> None:
+        self, arrays: "_Arrays", offsets: Any, mean: float, sizes: tuple[int, int, int, int, int, int], words: Any,
+        stored: Any,
+    ) -> None:  # fmt: skip
         count, total, length, part, longest, parts = sizes
         lanes = self._shape.lanes if mean <= self._shape.short else 32
         name, threads = self._names.spans(lanes), self._shape.threads
         none = np.uint64(0)
         self._run(
             name, -(-count * lanes // threads),
-            (array, none if offsets is None else offsets, np.uint64(count), np.uint64(total), np.uint64(length),
-             np.uint64(part), np.uint64(longest), np.uint32(parts), self._omit_nan, words,
+            (arrays.array, arrays.other, none if offsets is None else offsets, np.uint64(count), np.uint64(total),
+             np.uint64(length), np.uint64(part), np.uint64(longest), np.uint32(parts), self._omit_nan, words,
              none if stored is None else stored),
         )  # fmt: skip
 
@@ -199,8 +224,8 @@ class GroupedFolds:
         self.kernel = "columns" if parts == 1 else "columns_in_parts"
         self._run(
             self._names.columns(), tiles * stripes,
-            (self._array, np.uint32(width), np.uint64(height), np.uint64(rows), self._omit_nan, self._words,
-             none if stored is None else stored),
+            (self._arrays.array, self._arrays.other, np.uint32(width), np.uint64(height), np.uint64(rows),
+             self._omit_nan, self._words, none if stored is None else stored),
         )  # fmt: skip
         if stored is not None:
             self._merge(stored, width, (1, width), parts, self._words)

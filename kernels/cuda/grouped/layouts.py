@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cuda.gpu.launch_shape import VECTOR_BYTES
 from warpfold.kernels.cuda.grouped.shapes import ColumnsShape, lanes_of
 from warpfold.kernels.dtypes import DType
 
@@ -105,6 +104,15 @@ class OffsetsLayout:
 
 Layout = RowsLayout | ColumnsLayout | OffsetsLayout
 
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """The second array of products, a CuPy array of `dtype` that lies as the first does."""
+
+    array: Any
+    dtype: DType
+
+
 _ROWS_OF_PERIODS = 64
 """Periods of several rows that there are at least."""
 
@@ -122,12 +130,12 @@ class ColumnsLaunch:
     parts: int
 
     @classmethod
-    def of(cls, array: Any, dtype: DType, layout: ColumnsLayout, shape: ColumnsShape) -> "ColumnsLaunch":
-        """The launch for the columns of `array`, a CuPy array of `dtype`."""
+    def of(cls, offset: int, dtype: DType, layout: ColumnsLayout, shape: ColumnsShape) -> "ColumnsLaunch":
+        """The launch for the columns of an array of `dtype`, `offset` bytes behind a multiple of 16."""
         lanes, width = lanes_of(dtype), layout.width
         # A period of several rows leaves several parts of each column.
         even = width % lanes == 0 or layout.height >= _ROWS_OF_PERIODS * lanes
-        slots = lanes if even and int(array.data.ptr) % VECTOR_BYTES == 0 else 1
+        slots = lanes if even and not offset else 1
         once = width // gcd(width, slots)
         period = once * max(1, shape.threads // once)
         tiles, in_all = -(-period // shape.threads), -(-layout.total // (slots * period))

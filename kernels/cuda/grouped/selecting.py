@@ -1,6 +1,7 @@
 """Ops along axes and by segments on a GPU that leave words of each value (`folds.py`), which become values here.
 
-They select, test or count elements, or add integers. Sums of floats are rounded on the GPU (`values.py`, `totals.py`).
+They select, test or count elements, or add integers or their products. Sums of floats are rounded on the GPU
+(`values.py`, `totals.py`).
 """
 
 from collections.abc import Sequence
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cuda.gpu.launch import Gpu
-from warpfold.kernels.cuda.grouped.folds import COUNT_NAN, GroupedFolds
-from warpfold.kernels.cuda.grouped.layouts import Layout
+from warpfold.kernels.cuda.grouped.folds import COUNT_NAN, DOT, GroupedFolds
+from warpfold.kernels.cuda.grouped.layouts import Layout, Other
 from warpfold.kernels.cuda.grouped.states import sums_of_integers
 from warpfold.kernels.cuda.strategies.partial_results import NOWHERE, of_count, of_integer, reduction_of
 from warpfold.kernels.dtypes import DType
@@ -21,18 +22,22 @@ from warpfold.kernels.ops import OPS, Op, Terms, Value
 
 
 class GroupedOp:
-    """An op of the values of a layout of `array`, a CuPy array of one dimension, but no sum of floats.
+    """An op of the values of a layout of `array`, a CuPy array of one dimension, but no sum of floats; `other` is the
+    second array of an op of two.
 
     With `omit_nan` elements that are NaN are left out. To be used while `gpu.active()`."""
 
     def __init__(  # noqa: PLR0917
-        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, op: Op, ddof: int = 0, *, omit_nan: bool = False
-    ) -> None:
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, op: Op, ddof: int = 0,
+        *, omit_nan: bool = False, other: Other | None = None,
+    ) -> None:  # fmt: skip
         self._op, self._dtype, self._ddof = op, dtype, ddof
         self._nans: GroupedFolds | None = None
         ops = [OPS[name] for name in ("sum", "sum_squares")] if op.terms is Terms.MOMENTS else [op]
-        names = [reduction_of(part, dtype) for part in ops]
-        self._folds = tuple(GroupedFolds(gpu, array, layout, dtype, name, omit_nan=omit_nan) for name in names)
+        names = [DOT] if other is not None else [reduction_of(part, dtype) for part in ops]
+        self._folds = tuple(
+            GroupedFolds(gpu, array, layout, dtype, name, omit_nan=omit_nan, other=other) for name in names
+        )
         if omit_nan and dtype.is_float:
             self._nans = GroupedFolds(gpu, array, layout, dtype, COUNT_NAN)
 
@@ -58,6 +63,8 @@ class GroupedOp:
         words = [part.words() for part in self._folds]
         if self._op.terms is Terms.MOMENTS:
             return spreads_of_integers(self._op, words, counts, self._ddof)
+        if self._op.sources > 1:
+            return list(_integers(words[0]))
         return _of_words(self._op, self._dtype, words[0], counts.tolist())
 
     def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:

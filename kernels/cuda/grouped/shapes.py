@@ -17,7 +17,7 @@ _SOURCES = Path(__file__).parent.parent / "sources"
 SOURCE, STREAM_SOURCE = _SOURCES / "grouped.cu", _SOURCES / "grouped_stream.cu"
 
 FLOATS = ("float32", "float64")
-KINDS = (SumKind.VALUES, SumKind.SQUARES, SumKind.MOMENTS)
+KINDS = (SumKind.VALUES, SumKind.SQUARES, SumKind.MOMENTS, SumKind.PRODUCTS)
 
 SHORT_COLUMNS = (4, 8, 16)
 """Rows that a thread holds in registers."""
@@ -181,6 +181,13 @@ _OF_MOMENTS = {
     "float64": _OF_SQUARES["float64"],
 }  # fmt: skip
 
+# Of products a lane reads two arrays.
+_ALIGNED_PRODUCTS = _vectors((2, 1, 1, 2, 1), (8, 2, 2, 2, 1), (32, 8, 2, 2, 1))
+_OF_PRODUCTS = {
+    "float32": _elements((8, 1, 1, 2, 1), (48, 4, 2, 2, 1), (200, 8, 2, 2, 1), (_ANY, 32, 1, 2, 1)),
+    "float64": _elements((8, 1, 1, 2, 1), (48, 2, 2, 2, 1), (200, 8, 1, 4, 1), (_ANY, 32, 1, 4, 1)),
+}
+
 _STREAMS = {
     "float32": (
         (6, StreamShape(4, 5, 8, 2, blocks=5, waves=4)),
@@ -198,6 +205,11 @@ _STREAMS = {
 def _shapes(dtype: str, kind: SumKind) -> GroupedShapes:
     if kind is SumKind.VALUES:
         return GroupedShapes((), _FEW, _FEW, _OF_VALUES[dtype], ColumnsShape(12), rows=_ROWS, streams=_STREAMS[dtype])
+    if kind is SumKind.PRODUCTS:
+        return GroupedShapes(
+            _ALIGNED_PRODUCTS, SpanShape(16, 1, vectors=True), _FEW, _OF_PRODUCTS[dtype], ColumnsShape(4),
+            short_columns=0, pairs=0,
+        )  # fmt: skip
     anywhere, flight = (_OF_SQUARES, 12) if kind is SumKind.SQUARES else (_OF_MOMENTS, 8 if dtype == "float32" else 12)
     return GroupedShapes(_ALIGNED[dtype], _MANY, _FEW, anywhere[dtype], ColumnsShape(flight))
 
@@ -219,9 +231,9 @@ def part_bytes(dtype: DType, kind: SumKind) -> int:
 
 
 def part_sums(dtype: DType, kind: SumKind) -> int:
-    """Sums of a part: of values, of squares, and of the errors of squares of float64."""
-    squared = kind is not SumKind.VALUES
-    return (kind is not SumKind.SQUARES) + squared + (squared and dtype.itemsize == 8)
+    """Sums of a part: of values or products, of squares, and of the errors of squares and products of float64."""
+    squared = kind in {SumKind.SQUARES, SumKind.MOMENTS}
+    return (kind is not SumKind.SQUARES) + squared + (kind is not SumKind.VALUES and dtype.itemsize == 8)
 
 
 def rows_kernel(dtype: DType, shape: RowsShape) -> str:

@@ -1,4 +1,5 @@
-"""Exact totals of many values on a GPU, and their roundings: sums of floats, magnitudes or squares, and moments.
+"""Exact totals of many values on a GPU, and their roundings: sums of floats, magnitudes, squares or products of two
+arrays, and moments.
 
 The kernels are those of `../sources/grouped_states.cu`: blocks add up each value as they add up a whole array, and one
 thread rounds it. Most values are left to `values.py`, and what that marks comes here.
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import carrier, element
+from warpfold.kernels.cuda.exact.accumulator import alike
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.exact.total import limbs_of
 from warpfold.kernels.cuda.gpu.launch import Gpu
@@ -39,10 +41,10 @@ ROOM_OF_BLOCKS = 5
 AT_ONCE = 1 << 28
 """Bytes of totals that are in memory at a time."""
 
-ROOM = {SumKind.VALUES: 340, SumKind.MAGNITUDES: 340, SumKind.SQUARES: 636, SumKind.MOMENTS: 1604}
+ROOM = {
+    SumKind.VALUES: 340, SumKind.MAGNITUDES: 340, SumKind.SQUARES: 636, SumKind.PRODUCTS: 636, SumKind.MOMENTS: 1604,
+}  # fmt: skip
 """Bytes of shared memory that a thread rounds a total with (`TotalsOf` of include/grouped_finish.cuh)."""
-
-KINDS = (SumKind.VALUES, SumKind.MAGNITUDES, SumKind.SQUARES, SumKind.MOMENTS)
 
 
 def totals_kernel(dtype: DType, kind: SumKind) -> str:
@@ -59,12 +61,13 @@ def finished_kernel(dtype: DType, kind: SumKind) -> str:
 def totals_units() -> Iterator[Unit]:
     """All units, for the compile matrix."""
     for name in SHAPES:
-        yield Unit(SOURCE, tuple(totals_kernel(DTYPES[name], kind) for kind in KINDS))
-        yield Unit(SOURCE, tuple(finished_kernel(DTYPES[name], kind) for kind in KINDS))
+        yield Unit(SOURCE, tuple(totals_kernel(DTYPES[name], kind) for kind in SumKind))
+        yield Unit(SOURCE, tuple(finished_kernel(DTYPES[name], kind) for kind in SumKind))
 
 
 class GroupedTotals:
-    """The totals of `kind` of the values of a layout of `array`, a CuPy array of a float `dtype` of one dimension.
+    """The totals of `kind` of the values of a layout of `array`, a CuPy array of a float `dtype` of one dimension; of
+    products with `other`, an array like it.
 
     With a `rounding` they become `values` on the GPU, and `omitted` says how many elements were left out of each; with
     `keep` they are fetched before that, as `kept`. Without a rounding they are fetched as they are. To be used while
@@ -72,8 +75,9 @@ class GroupedTotals:
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, at_once: int = AT_ONCE,
-        *, rounding: Rounding | None = None, keep: bool = False,
+        *, rounding: Rounding | None = None, keep: bool = False, other: Any = None,
     ) -> None:  # fmt: skip
+        self._other = np.uint64(0) if other is None else alike(other, array)
         self._gpu, self._array, self._layout, self._dtype, self._kind = gpu, array, layout, dtype, kind
         self._limbs, self._rounding, self._keep = limbs_of(kind), rounding, keep
         self._at_once = max(1, at_once // (8 * self._limbs))
@@ -128,8 +132,9 @@ class GroupedTotals:
         if self._array.size:
             self._gpu.kernel(Unit(SOURCE, (name,)), name)(
                 many * parts, threads,
-                (self._array, *self._layout.members, np.uint64(start), np.uint32(parts), np.uint32(self._limbs), words,
-                 np.uint64(0) if listed is None else listed), threads * SHAPES[self._dtype.name][self._kind].shared,
+                (self._array, self._other, *self._layout.members, np.uint64(start), np.uint32(parts),
+                 np.uint32(self._limbs), words, np.uint64(0) if listed is None else listed),
+                threads * SHAPES[self._dtype.name][self._kind].shared,
             )  # fmt: skip
         return words
 
@@ -152,8 +157,8 @@ class GroupedTotals:
 
 
 class FinishedValues:
-    """The values of a layout of `array`, a CuPy array of a float `dtype` of one dimension. To be used while
-    `gpu.active()`.
+    """The values of a layout of `array`, a CuPy array of a float `dtype` of one dimension; of products with `other`, an
+    array like it. To be used while `gpu.active()`.
 
     `values` is a CuPy array of a result each, `omitted` of how many elements were left out of each. The value of no
     elements is arbitrary. Both are there before a start where they are made by launches alone. With `keep` the totals
@@ -162,17 +167,17 @@ class FinishedValues:
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, rounding: Rounding,
-        *, keep: bool = False, shapes: GroupedShapes | None = None,
+        *, keep: bool = False, shapes: GroupedShapes | None = None, other: Any = None,
     ) -> None:  # fmt: skip
         import cupy
 
         self._gpu, self._dtype = gpu, dtype
         self.values: Any = None
         self.omitted: Any = None
-        self._totals = GroupedTotals(gpu, array, layout, dtype, kind, rounding=rounding, keep=keep)
+        self._totals = GroupedTotals(gpu, array, layout, dtype, kind, rounding=rounding, keep=keep, other=other)
         self._grouped: GroupedValues | None = None
         if not keep and grouped_serves(gpu, dtype, kind, layout):
-            self._grouped = GroupedValues(gpu, array, layout, dtype, kind, rounding, shapes=shapes)
+            self._grouped = GroupedValues(gpu, array, layout, dtype, kind, rounding, shapes=shapes, other=other)
             self.values = self._grouped.values
             self.omitted = cupy.zeros(layout.count if rounding.omit_nan else 1, dtype=np.uint32)
 

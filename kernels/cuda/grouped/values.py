@@ -1,4 +1,5 @@
-"""Exact reductions of many values on a GPU that add up elements, squares or both: of rows, of columns and of segments.
+"""Exact reductions of many values on a GPU that add up elements, squares, both, or products of two arrays: of rows, of
+columns and of segments.
 
 The shape and the kind of sums choose the kernels of `../sources/grouped.cu` (`shapes.py`). Each value is rounded once
 by what adds it up. The few whose rounding is not sure are marked, and added up as whole arrays are (`totals.py`).
@@ -57,7 +58,7 @@ _SUMS_IN_BLOCK = 8
 """Sums of two through which the parts of a thread go in its block."""
 
 _TILES_OF_SUM = 8
-"""Tiles after which windows of values of float64 are emptied (include/grouped_columns.cuh)."""
+"""Tiles after which windows of values or products of float64 are emptied (include/grouped_columns.cuh)."""
 
 _PARTS_OF_THREAD, _BESIDE = 4, 4
 """Parts of a value that one thread puts together, and values that a block has at least, for it reads those of
@@ -89,8 +90,8 @@ def grouped_serves(gpu: Gpu, dtype: DType, kind: SumKind, layout: Layout) -> boo
 
 
 class GroupedValues:
-    """The values of a layout of `array`, a CuPy array of float32 or float64 of one dimension: sums of `kind`, rounded.
-    To be used while `gpu.active()`.
+    """The values of a layout of `array`, a CuPy array of float32 or float64 of one dimension: sums of `kind`, rounded;
+    of products with `other`, an array like it. To be used while `gpu.active()`.
 
     `values` is a CuPy array of the dtype, the caller's if one is given. `marked`, a CuPy array of one uint32 which must
     be 0 before a start, is not 0 after it where values are marked; `giants` are so long that they always are. `kernel`
@@ -99,10 +100,11 @@ class GroupedValues:
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, rounding: Rounding,
-        values: Any = None, shapes: GroupedShapes | None = None,
+        values: Any = None, shapes: GroupedShapes | None = None, *, other: Any = None,
     ) -> None:  # fmt: skip
         import cupy
 
+        self._other: Any = _NOWHERE if other is None else other
         self._gpu, self._array, self._layout, self._dtype, self._kind = gpu, array, layout, dtype, kind
         self._rounding, self._shapes = rounding, shapes or SHAPES[dtype.name, kind]
         self.kernel = ""
@@ -152,8 +154,9 @@ class GroupedValues:
         return even and not self._offset() and layout.length * self._dtype.itemsize % VECTOR_BYTES == 0
 
     def _offset(self) -> int:
-        """Bytes from a multiple of 16 to the array."""
-        return int(self._array.data.ptr) % VECTOR_BYTES
+        """Bytes from a multiple of 16 to the array, or to the other one."""
+        own = int(self._array.data.ptr) % VECTOR_BYTES
+        return own or (int(self._other.data.ptr) % VECTOR_BYTES if self._kind is SumKind.PRODUCTS else 0)
 
     def _start_pairs(self, layout: RowsLayout) -> bool:
         """Start a launch for rows of two elements where that serves."""
@@ -206,8 +209,8 @@ class GroupedValues:
         name = parts_kernel(self._dtype, self._kind, shape, vectors=vectors)
         self._run(
             name, -(-size * 32 // shape.threads), shape.threads,
-            (self._array, np.uint64(layout.count), np.uint64(layout.length), np.uint64(part), np.uint32(parts),
-             np.uint32(bits), np.uint64(size), *stored),
+            (self._array, self._other, np.uint64(layout.count), np.uint64(layout.length), np.uint64(part),
+             np.uint32(parts), np.uint32(bits), np.uint64(size), *stored),
         )  # fmt: skip
         self._close(stored, size, layout.count, layout.length, bits, (32 * parts).bit_length())
 
@@ -252,7 +255,7 @@ class GroupedValues:
         sizes = (np.uint64(count), np.uint64(layout.total), np.uint64(length), np.uint64(longest))
         self._run(
             spans_kernel(self._dtype, self._kind, shape), -(-count // shape.per_block), shape.threads,
-            (array, first, *sizes, *self._results(values)),
+            (array, self._other, first, *sizes, *self._results(values)),
         )  # fmt: skip
 
     def _start_stream(self, layout: OffsetsLayout, mean: float) -> bool:
@@ -287,11 +290,11 @@ class GroupedValues:
         if self._start_short_columns(layout):
             return
         shape, kind = self._shapes.columns, self._kind
-        launch = ColumnsLaunch.of(self._array, self._dtype, layout, shape)
+        launch = ColumnsLaunch.of(self._offset(), self._dtype, layout, shape)
         whole, shares = launch.whole(layout.width), launch.once < launch.period
         stored = (_NOWHERE, _NOWHERE) if whole else self._between(launch.size)
         tiles, flushes = -(-launch.periods // shape.flight), 1
-        if kind is SumKind.VALUES and self._dtype.itemsize == 8:
+        if kind in {SumKind.VALUES, SumKind.PRODUCTS} and self._dtype.itemsize == 8:
             flushes = -(-tiles // _TILES_OF_SUM)
             tiles = min(tiles, _TILES_OF_SUM)
         bits = (tiles * (shape.flight + 1)).bit_length()
@@ -300,7 +303,7 @@ class GroupedValues:
         name = columns_kernel(self._dtype, kind, shape, vectors=launch.slots > 1)
         self._run(
             name, launch.tiles * launch.parts, shape.threads,
-            (self._array, np.uint64(layout.total), np.uint32(layout.width), np.uint64(launch.period),
+            (self._array, self._other, np.uint64(layout.total), np.uint32(layout.width), np.uint64(launch.period),
              np.uint32(launch.tiles), np.uint64(launch.periods), np.uint32(launch.once), np.uint64(layout.height),
              np.uint32(bits), np.uint32(windows), np.uint32((_SUMS_IN_BLOCK + flushes).bit_length()),
              np.uint64(launch.size),

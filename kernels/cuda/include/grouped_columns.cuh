@@ -57,32 +57,33 @@ template <class T, bool VECTORS>
 struct LastVector {
     static constexpr int COUNT = Slots<T, VECTORS>::COUNT;
     uint64 number;
-    Vector<T> read = zeros<T>(true);
+    Vector<T> read;
 
-    __device__ LastVector(const T* data, uint64 total) : number(total / COUNT) {
+    __device__ LastVector(const T* data, uint64 total, bool negative = true) : number(total / COUNT), read(zeros<T>(negative)) {
         if (total % COUNT == 0) return;
         T elements[COUNT];
 #pragma unroll
         for (int s = 0; s < COUNT; ++s) {
-            set_bits(elements[s], SIGN<T>);
+            set_bits(elements[s], negative ? SIGN<T> : 0);
             if (number * COUNT + s < total) elements[s] = data[number * COUNT + s];
         }
         memcpy(read.words, elements, 16);
     }
 };
 
-// What a thread reads at a time: FLIGHT vectors, a period of so many apart, from number `at` on. Behind the end there are −0.
+// What a thread reads at a time: FLIGHT vectors, a period of so many apart, from number `at` on. Behind the end there are −0, or +0.
 template <class T, bool VECTORS, int FLIGHT>
 struct ColumnTile {
     Vector<T> vectors[FLIGHT];
 
     ColumnTile() = default;
-    __device__ ColumnTile(const T* data, uint64 at, uint64 period, uint64 end, const LastVector<T, VECTORS>& last) {
+    __device__ ColumnTile(const T* data, uint64 at, uint64 period, uint64 end, const LastVector<T, VECTORS>& last,
+                          bool negative = true) {
         using Of = Slots<T, VECTORS>;
 #pragma unroll
         for (int k = 0; k < FLIGHT; ++k) {
             const uint64 number = at + k * period;
-            vectors[k] = zeros<T>(true);
+            vectors[k] = zeros<T>(negative);
             if (number < end && number < last.number) vectors[k] = Of::load(data + number * Of::COUNT);
             else if (VECTORS && number < end) vectors[k] = last.read;
         }
@@ -94,6 +95,32 @@ struct ColumnTile {
         for (int k = 0; k < FLIGHT; ++k) column.elements[k] = vectors[k][number];
         return column;
     }
+};
+
+// The same of one array or of two, and what these end with.
+template <class T, int TERMS, bool VECTORS, int FLIGHT>
+struct ColumnsFrom {
+    using Read = ColumnTile<T, VECTORS, FLIGHT>;
+    const T* data;
+    uint64 period;
+    LastVector<T, VECTORS> last;
+
+    __device__ ColumnsFrom(const T* data, uint64 total, uint64 period, bool negative = true)
+        : data(data), period(period), last(data, total, negative) {}
+    __device__ Read read(uint64 at, uint64 end, bool negative = true) const { return {data, at, period, end, last, negative}; }
+    static __device__ Column<T, FLIGHT> slot(const Read& read, int number) { return read.slot(number); }
+};
+template <class T, bool VECTORS, int FLIGHT>
+struct ColumnsFrom<T, PRODUCTS, VECTORS, FLIGHT> {
+    struct Read {
+        ColumnTile<T, VECTORS, FLIGHT> x, y;
+    };
+    ColumnsFrom<T, VALUES, VECTORS, FLIGHT> x, y;
+
+    __device__ ColumnsFrom(const Pairs<T>& data, uint64 total, uint64 period)
+        : x(data.x, total, period), y(data.y, total, period, false) {}
+    __device__ Read read(uint64 at, uint64 end) const { return {x.read(at, end), y.read(at, end, false)}; }
+    static __device__ Both<Column<T, FLIGHT>> slot(const Read& read, int number) { return {read.x.slot(number), read.y.slot(number)}; }
 };
 
 // Places for `size` parts, of which number r has the column r modulo the number of columns.
@@ -147,15 +174,15 @@ __device__ void gather(Parts<T, TERMS>& mine, uint32 place, uint32 apart, uint32
     }
 }
 
-// Values of float64 may cancel and have as many places as a result: their windows are emptied after so many tiles, for the bound of what
+// Values and products of float64 may cancel and have as many places as a result: their windows are emptied after so many tiles, for the bound of what
 // they leave grows with the cube of their terms (grouped_value.cuh).
 constexpr int TILES_OF_SUM = 8;
 template <class T, int TERMS>
-constexpr bool FLUSHED = TERMS == VALUES && sizeof(T) == 8;
+constexpr bool FLUSHED = SIGNED_TERMS<TERMS> && sizeof(T) == 8;
 
 // A block leaves `once` parts of each slot in memory, or rounds them if there is none.
 template <class T, int TERMS, bool VECTORS, int FLIGHT>
-__device__ void sum_columns(const T* data, const ColumnsOf& of, const Counted& counted, const PlacesOfParts<T, TERMS>& parts,
+__device__ void sum_columns(const From<T, TERMS>& data, const ColumnsOf& of, const Counted& counted, const PlacesOfParts<T, TERMS>& parts,
                             const Results<T>& results, char* memory) {
     constexpr int S = Slots<T, VECTORS>::COUNT;
     const uint64 part = blockIdx.x / of.tiles, first = part * of.periods * of.period;
@@ -163,28 +190,30 @@ __device__ void sum_columns(const T* data, const ColumnsOf& of, const Counted& c
     uint64 at = first + place, end = first + of.periods * of.period;
     if (end > vectors) end = vectors;
     if (place >= of.period) end = at;
-    const LastVector<T, VECTORS> last(data, of.total);
+    using Reader = ColumnsFrom<T, TERMS, VECTORS, FLIGHT>;
+    const Reader from(data, of.total, of.period);
     Sums<T, TERMS> sums[S];
-    Halves others[S] = {};
+    Parts<T, TERMS> others[S];
     int tiles = 0;
 #pragma unroll 1
     for (; at < end; at += FLIGHT * of.period) {
-        const ColumnTile<T, VECTORS, FLIGHT> read(data, at, of.period, end, last);
+        const typename Reader::Read read = from.read(at, end);
 #pragma unroll
         for (int s = 0; s < S; ++s) {
-            Column<T, FLIGHT> slot = read.slot(s);
+            auto slot = Reader::slot(read, s);
             sums[s].add(slot, counted.terms);
         }
         if (!FLUSHED<T, TERMS> || ++tiles < TILES_OF_SUM) continue;
         tiles = 0;
 #pragma unroll
-        for (int s = 0; s < S; ++s) sums[s].flush(others[s], counted.terms);
+        for (int s = 0; s < S; ++s)
+            if constexpr (FLUSHED<T, TERMS>) sums[s].flush(others[s], counted.terms);
     }
     Parts<T, TERMS> left[S];
 #pragma unroll
     for (int s = 0; s < S; ++s) {
         left[s] = sums[s].parts(counted.terms);
-        if (FLUSHED<T, TERMS>) left[s].values.include(others[s]);
+        if constexpr (FLUSHED<T, TERMS>) left[s].include(others[s]);
     }
 #pragma unroll (SQUARED<TERMS> ? 1 : S)  // the code of a value of squares is long
     for (int s = 0; s < S; ++s) {
@@ -212,7 +241,7 @@ __device__ void close_parts_of(const PlacesOfParts<T, TERMS>& parts, uint64 widt
 
 // Rows, each in parts of a warp: what it has of a part is that of a column.
 template <class T, int TERMS, bool VECTORS, int FLIGHT>
-__device__ void sum_parts_of_rows(const T* data, const Spans& spans, int bits, const PlacesOfParts<T, TERMS>& parts) {
+__device__ void sum_parts_of_rows(const From<T, TERMS>& data, const Spans& spans, int bits, const PlacesOfParts<T, TERMS>& parts) {
     const uint64 span = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) / 32, rows = spans.count / spans.parts;
     uint64 begin = 0, end = 0;
     if (span < spans.count) spans.bounds(span, begin, end);

@@ -5,7 +5,8 @@
 
 template <int TERMS>
 struct TotalsOf {
-    static constexpr bool BOTH = TERMS == MOMENTS, PRODUCTS = TERMS == SQUARES, SIGNED = TERMS == VALUES;
+    static constexpr bool BOTH = TERMS == MOMENTS, PRODUCTS = TERMS == SQUARES || TERMS == ::PRODUCTS;
+    static constexpr bool SIGNED = TERMS == VALUES || TERMS == ::PRODUCTS;
     static constexpr int OF_PRODUCTS = Total::DIGITS + FinishRoom::PRODUCTS;
     static constexpr int LIMBS = BOTH ? Total::OF_VALUES + OF_PRODUCTS : PRODUCTS ? OF_PRODUCTS : Total::OF_VALUES;
     // Words of 32 bits that a thread works with, an odd number: threads that are at one digit meet in no bank.

@@ -15,6 +15,72 @@ struct CountNan {
     static __device__ void add(Accumulator& a, Wide<T> x, uint64) { a.add(is_nan(x)); }
 };
 
+// Elements of two arrays of integers or truth values, in pairs.
+template <class T, class U>
+struct IntegerPair {
+    T x;
+    U y;
+};
+template <class T, class U>
+__device__ IntegerPair<T, U> widen(const IntegerPair<T, U>& pair) {
+    return pair;
+}
+template <class T, class U>
+__device__ bool is_nan(const IntegerPair<T, U>&) {
+    return false;
+}
+template <class T, class U>
+struct IntegerPairs {
+    const T* x;
+    const U* y;
+    __device__ IntegerPair<T, U> operator[](uint64 at) const { return {x[at], y[at]}; }
+    __device__ IntegerPairs operator+(uint64 elements) const { return {x + elements, y + elements}; }
+};
+
+struct Signed192 : Integer192 {  // terms below 2^128 in magnitude, in two's complement
+    static __device__ Signed192 identity() { return {{0, 0, 0}}; }
+    __device__ void add(bool negative, uint128 magnitude) {
+        const uint64 flip = negative ? ~uint64(0) : 0;
+        Integer192::merge({uint64(magnitude) ^ flip, uint64(magnitude >> 64) ^ flip, flip});
+        Integer192::merge({negative ? 1ull : 0ull, 0, 0});
+    }
+    __device__ void merge(const Signed192& other) { Integer192::merge(other); }
+    __device__ void store(uint64* words) const {
+        Integer192::store(words);
+        words[3] = int64(high) < 0 ? ~uint64(0) : 0;
+    }
+};
+
+// Adds up the products of pairs, which are below 2^64 if both elements have no more than four bytes.
+template <class T, class U>
+struct Dot {
+    using Element = IntegerPair<T, U>;
+    static constexpr bool NARROW = sizeof(T) <= 4 && sizeof(U) <= 4;
+    using Accumulator = typename Either<NARROW, Integer128, Signed192>::Type;
+    static __device__ void add(Accumulator& a, const Element& pair, uint64) {
+        const auto x = widen(pair.x);
+        const auto y = widen(pair.y);
+        if constexpr (NARROW) a.add(int128(x) * int128(y));
+        else a.add((x < decltype(x)(0)) != (y < decltype(y)(0)), uint128(magnitude(x)) * magnitude(y));
+    }
+};
+
+// What a reduction reads: one array, or two.
+template <class R>
+struct ReadBy {
+    using X = typename R::Element;
+    using Y = X;
+    using From = const X*;
+    static __device__ From of(const X* x, const Y*) { return x; }
+};
+template <class T, class U>
+struct ReadBy<Dot<T, U>> {
+    using X = T;
+    using Y = U;
+    using From = IntegerPairs<T, U>;
+    static __device__ From of(const T* x, const U* y) { return {x, y}; }
+};
+
 // The place for what is left: accumulators go to `parts`, and finished values to words.
 template <class R, int KEPT>
 struct Folded {
@@ -69,9 +135,27 @@ __device__ typename R::Accumulator fold_members(const T* data, uint64 count, uin
     return a;
 }
 
+// The same of pairs, whose elements may have two widths: each lane reads single ones.
+template <class R, int LANES, class T, class U>
+__device__ typename R::Accumulator fold_members(const IntegerPairs<T, U>& data, uint64 count, uint64 first, bool) {
+    constexpr int FLIGHT = 8;
+    auto a = R::Accumulator::identity();
+#pragma unroll 1
+    for (uint64 at = threadIdx.x % LANES; at < count; at += FLIGHT * LANES) {
+        IntegerPair<T, U> read[FLIGHT];
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k)
+            if (at + k * LANES < count) read[k] = data[at + k * LANES];
+#pragma unroll
+        for (int k = 0; k < FLIGHT; ++k)
+            if (at + k * LANES < count) R::add(a, read[k], first + at + k * LANES);
+    }
+    return a;
+}
+
 // Spans that are longer than spans.longest are left to other launches.
-template <class R, int LANES, int KEPT, class T = typename R::Element>
-__device__ void fold_spans_of(const T* data, const Spans& spans, bool omit_nan, const Folded<R, KEPT>& folded) {
+template <class R, int LANES, int KEPT>
+__device__ void fold_spans_of(const typename ReadBy<R>::From& data, const Spans& spans, bool omit_nan, const Folded<R, KEPT>& folded) {
     const uint64 span = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
     uint64 begin = 0, end = 0;
     bool is_one = span < spans.count;
@@ -88,7 +172,7 @@ __device__ void fold_spans_of(const T* data, const Spans& spans, bool omit_nan, 
 // A block reduces `rows` rows of THREADS columns. If there are fewer columns than threads, several threads share a column. Part p of
 // value c is number p · width + c.
 template <class R, int KEPT, int THREADS, class T = typename R::Element>
-__device__ void fold_columns_of(const T* data, uint32 width, uint64 height, uint64 rows, bool omit_nan,
+__device__ void fold_columns_of(const typename ReadBy<R>::From& data, uint32 width, uint64 height, uint64 rows, bool omit_nan,
                                 const Folded<R, KEPT>& folded) {
     constexpr int FLIGHT = 4;
     const uint32 bands = width < THREADS ? THREADS / width : 1, tiles = width < THREADS ? 1 : (width + THREADS - 1) / THREADS;

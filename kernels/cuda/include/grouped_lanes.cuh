@@ -4,6 +4,7 @@
 // adds its elements up as a whole array, whatever their exponents are (grouped_states.cu, reduced.cu).
 #pragma once
 #include "exact_span.cuh"
+#include "pairs.cuh"
 #include "vector.cuh"
 
 template <class Out>
@@ -83,24 +84,28 @@ struct Spans {
     }
 };
 
-// What a lane reads of a span that LANES lanes have together, from its own place `at` on; behind the end there are −0. With VECTORS,
+// What a lane reads of a span that LANES lanes have together, from its own place `at` on; behind the end there are −0, or +0. With VECTORS,
 // spans begin and end at multiples of 16 bytes, and a lane reads 16 bytes at a time. Otherwise it reads single elements, as many as a
 // tile has.
 template <class T, int LANES, bool VECTORS, int FLIGHT>
-__device__ Tile<T, FLIGHT> tile_of_span(const T* data, uint64 at, uint64 end) {
+__device__ Tile<T, FLIGHT> tile_of_span(const T* data, uint64 at, uint64 end, bool negative = true) {
     Tile<T, FLIGHT> tile;
     if constexpr (VECTORS) {
         constexpr int WIDTH = Vector<T>::size;
 #pragma unroll
         for (int k = 0; k < FLIGHT; ++k) {
             const T* const from = data + at + k * LANES * WIDTH;
-            tile.vectors[k] = at + k * LANES * WIDTH >= end ? zeros<T>(true) : LANES == 1 ? Vector<T>::load_kept(from) : Vector<T>::load(from);
+            tile.vectors[k] = at + k * LANES * WIDTH >= end ? zeros<T>(negative) : LANES == 1 ? Vector<T>::load_kept(from) : Vector<T>::load(from);
         }
     } else {
         Bits<T> bits[Tile<T, FLIGHT>::SIZE];
 #pragma unroll
-        for (int k = 0; k < tile.SIZE; ++k) bits[k] = at + k * LANES < end ? bits_of(data[at + k * LANES]) : SIGN<T>;
+        for (int k = 0; k < tile.SIZE; ++k) bits[k] = at + k * LANES < end ? bits_of(data[at + k * LANES]) : negative ? SIGN<T> : Bits<T>(0);
         memcpy(tile.vectors, bits, sizeof(bits));
     }
     return tile;
+}
+template <class T, int LANES, bool VECTORS, int FLIGHT>
+__device__ Both<Tile<T, FLIGHT>> tile_of_span(const Pairs<T>& data, uint64 at, uint64 end) {
+    return {tile_of_span<T, LANES, VECTORS, FLIGHT>(data.x, at, end), tile_of_span<T, LANES, VECTORS, FLIGHT>(data.y, at, end, false)};
 }

@@ -151,7 +151,7 @@ struct PairSquares {
 
 // What short spans are tried with first, where there is something.
 template <class T, int TERMS>
-constexpr bool TRIED = SQUARED<TERMS> || sizeof(T) == 4;
+constexpr bool TRIED = SQUARED<TERMS> || (TERMS == VALUES && sizeof(T) == 4);
 template <class T, int TERMS>
 using FirstSums = typename Either<sizeof(T) == 8, PairSquares<T, TERMS>, typename Either<TERMS == VALUES, PlainValues, PlainSquares<TERMS>>::Type>::Type;
 

@@ -14,7 +14,7 @@ __device__ Counted counted_in_span(uint64 count) {
 // What there is of a span, in all its lanes, of which each has read `tile` first. The lanes of a warp that have no span call this with
 // begin = end.
 template <class T, int TERMS, int LANES, bool VECTORS, int FLIGHT>
-__device__ Parts<T, TERMS> parts_of_span(const T* data, uint64 begin, uint64 end, int bits, Tile<T, FLIGHT> tile) {
+__device__ Parts<T, TERMS> parts_of_span(const From<T, TERMS>& data, uint64 begin, uint64 end, int bits, TileFrom<T, TERMS, FLIGHT> tile) {
     using Of = Tile<T, FLIGHT>;
     Sums<T, TERMS> sums;
     uint64 at = begin + uint64(Together<LANES>::lane()) * (VECTORS ? Vector<T>::size : 1);
@@ -30,7 +30,7 @@ __device__ Parts<T, TERMS> parts_of_span(const T* data, uint64 begin, uint64 end
     return parts;
 }
 template <class T, int TERMS, int LANES, bool VECTORS, int FLIGHT>
-__device__ Parts<T, TERMS> parts_of_span(const T* data, uint64 begin, uint64 end, int bits) {
+__device__ Parts<T, TERMS> parts_of_span(const From<T, TERMS>& data, uint64 begin, uint64 end, int bits) {
     const uint64 at = begin + uint64(Together<LANES>::lane()) * (VECTORS ? Vector<T>::size : 1);
     return parts_of_span<T, TERMS, LANES, VECTORS, FLIGHT>(data, begin, end, bits,
                                                            tile_of_span<T, LANES, VECTORS, FLIGHT>(data, at, end));
@@ -42,9 +42,9 @@ struct SpansAgent {
     static_assert(SPANS <= LANES);
     static constexpr bool AHEAD = SPANS * FLIGHT <= 8;
     static constexpr uint64 SHORT = uint64(MOST_TERMS) * LANES;
-    using Of = Tile<T, FLIGHT>;
+    using Of = TileFrom<T, TERMS, FLIGHT>;
     using First = FirstSums<T, TERMS>;
-    const T* data;
+    From<T, TERMS> data;
     const Spans& spans;
     const Results<T>& results;
 

@@ -1,4 +1,4 @@
-// Sums of many values at once: of elements, of squares, or of both, in windows that are open below. The upper double of a sum is exact,
+// Sums of many values at once: of elements, of squares, of both, or of products of two arrays, in windows that are open below. The upper double of a sum is exact,
 // and the lower one takes what the upper leaves and may round. The exponents of the elements tell whether it did, and how far it may be
 // off (grouped_value.cuh), so a sum needs two levels whatever its elements are.
 //
@@ -8,7 +8,7 @@
 // more than a term does. A term of values is an element, or the sum of a few of float32 in a double that did not round.
 //
 // The square of a float32 is a double. That of a float64 is the nearest double and an error of at most 2^−53 of it, which is a
-// double, too; each has a sum of its own.
+// double, too; each has a sum of its own. So have products of two elements, whose own exponents tell of them.
 #pragma once
 #include "exact_nearest.cuh"
 #include "grouped_lanes.cuh"
@@ -53,25 +53,35 @@ struct OpenSum {
     __device__ Halves halves(int unit) const { return {upper - bias(unit), lower}; }
 };
 
-// Which sums a kind of terms has. Squares of float64 have errors.
+// Which sums a kind of terms has: products are values, which are added up as they are. Squares and products of float64 have errors.
 template <int TERMS>
-constexpr bool VALUED = TERMS == VALUES || TERMS == MOMENTS;
+constexpr bool VALUED = TERMS == VALUES || TERMS == MOMENTS || TERMS == PRODUCTS;
 template <int TERMS>
 constexpr bool SQUARED = TERMS == SQUARES || TERMS == MOMENTS;
 template <class T, int TERMS>
-constexpr bool WITH_ERRORS = SQUARED<TERMS> && sizeof(T) == 8;
+constexpr bool WITH_ERRORS = (SQUARED<TERMS> || TERMS == PRODUCTS) && sizeof(T) == 8;
+// Whether a term may be −0.
+template <int TERMS>
+constexpr bool SIGNED_TERMS = TERMS == VALUES || TERMS == PRODUCTS;
 
-// Exponents of the largest element for which all sums of fewer than 2^46 elements are in the range of doubles, with all that is
+// Whose exponents are noted: an element's, or that of a product, the nearest double.
+template <class T, int TERMS>
+using Noted = typename Either<TERMS == PRODUCTS, float64, T>::Type;
+
+// Exponents of the largest element, or product, for which all sums of fewer than 2^46 elements are in the range of doubles, with all that is
 // computed of them.
 template <class T, int TERMS>
-constexpr int LEAST_TOP = sizeof(T) == 4 ? -126 : SQUARED<TERMS> ? -400 : -1022;
+constexpr int LEAST_TOP = TERMS == PRODUCTS ? (sizeof(T) == 4 ? -300 : -900) : sizeof(T) == 4 ? -126 : SQUARED<TERMS> ? -400 : -1022;
 template <class T, int TERMS>
-constexpr int MOST_TOP = sizeof(T) == 4 ? 127 : SQUARED<TERMS> ? 460 : 960;
+constexpr int MOST_TOP = TERMS == PRODUCTS ? (sizeof(T) == 4 ? 256 : 960) : sizeof(T) == 4 ? 127 : SQUARED<TERMS> ? 460 : 960;
 
 // Terms of elements up to 2^top: each is below 2^(the number).
 __device__ constexpr int term_of_values(int top) { return top + 1; }
 __device__ constexpr int term_of_squares(int top) { return 2 * top + 2; }
-__device__ constexpr int term_of_errors(int top) { return 2 * top - 52; }  // or this itself
+template <int TERMS>
+__device__ constexpr int term_of_errors(int top) {
+    return TERMS == PRODUCTS ? top - 52 : 2 * top - 52;  // or this itself
+}
 
 // What was met among the elements of a value. PLUS_ZERO is noted of tiles of zeros alone.
 struct Met {
@@ -82,7 +92,7 @@ struct Met {
 template <class T, int TERMS>
 struct Parts {
     Halves values{0, 0}, squares{0, 0}, errors{0, 0};
-    Extent<T> extent;
+    Extent<Noted<T, TERMS>> extent;
     uint32 met = 0;
 
     // Does something with each of the sums that there are.
@@ -109,12 +119,52 @@ struct Parts {
     }
 };
 
+// The products of what was read of two arrays, and of float64 what the nearest doubles leave. `lost` says that one is finite and out of
+// the range of doubles.
+template <class T, int N>
+struct ProductsOfPair {
+    static constexpr int SIZE = N;
+    static constexpr bool WIDE = sizeof(T) == 8;
+    double nearest[N], errors[WIDE ? N : 1];
+    bool lost = false;
+
+    template <class Of>
+    __device__ ProductsOfPair(const Of& of_x, const Of& of_y) {
+#pragma unroll
+        for (int at = 0; at < N; ++at) {
+            const double x = widen(of_x[at]), y = widen(of_y[at]);
+            nearest[at] = x * y;
+            if constexpr (WIDE) {
+                errors[at] = __fma_rn(x, y, -nearest[at]);
+                lost |= nearest[at] == 0 ? x != 0 && y != 0 : nearest[at] - nearest[at] != 0 && x - x == 0 && y - y == 0;
+            }
+        }
+    }
+    __device__ double operator[](int at) const { return nearest[at]; }
+    __device__ void make_zero(int at, bool negative) {
+        nearest[at] = negative ? -0.0 : 0.0;
+        if (WIDE) errors[at] = 0;
+    }
+};
+
+template <class T, int N>
+__device__ Extent<float64> extent_of(const ProductsOfPair<T, N>& products) {
+    Extent<float64> found;
+#pragma unroll
+    for (int at = 0; at < N; ++at) {
+        const uint32 key = key_of(products[at]);
+        found.include({key, key - 1});
+    }
+    return found;
+}
+
 // The sums of one thread.
 template <class T, int TERMS>
 struct Sums {
     static constexpr int NONE = -1 << 20;
+    using Note = Noted<T, TERMS>;
     OpenSum values, squares, errors;
-    Extent<T> extent;
+    Extent<Note> extent;
     int top = NONE;
     uint32 met = 0;
 
@@ -126,11 +176,11 @@ struct Sums {
         if (top == NONE) {
             if constexpr (VALUED<TERMS>) values.start(unit(term_of_values(to), bits));
             if constexpr (SQUARED<TERMS>) squares.start(unit(term_of_squares(to), bits));
-            if constexpr (WITH_ERRORS<T, TERMS>) errors.start(unit(term_of_errors(to), bits));
+            if constexpr (WITH_ERRORS<T, TERMS>) errors.start(unit(term_of_errors<TERMS>(to), bits));
         } else if (to > top) {
             if constexpr (VALUED<TERMS>) values.move(unit(term_of_values(top), bits), unit(term_of_values(to), bits));
             if constexpr (SQUARED<TERMS>) squares.move(unit(term_of_squares(top), bits), unit(term_of_squares(to), bits));
-            if constexpr (WITH_ERRORS<T, TERMS>) errors.move(unit(term_of_errors(top), bits), unit(term_of_errors(to), bits));
+            if constexpr (WITH_ERRORS<T, TERMS>) errors.move(unit(term_of_errors<TERMS>(top), bits), unit(term_of_errors<TERMS>(to), bits));
         }
         top = to > top ? to : top;
     }
@@ -140,22 +190,29 @@ struct Sums {
     __device__ void take_out(Tile& tile) {
 #pragma unroll
         for (int at = 0; at < tile.SIZE; ++at) {
-            const Bits<T> bits = bits_of(tile[at]), magnitude = bits & Bits<T>(~SIGN<T>);
-            if (magnitude < ENDLESS<T>) continue;
-            met |= magnitude > ENDLESS<T> ? Met::NOT_A_NUMBER : bits == magnitude ? Met::POSITIVE_INFINITY : Met::NEGATIVE_INFINITY;
+            const Bits<Note> bits = bits_of(tile[at]), magnitude = bits & Bits<Note>(~SIGN<Note>);
+            if (magnitude < ENDLESS<Note>) continue;
+            met |= magnitude > ENDLESS<Note> ? Met::NOT_A_NUMBER : bits == magnitude ? Met::POSITIVE_INFINITY : Met::NEGATIVE_INFINITY;
             tile.make_zero(at, true);
         }
     }
 
+    template <class Of>
+    __device__ void add(Both<Of>& pair, int bits) {
+        ProductsOfPair<T, Of::SIZE> products(pair.x, pair.y);
+        if (products.lost) met |= Met::LOST;
+        add(products, bits);
+    }
+
     template <class Tile>
     __device__ void add(Tile& tile, int bits) {
-        Extent<T> seen = extent_of(tile);
+        Extent<Note> seen = extent_of(tile);
         if (!seen.all_finite()) {
             take_out(tile);
             seen = extent_of(tile);
         }
         if (seen.all_zero()) {
-            if (TERMS == VALUES && __double_as_longlong(plain_sum(tile)) == 0) met |= Met::PLUS_ZERO;
+            if (SIGNED_TERMS<TERMS> && __double_as_longlong(plain_sum(tile)) == 0) met |= Met::PLUS_ZERO;
             return;
         }
         extent.include(seen);
@@ -170,6 +227,10 @@ struct Sums {
 #pragma unroll
                 for (int at = 0; at < tile.SIZE; ++at) values.add(widen(tile[at]));
             }
+        }
+        if constexpr (TERMS == PRODUCTS && WITH_ERRORS<T, TERMS>) {
+#pragma unroll
+            for (int at = 0; at < tile.SIZE; ++at) errors.add(tile.errors[at]);
         }
         if constexpr (SQUARED<TERMS>) {
 #pragma unroll
@@ -186,13 +247,17 @@ struct Sums {
         }
     }
 
-    // Puts the values of so far to others, so that fewer terms are in one window.
-    __device__ void flush(Halves& others, int bits) {
+    // Puts the sums of so far to others, so that fewer terms are in one window.
+    __device__ void flush(Parts<T, TERMS>& others, int bits) {
+        static_assert(!SQUARED<TERMS>);
         if (top == NONE) return;
-        const int at = unit(term_of_values(top), bits);
-        others.include(values.halves(at));
-        values.start(at);
-        values.lower = 0;
+        flush_one(others.values, values, unit(term_of_values(top), bits));
+        if constexpr (WITH_ERRORS<T, TERMS>) flush_one(others.errors, errors, unit(term_of_errors<TERMS>(top), bits));
+    }
+    static __device__ void flush_one(Halves& others, OpenSum& mine, int unit) {
+        others.include(mine.halves(unit));
+        mine.start(unit);
+        mine.lower = 0;
     }
 
     __device__ Parts<T, TERMS> parts(int bits) const {
@@ -202,7 +267,7 @@ struct Sums {
         if (top == NONE) return of;
         if constexpr (VALUED<TERMS>) of.values = values.halves(unit(term_of_values(top), bits));
         if constexpr (SQUARED<TERMS>) of.squares = squares.halves(unit(term_of_squares(top), bits));
-        if constexpr (WITH_ERRORS<T, TERMS>) of.errors = errors.halves(unit(term_of_errors(top), bits));
+        if constexpr (WITH_ERRORS<T, TERMS>) of.errors = errors.halves(unit(term_of_errors<TERMS>(top), bits));
         return of;
     }
 };

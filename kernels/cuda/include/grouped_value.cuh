@@ -173,6 +173,21 @@ struct Results {
         const double slip = counted.exact(term, of.extent.lowest() - (Format<T>::PRECISION - 1)) ? 0 : counted.slip(term);
         return rounds_sum(out, {two_sum(of.values.upper, of.values.lower), slip}, count);
     }
+    // The same of products. That of float32 has no more than twice its places. Of float64, it is rounded to a double, and what that
+    // leaves is a multiple of the last places of both factors, whose exponents add up to no less than that of the product, less one.
+    __device__ bool close(T& out, const Parts<T, PRODUCTS>& of, const Counted& counted, uint64) const {
+        constexpr int PLACES = Format<T>::PRECISION - 1;
+        const int top = of.extent.highest(), last = of.extent.lowest() - 1 - 2 * PLACES;
+        if (top < LEAST_TOP<T, PRODUCTS>) return false;
+        const int term = term_of_values(top);
+        if constexpr (sizeof(T) == 8) {
+            const bool exact = counted.exact(term, of.extent.lowest() - PLACES) && counted.exact(term_of_errors<PRODUCTS>(top), last);
+            double terms[4] = {of.values.upper, of.values.lower, of.errors.upper, of.errors.lower};
+            return rounds(out, sum_of_terms(terms, exact ? 0 : 2 * counted.slip(term)));
+        } else {
+            return rounds(out, {two_sum(of.values.upper, of.values.lower), counted.exact(term, last) ? 0 : counted.slip(term)});
+        }
+    }
     // The same of squares, or of both.
     template <int TERMS>
     __device__ bool close(T& out, const Parts<T, TERMS>& of, const Counted& counted, uint64 count) const {
@@ -181,7 +196,7 @@ struct Results {
         if (top < LEAST_TOP<T, TERMS>) return false;
         const int squares = term_of_squares(top);
         // The nearest double of a square has as many places as one of float64.
-        const bool exact = sizeof(T) == 8 ? counted.exact(squares, 2 * least - PLACES) && counted.exact(term_of_errors(top), 2 * (least - PLACES))
+        const bool exact = sizeof(T) == 8 ? counted.exact(squares, 2 * least - PLACES) && counted.exact(term_of_errors<TERMS>(top), 2 * (least - PLACES))
                                           : counted.exact(squares, 2 * (least - PLACES));
         const double squares_slip = exact ? 0 : 2 * counted.slip(squares);
         if constexpr (VALUED<TERMS>) {
@@ -204,12 +219,12 @@ struct Results {
     __device__ T value(const Parts<T, TERMS>& of, const Counted& counted, uint64 count) const {
         if (of.met & Met::LOST || (of.met & Met::NOT_A_NUMBER && omit_nan)) return marking();
         const bool plus = of.met & Met::POSITIVE_INFINITY, minus = of.met & Met::NEGATIVE_INFINITY;
-        const bool undefined = TERMS == MOMENTS ? count <= ddof || plus || minus : TERMS == VALUES && plus && minus;
+        const bool undefined = TERMS == MOMENTS ? count <= ddof || plus || minus : SIGNED_TERMS<TERMS> && plus && minus;
         if (undefined || of.met & Met::NOT_A_NUMBER) return nan_of<T>();
         T out;
-        set_bits(out, uint64(ENDLESS<T>) | (TERMS == VALUES && minus ? uint64(SIGN<T>) : 0));
+        set_bits(out, uint64(ENDLESS<T>) | (SIGNED_TERMS<TERMS> && minus ? uint64(SIGN<T>) : 0));
         if (plus || minus) return out;
-        set_bits(out, TERMS == VALUES && count && !(of.met & Met::PLUS_ZERO) ? uint64(SIGN<T>) : 0);
+        set_bits(out, SIGNED_TERMS<TERMS> && count && !(of.met & Met::PLUS_ZERO) ? uint64(SIGN<T>) : 0);
         if (of.extent.all_zero() || close(out, of, counted, count)) return out;
         return marking();
     }

@@ -9,7 +9,7 @@ from warpfold.kernels.cuda.exact.launch import Planned, WholeAddition
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.packed import PackedFunction, function_of, word_of
-from warpfold.kernels.cuda.grouped.totals import KINDS, ROOM, finished_kernel
+from warpfold.kernels.cuda.grouped.totals import ROOM, finished_kernel
 from warpfold.kernels.cuda.grouped.totals import SOURCE as ROUNDING
 from warpfold.kernels.dtypes import DType
 
@@ -52,7 +52,7 @@ class ResidentTotals:
     @staticmethod
     def rounds(op: FinishedOp) -> bool:
         """Whether the GPU rounds totals of this op: it does all of one array."""
-        return op.kind in KINDS
+        return op.kind is not SumKind.PRODUCTS
 
     def round(self, op: FinishedOp, dtype: DType, limbs: Any, count: int, out: int, stream: Any, ddof: int) -> None:  # noqa: PLR0917
         """Round a total of `count` elements to a value of `dtype` at `out`."""

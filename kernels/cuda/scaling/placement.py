@@ -18,13 +18,12 @@ from warpfold.kernels.parts.shares import group_shares
 from warpfold.kernels.query import Answer, ByKey, Query, Shaped
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
-from warpfold.kernels.sources.sequential import Elements
 
 
 class GangMember(Protocol):
     """A GPU of the gang."""
 
-    def most(self, source: Elements) -> int: ...
+    def most(self, query: Shaped) -> int: ...
 
     def at_once(self) -> Backend: ...
 
@@ -68,7 +67,7 @@ class Gang(Backend):
             case Shaped():
                 check_shaped(query)
                 members = self._opened()
-                most = min(member.most(query.source) for member in members)
+                most = min(member.most(query) for member in members)
                 answer = reduce_spread([member.at_once() for member in members], query, most, progress)
             case ByKey():
                 check_reducible(query.source, query.plan)

@@ -2,7 +2,8 @@
 // and of columns. Each value is rounded once, to nearest, ties to even (include/grouped_value.cuh). Values of which that is not sure are
 // marked, and added up as whole arrays are (grouped_states.cu).
 //
-// TERMS says what is added up: VALUES, SQUARES or MOMENTS, which are both (include/grouped_sums.cuh). The rest says who adds up what.
+// TERMS says what is added up: VALUES, SQUARES, MOMENTS, which are both, or PRODUCTS of two arrays, of which `other` is the second
+// (include/grouped_sums.cuh). The rest says who adds up what.
 #include "grouped_columns.cuh"
 
 // With no number of blocks the compiler takes so few registers in some kernels that it spills some.
@@ -25,22 +26,22 @@ __global__ void __launch_bounds__(THREADS) pairs(const T* data, uint64 count, T*
 }
 
 template <class T, int TERMS, int LANES, int SPANS, bool VECTORS, int FLIGHT, int ROUNDS, int THREADS>
-__global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) spans(const T* data, const int64* offsets, uint64 count, uint64 total,
+__global__ void __launch_bounds__(THREADS, LEAST_BLOCKS) spans(const T* data, const T* other, const int64* offsets, uint64 count, uint64 total,
                                                                uint64 length, uint64 longest, T* values, uint32* marked, uint64 finish,
                                                                uint64 ddof, uint32 omit_nan) {
     const ::Spans of{offsets, count, total, length, length, longest, 1};
     const Results<T> results{values, marked, finish, ddof, omit_nan != 0};
-    SpansAgent<T, TERMS, LANES, SPANS, VECTORS, FLIGHT, ROUNDS>{data, of, results}.run();
+    SpansAgent<T, TERMS, LANES, SPANS, VECTORS, FLIGHT, ROUNDS>{TermsFrom<T, TERMS>::of(data, other), of, results}.run();
 }
 
 // The launch provides PlacesOfParts::BYTES of shared memory a thread where threads share columns.
 template <class T, int TERMS, bool VECTORS, int FLIGHT, int THREADS>
-__global__ void __launch_bounds__(THREADS) columns(const T* data, uint64 total, uint32 width, uint64 period, uint32 tiles, uint64 periods,
+__global__ void __launch_bounds__(THREADS) columns(const T* data, const T* other, uint64 total, uint32 width, uint64 period, uint32 tiles, uint64 periods,
                                                    uint32 once, uint64 height, uint32 bits, uint32 threads, uint32 sums, uint64 size,
                                                    double* doubles, uint32* words, T* values, uint32* marked, uint64 finish, uint64 ddof,
                                                    uint32 omit_nan) {
     extern __shared__ __align__(16) char memory[];
-    sum_columns<T, TERMS, VECTORS, FLIGHT>(data, ColumnsOf{total, width, period, tiles, periods, once, height},
+    sum_columns<T, TERMS, VECTORS, FLIGHT>(TermsFrom<T, TERMS>::of(data, other), ColumnsOf{total, width, period, tiles, periods, once, height},
                                            Counted{int(bits), int(threads), int(sums)}, PlacesOfParts<T, TERMS>{doubles, words, size},
                                            Results<T>{values, marked, finish, ddof, omit_nan != 0}, memory);
 }
@@ -54,10 +55,10 @@ __global__ void __launch_bounds__(THREADS, 3) short_columns(const T* data, uint6
 
 // Parts of rows, and what puts the parts of rows or of columns together.
 template <class T, int TERMS, bool VECTORS, int FLIGHT, int THREADS>
-__global__ void __launch_bounds__(THREADS, 4) parts(const T* data, uint64 count, uint64 length, uint64 part, uint32 number, uint32 bits,
+__global__ void __launch_bounds__(THREADS, 4) parts(const T* data, const T* other, uint64 count, uint64 length, uint64 part, uint32 number, uint32 bits,
                                                  uint64 size, double* doubles, uint32* words) {
     const ::Spans of{nullptr, count * number, count * length, length, part, part, number};
-    sum_parts_of_rows<T, TERMS, VECTORS, FLIGHT>(data, of, int(bits), PlacesOfParts<T, TERMS>{doubles, words, size});
+    sum_parts_of_rows<T, TERMS, VECTORS, FLIGHT>(TermsFrom<T, TERMS>::of(data, other), of, int(bits), PlacesOfParts<T, TERMS>{doubles, words, size});
 }
 
 // The launch provides PlacesOfParts::BYTES of shared memory a thread.

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.gpu.adversarial import adversarial
+from tests.support.gpu.pairs import PAIRS, pairs
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import HostGpu, aligned, as_cupy, host_array, small_shapes
 from warpfold.kernels.cuda.exact.finishing import Finishing
@@ -207,3 +208,107 @@ def test_usual_data_need_no_second_look(sums: Sums, dtype: str) -> None:
         for data in ("normal", "mostly zeros", "negative zeros"):
             array = aligned(adversarial(data, DTYPES[dtype], 3000, 1), 0)
             assert sums(array, layout, mean=False)[3] == 0, (layout, data)
+
+
+Products = Callable[..., tuple[Array, Array, HostGpu, int]]
+
+
+@pytest.fixture
+def products(library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Products:
+    """Sums of products, how many pairs were left out of each, the kernels that ran, and how many values no window
+    held."""
+    monkeypatch.setitem(sys.modules, "cupy", as_cupy())
+
+    def run(x: Array, y: Array, layout: Layout, *, omit_nan: bool = False) -> tuple[Array, Array, HostGpu, int]:
+        gpu: Any = HostGpu(library)
+        dtype, kind, rounding = DTYPES[x.dtype.name], SumKind.PRODUCTS, Rounding(Finishing.SUM, omit_nan=omit_nan)
+        made = FinishedValues(
+            gpu, host_array(x), layout, dtype, kind, rounding, shapes=small_shapes(kind), other=host_array(y)
+        )
+        made.start()
+        wide = made.finish()
+        omitted = made.omitted.get() if omit_nan else np.zeros(made.values.size, int)
+        return made.values.get(), omitted, gpu, wide
+
+    return run
+
+
+def check_products(values: Array, omitted: Array, groups: list[tuple[Array, Array]], *, omit_nan: bool) -> None:
+    assert values.size == len(groups)
+    for number, (value, (x, y)) in enumerate(zip(values.tolist(), groups, strict=True)):
+        missing = np.isnan(x) | np.isnan(y)
+        kept = ~missing if omit_nan else np.ones(x.size, bool)
+        if kept.any():
+            state = ExactState.of_products(np.ascontiguousarray(x[kept]), np.ascontiguousarray(y[kept]))
+            wanted = float(value_of(OPS["dot"], state, x.dtype.name))
+            assert float(value).hex() == wanted.hex(), (number, x[:20], y[:20])
+        assert omitted[number] == (missing.sum() if omit_nan else 0)
+
+
+def both(data: str, dtype: str, size: int, seed: int, starts: tuple[int, int]) -> tuple[Array, Array]:
+    """A pair of arrays so many elements behind multiples of 16 bytes."""
+    x, y = pairs(data, DTYPES[dtype], size, seed)
+    return aligned(x, starts[0]), aligned(y, starts[1])
+
+
+PRODUCT_ROWS = (
+    (1, 0, 0),
+    (3, 0, 0),
+    (4, 0, 0),
+    (8, 1, 1),
+    (32, 0, 0),
+    (60, 0, 1),
+    (256, 0, 0),
+    (1100, 0, 0),
+    (5000, 0, 0),
+)
+
+
+@pytest.mark.parametrize("data", PAIRS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_rows_and_columns_are_correctly_rounded(products: Products, dtype: str, data: str) -> None:
+    for length, *starts in PRODUCT_ROWS:
+        rows = 5 if length < 1000 else 2
+        x, y = both(data, dtype, rows * length, length, (starts[0], starts[1]))
+        omit_nan = "special" in data and length % 2 == 0
+        values, omitted, _, _ = products(x, y, RowsLayout(rows, length, x.size), omit_nan=omit_nan)
+        groups = list(zip(x.reshape(rows, length), y.reshape(rows, length), strict=True))
+        check_products(values, omitted, groups, omit_nan=omit_nan)
+    for width, height in ((2, 3000), (3, 8), (4, 100), (7, 601), (31, 70), (64, 50), (130, 9)):
+        x, y = both(data, dtype, width * height, height, (0, int(width == 64)))
+        omit_nan = "special" in data and width % 2 == 0
+        values, omitted, _, _ = products(x, y, ColumnsLayout(width, height), omit_nan=omit_nan)
+        groups = list(zip(x.reshape(height, width).T, y.reshape(height, width).T, strict=True))
+        check_products(values, omitted, groups, omit_nan=omit_nan)
+
+
+@pytest.mark.parametrize("data", PAIRS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_segments_are_correctly_rounded(products: Products, dtype: str, data: str) -> None:
+    random = np.random.default_rng(1)
+    for lengths in (random.geometric(0.4, 200) - 1, random.geometric(1 / 20, 20), random.geometric(1 / 300, 5)):
+        offsets = np.concatenate([[2], 2 + np.cumsum(lengths)]).astype(np.int64)
+        x, y = both(data, dtype, int(offsets[-1]) + 3, lengths.size, (0, 0))
+        layout, omit_nan = OffsetsLayout(host_array(offsets), offsets), "special" in data
+        values, omitted, _, _ = products(x, y, layout, omit_nan=omit_nan)
+        groups = list(zip(np.split(x, offsets)[1:-1], np.split(y, offsets)[1:-1], strict=True))
+        check_products(values, omitted, groups, omit_nan=omit_nan)
+
+
+def test_products_of_float16_are_correctly_rounded(products: Products) -> None:
+    for data in PAIRS[:4]:
+        x, y = both(data, "float16", 600, 1, (0, 0))
+        for layout in (RowsLayout(6, 100, 600), ColumnsLayout(6, 100)):
+            shaped = [
+                each.reshape(6, 100) if isinstance(layout, RowsLayout) else each.reshape(100, 6).T for each in (x, y)
+            ]
+            values, omitted, _, _ = products(x, y, layout)
+            check_products(values, omitted, list(zip(*shaped, strict=True)), omit_nan=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_usual_data_need_no_second_look(products: Products, dtype: str) -> None:
+    for layout in (RowsLayout(30, 100, 3000), ColumnsLayout(100, 30), ColumnsLayout(4, 750), RowsLayout(2, 1500, 3000)):
+        for data in ("normal times normal", "negative zeros times normal"):
+            x, y = both(data, dtype, 3000, 1, (0, 0))
+            assert products(x, y, layout)[3] == 0, (layout, data)

@@ -190,7 +190,7 @@ def test_a_long_value_of_no_elements_has_the_state_of_nothing() -> None:
 def test_several_devices_share_what_would_fit_one() -> None:
     members = [Limited(COUNT) for _ in range(3)]
     spread(list[Backend](members), ArraySource(hostile(3)), SHAPE, AlongAxes((2,)), "sum", COUNT)
-    blocks = list(fitting(ArraySource(hostile(3)), SHAPE, AlongAxes((2,)), COUNT, parts=3))
+    blocks = list(fitting([ArraySource(hostile(3))], SHAPE, AlongAxes((2,)), COUNT, parts=3))
     assert len(blocks) >= 3
     assert sum(member.blocks for member in members) == len(blocks)
 
@@ -216,7 +216,7 @@ def test_an_error_of_a_block_ends_all_and_names_its_field() -> None:
 
 
 def test_segments_are_cut_by_their_elements() -> None:
-    blocks = list(fitting(ArraySource(hostile(5)), (COUNT,), Segments((0, 1, 2, 3, 100, 101, 140)), 10))
+    blocks = list(fitting([ArraySource(hostile(5))], (COUNT,), Segments((0, 1, 2, 3, 100, 101, 140)), 10))
     assert [(block.values, block.shape) for block in blocks] == [(3, (3,)), (1, (97,)), (1, (1,)), (1, (39,))]
     assert all(isinstance(block.sources[0], PartSource) for block in blocks)
 

@@ -46,6 +46,13 @@ _VALUES = replace(
     rows=(RowsShape(1, 2, 1, WARP), RowsShape(2, 2, 2, WARP), RowsShape(4, 1, 2, WARP), RowsShape(32, 1, 1, WARP)),
     streams=((40, StreamShape(2, 1, 4, 1, WARP, least=100)), (1 << 20, StreamShape(4, 2, 32, 1, WARP, least=1500))),
 )
+_PRODUCTS = replace(
+    _EVERY,
+    aligned=((2, _span(1, 1, 2, vectors=True)), (32, _span(8, 2, 2, vectors=True))),
+    many=_span(16, 1, 4, vectors=True),
+    short_columns=0,
+    pairs=0,
+)
 _SQUARES = replace(
     _EVERY,
     aligned=(
@@ -60,7 +67,7 @@ _SQUARES = replace(
 
 def small_shapes(kind: SumKind) -> GroupedShapes:
     """Shapes whose launches take all paths with few elements."""
-    return _VALUES if kind is SumKind.VALUES else _SQUARES
+    return {SumKind.VALUES: _VALUES, SumKind.PRODUCTS: _PRODUCTS}.get(kind, _SQUARES)
 
 
 SMALL_FOLDS = FoldShape(threads=WARP, lanes=4, short=6, enough=8, part=4, longest=30, merged=2)
@@ -111,7 +118,7 @@ class HostGpu:
 
     def __init__(self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None) -> None:
         self._library, self._folds = library, folds
-        self.stream: Any = None
+        self.stream: Any = types.SimpleNamespace(synchronize=lambda: None)
         self.preparation = Preparation()
         self.multiprocessors = 1
         self.ran: list[str] = []

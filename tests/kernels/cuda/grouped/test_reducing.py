@@ -53,25 +53,32 @@ class Reducer:
         self._cpu = CpuBackend()
 
     def on_gpu(
-        self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0, *, states: bool = False
-    ) -> GroupedReduction:
-        source = ArraySource(array)
+        self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0,
+        *, states: bool = False, other: Any = None,
+    ) -> GroupedReduction:  # fmt: skip
+        sources = [ArraySource(each) for each in (array, other) if each is not None]
         return reducing.reduce_groups(
-            self._gpu, self._stager, source, array.shape, grouping, op_named(op), policy, None, ddof, states=states
+            self._gpu, self._stager, sources, array.shape, grouping, op_named(op), policy, None, ddof, states=states
         )
 
     def on_cpu(
-        self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0, *, states: bool = False
-    ) -> GroupedReduction:
+        self, array: Any, grouping: Grouping, op: str, policy: NanPolicy, ddof: int = 0,
+        *, states: bool = False, other: Any = None,
+    ) -> GroupedReduction:  # fmt: skip
+        second = None if other is None else ArraySource(other)
         return self._cpu.reduce_groups(
-            ArraySource(array), array.shape, grouping, op, nan_policy=policy, ddof=ddof, states=states
+            ArraySource(array), array.shape, grouping, op, nan_policy=policy, ddof=ddof, states=states, other=second
         )
 
 
 def of_small_shapes(  # noqa: PLR0917
-    gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, rounding: Rounding, shapes: None
+    gpu: Gpu, array: Any, layout: Layout, dtype: DType, kind: SumKind, rounding: Rounding, shapes: None, other: Any
 ) -> GroupedValues:
-    return GroupedValues(gpu, array, layout, dtype, kind, rounding, shapes=small_shapes(kind))
+    return GroupedValues(gpu, array, layout, dtype, kind, rounding, shapes=small_shapes(kind), other=other)
+
+
+def widened_on_host(gpu: Gpu, array: Any, dtype: DType, wide: DType) -> Any:
+    return host_array(np.asarray(array).view(dtype.numpy).astype(wide.numpy))
 
 
 @pytest.fixture
@@ -80,6 +87,7 @@ def reducer(libraries: tuple[ctypes.CDLL, ...], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(selecting, "GroupedFolds", partial(GroupedFolds, shape=SMALL_FOLDS))
     monkeypatch.setattr(totals, "GroupedTotals", partial(GroupedTotals, at_once=4000))
     monkeypatch.setattr(totals, "GroupedValues", of_small_shapes)
+    monkeypatch.setattr(reducing, "widened", widened_on_host)
     return Reducer(*libraries)
 
 
@@ -127,7 +135,7 @@ OTHERS = {
     "int8": (*SELECTING, *ADDING),
     "uint32": (*SELECTING, *ADDING),
     "int64": (*SELECTING, *ADDING),
-    "uint64": (*SELECTING, "sum", "mean", "norm1"),
+    "uint64": (*SELECTING, *ADDING),
     "bfloat16": (*SELECTING, "norm1", "sum_squares", "norm2"),
     "float16": ("sum", "mean", "var"),
     "float32": ("norm1", "sum_squares", "var"),
@@ -216,8 +224,75 @@ def test_states_of_zeros_tell_their_signs(reducer: Reducer) -> None:
             assert listed(made) == listed(wanted), (op, policy)
 
 
-def test_axes_that_do_not_lie_side_by_side_are_refused(reducer: Reducer) -> None:
-    array = np.ones((2, 3, 4), np.float32)
-    with pytest.raises(InvalidInput, match="side by side") as caught:
-        reducer.on_gpu(array, AlongAxes((0, 2)), "sum", NanPolicy.PROPAGATE)
-    assert caught.value.field == "axis"
+APART: tuple[tuple[tuple[int, ...], Grouping], ...] = (
+    ((4, 5, 6), AlongAxes((0, 2))),
+    ((4, 5, 6), AlongAxes((2, 0), keepdims=True)),
+    ((3, 4, 5, 6), AlongAxes((0, 2))),
+    ((3, 4, 5, 6), AlongAxes((1, 3))),
+    ((3, 4, 1, 6), AlongAxes((0, 3))),
+    ((30, 3, 2), AlongAxes((1,))),  # more blocks than launches may be
+)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "int8"])
+def test_axes_that_do_not_lie_side_by_side_have_the_values_of_a_cpu(
+    reducer: Reducer, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reducing, "_MOST_LAUNCHES", 20)
+    ops = ("sum", "std", "argmax", "count_nonzero") if dtype != "bfloat16" else ("sum", "max")
+    for shape, grouping in APART:
+        array = elements(DTYPES[dtype], int(np.prod(shape)), "normal").reshape(shape)
+        for laid in (array, np.asfortranarray(array)):
+            for op in ops:
+                made, wanted = (on(laid, grouping, op, NanPolicy.PROPAGATE) for on in (reducer.on_gpu, reducer.on_cpu))
+                assert (made.shape, made.counted()) == (wanted.shape, wanted.counted())
+                assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), (op, shape, grouping)
+
+
+DOTS = (
+    *(("float32", "float32"), ("float64", "float64"), ("bfloat16", "bfloat16"), ("float16", "float16")),
+    *(("float16", "bfloat16"), ("float32", "float64"), ("bool", "bool"), ("int8", "int8"), ("uint32", "uint32")),
+    *(("int8", "int64"), ("int64", "int64"), ("uint64", "int64"), ("uint64", "uint64")),
+)
+
+
+@pytest.mark.parametrize(("left", "right"), DOTS)
+def test_dot_has_the_values_and_states_of_a_cpu(reducer: Reducer, left: str, right: str) -> None:
+    rows = (DTYPES[left], DTYPES[right])
+    for number, (shape, grouping) in enumerate((*OTHER_GROUPINGS, *APART[:3])):
+        for data in ("any finite", "special"):
+            size = int(np.prod(shape))
+            x, y = (elements(row, size, data).reshape(shape) for row in rows)
+            policy = NanPolicy.OMIT if number % 2 and rows[0].is_float else NanPolicy.PROPAGATE
+            for laid in ((x, y), (np.asfortranarray(x), np.asfortranarray(y)), (x, np.asfortranarray(y))):
+                made, wanted = (
+                    on(laid[0], grouping, "dot", policy, states=number % 3 == 0, other=laid[1])
+                    for on in (reducer.on_gpu, reducer.on_cpu)
+                )
+                context = (data, shape, grouping, policy)
+                kind = (made.shape, made.dtype, made.counted())
+                assert kind == (wanted.shape, wanted.dtype, wanted.counted()), context
+                assert list(map(repr, made.listed())) == list(map(repr, wanted.listed())), context
+                assert listed(made) == listed(wanted), context
+
+
+def test_a_nan_of_either_array_is_refused_by_its_index(reducer: Reducer, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counter:
+        def __init__(self, gpu: Gpu, dtype: DType) -> None:
+            self._places: list[int] = []
+
+        def add(self, array: Any, first: int) -> None:
+            self._places += np.flatnonzero(np.isnan(array)).tolist()
+
+        def refuse(self, what: str) -> None:
+            if self._places:
+                raise InvalidInput(f"{what} {self._places[0]}", "nan_policy")
+
+    monkeypatch.setattr(reducing, "NanCounter", Counter)
+    whole = np.ones((3, 4), np.float32)
+    pierced = whole.copy()
+    pierced[1, 2] = np.nan
+    for arrays, what in (((pierced, whole), "element 6"), ((whole, pierced), "other element 6")):
+        for laid in (arrays, tuple(map(np.asfortranarray, arrays))):
+            with pytest.raises(InvalidInput, match=f"^{what}$"):
+                reducer.on_gpu(laid[0], AlongAxes((0,)), "dot", NanPolicy.RAISE, other=laid[1])

@@ -80,7 +80,7 @@ class MemberOfTest(CpuBackend):
         self.index, self.shapes = index, list[tuple[int, ...]]()
         opened.append(self)
 
-    def most(self, source: object) -> int:
+    def most(self, query: object) -> int:
         return 100 + self.index
 
     def at_once(self) -> Backend:

@@ -8,6 +8,12 @@
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
 
+template <class R>
+typename ReadBy<R>::From from(void* const* args) {
+    using Of = ReadBy<R>;
+    return Of::of(at<typename Of::X*>(args, 0), at<typename Of::Y*>(args, 1));
+}
+
 template <class Body>
 void blocks(uint64 grid, const Body& body) {
     gridDim.x = unsigned(grid);
@@ -18,18 +24,17 @@ void blocks(uint64 grid, const Body& body) {
 
 template <class R, int L, int KEPT>
 void run_spans(uint64 grid, void* const* a) {
-    const Spans of{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4),
-                   at<uint64>(a, 5), at<uint64>(a, 6), at<uint32>(a, 7)};
-    const Folded<R, KEPT> folded{at<uint64*>(a, 9), at<typename R::Accumulator*>(a, 10)};
-    blocks(grid, [&] { fold_spans_of<R, L>(at<typename R::Element*>(a, 0), of, at<bool>(a, 8), folded); });
+    const Spans of{at<int64*>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5),
+                   at<uint64>(a, 6), at<uint64>(a, 7), at<uint32>(a, 8)};
+    const Folded<R, KEPT> folded{at<uint64*>(a, 10), at<typename R::Accumulator*>(a, 11)};
+    blocks(grid, [&] { fold_spans_of<R, L>(from<R>(a), of, at<bool>(a, 9), folded); });
 }
 
 template <class R, int KEPT>
 void run_columns(uint64 grid, void* const* a) {
-    const Folded<R, KEPT> folded{at<uint64*>(a, 5), at<typename R::Accumulator*>(a, 6)};
+    const Folded<R, KEPT> folded{at<uint64*>(a, 6), at<typename R::Accumulator*>(a, 7)};
     blocks(grid, [&] {
-        fold_columns_of<R, KEPT, LANES>(at<typename R::Element*>(a, 0), at<uint32>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3),
-                                        at<bool>(a, 4), folded);
+        fold_columns_of<R, KEPT, LANES>(from<R>(a), at<uint32>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<bool>(a, 5), folded);
     });
 }
 
@@ -42,11 +47,13 @@ void run_merge(uint64 grid, void* const* a) {
     });
 }
 
-#define FOLD(R, T, KEPT) \
-    if (name == "fold_spans<" #R "<" #T ">, 4, " #KEPT ", 32>") return run_spans<R<T>, 4, KEPT>(grid, args), true; \
-    if (name == "fold_spans<" #R "<" #T ">, 32, " #KEPT ", 32>") return run_spans<R<T>, 32, KEPT>(grid, args), true; \
-    if (name == "fold_columns<" #R "<" #T ">, " #KEPT ", 32>") return run_columns<R<T>, KEPT>(grid, args), true; \
-    if (name == "merge_parts<" #R "<" #T ">, " #KEPT ", 32>") return run_merge<R<T>, KEPT>(grid, args), true
+#define FOLDS(TEXT, KEPT, ...) \
+    if (name == "fold_spans<" TEXT ", 4, " #KEPT ", 32>") return run_spans<__VA_ARGS__, 4, KEPT>(grid, args), true; \
+    if (name == "fold_spans<" TEXT ", 32, " #KEPT ", 32>") return run_spans<__VA_ARGS__, 32, KEPT>(grid, args), true; \
+    if (name == "fold_columns<" TEXT ", " #KEPT ", 32>") return run_columns<__VA_ARGS__, KEPT>(grid, args), true; \
+    if (name == "merge_parts<" TEXT ", " #KEPT ", 32>") return run_merge<__VA_ARGS__, KEPT>(grid, args), true
+#define FOLD(R, T, KEPT) FOLDS(#R "<" #T ">", KEPT, R<T>)
+#define DOT(T, U, KEPT) FOLDS("Dot<" #T ", " #U ">", KEPT, Dot<T, U>)
 #define SELECTING(T) FOLD(ArgMin, T, 1); FOLD(ArgMax, T, 1); FOLD(CountNonzero, T, 1)
 #define NUMBERS(T) SELECTING(T); FOLD(Min, T, 1); FOLD(Max, T, 1); FOLD(NormInf, T, 1)
 #define SUMS(T, OF_VALUES, OF_SQUARES) \
@@ -60,6 +67,13 @@ struct Name {
 extern "C" bool fold_by_name(const char* text, uint64 grid, void* const* args) {
     const Name name{text};
     SELECTING(boolean);
+    DOT(boolean, boolean, 2);
+    DOT(int8, int8, 2);
+    DOT(uint32, uint32, 2);
+    DOT(int8, int64, 3);
+    DOT(int64, int64, 3);
+    DOT(uint64, int64, 3);
+    DOT(uint64, uint64, 3);
     SUMS(int8, 1, 2);
     SUMS(uint32, 2, 2);
     SUMS(int64, 2, 3);
