@@ -3,7 +3,8 @@
 #include "exact_total.cuh"
 #include "pairs.cuh"
 
-constexpr int MEMBERS_FLIGHT = 4, STRIDED_FLIGHT = 2;  // reads of 16 bytes of a thread at a time
+// Reads of 16 bytes of a thread at a time, of one array or of each of two.
+constexpr int MEMBERS_FLIGHT = 4, PAIRS_FLIGHT = 2, STRIDED_FLIGHT = 2;
 
 // Where the elements of value v lie: `count` of them from v · outer on, `stride` apart, or those between offsets[v] and
 // offsets[v + 1]. Of rows of one length the last may be shorter, for there are `total` elements.
@@ -49,20 +50,20 @@ __device__ TilePair<T, STRIDED_FLIGHT> strided_tile(const Pairs<T>& data, uint64
 
 // Adds part number `part` of `parts` of the `count` elements of type T from `data` on, `stride` apart, to a total. All threads of the
 // block call this.
-template <class Sum, int THREADS, class T, class Data>
+template <class Sum, int THREADS, int FLIGHT, class T, class Data>
 __device__ void add_part(const Data& data, uint64 count, uint64 stride, uint32 part, uint32 parts, uint64* words, char* memory) {
     const auto source = vectors_of(data, stride == 1 ? count : 0);
     const uint64 all = stride == 1 ? source.all : count;
-    const uint64 size = uint64(stride == 1 ? MEMBERS_FLIGHT : Tile<T, STRIDED_FLIGHT>::SIZE) * THREADS;
+    const uint64 size = uint64(stride == 1 ? FLIGHT : Tile<T, STRIDED_FLIGHT>::SIZE) * THREADS;
     const uint64 tiles = (all + size - 1) / size, from = tiles * part / parts, to = tiles * (part + 1) / parts;
     if (from == to) return;
     Sum sum(memory, Total{words});
     if (stride == 1) {
-        auto tile = source.template tile<MEMBERS_FLIGHT>(from);
+        auto tile = source.template tile<FLIGHT>(from);
 #pragma unroll 1
         for (uint64 number = from + 1;; ++number) {  // the next tile is read while one is added up
             auto next = tile;
-            if (number < to) next = source.template tile<MEMBERS_FLIGHT>(number);
+            if (number < to) next = source.template tile<FLIGHT>(number);
             sum(tile);
             if (number >= to) break;
             tile = next;
@@ -79,12 +80,12 @@ __device__ void add_part(const Data& data, uint64 count, uint64 stride, uint32 p
 
 template <class Sum, int THREADS, class T>
 __device__ void add_members(const T* data, uint64 count, uint64 stride, uint32 part, uint32 parts, uint64* words, char* memory) {
-    add_part<Sum, THREADS, T>(data, count, stride, part, parts, words, memory);
+    add_part<Sum, THREADS, MEMBERS_FLIGHT, T>(data, count, stride, part, parts, words, memory);
 }
 // The products of two arrays that lie alike between boundaries of 16 bytes.
 template <class Sum, int THREADS, class T>
 __device__ void add_members(const Pairs<T>& data, uint64 count, uint64 stride, uint32 part, uint32 parts, uint64* words, char* memory) {
-    add_part<Sum, THREADS, T>(data, count, stride, part, parts, words, memory);
+    add_part<Sum, THREADS, PAIRS_FLIGHT, T>(data, count, stride, part, parts, words, memory);
 }
 
 // The same for one of many values.
