@@ -69,7 +69,9 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
 _MANY_ON_GPU = frozenset(("sum", "moments", "extreme", "nonzero", "dot"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
 NOT_MANY_ON_GPU = "products of numbers, median and quantile"
-"""In words, what `grouped_backends` and `keyed_backends` leave to a CPU."""
+"""In words, what `grouped_backends` leaves to a CPU."""
+NOT_BY_KEY_ON_GPU = NOT_MANY_ON_GPU
+"""In words, what `keyed_backends` leaves to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
 def refused_by_key(op: Op, dtype: DType | None) -> str:
     """Why a GPU does not reduce this by key."""
     what = op.name if dtype is None else _named(op, dtype, None)
-    return f"by key a GPU computes every op but {NOT_MANY_ON_GPU}: {what} needs the backend cpu or auto"
+    return f"by key a GPU computes every op but {NOT_BY_KEY_ON_GPU}: {what} needs the backend cpu or auto"
 
 
 def _named(op: Op, dtype: DType, other: DType | None) -> str:

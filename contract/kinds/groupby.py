@@ -19,7 +19,7 @@ from warpfold.contract.partitions import PartitionsField, check_partitioned
 from warpfold.contract.sources import Source, summary_of_source
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.wording import number_of
-from warpfold.kernels.catalog import NOT_MANY_ON_GPU
+from warpfold.kernels.catalog import NOT_BY_KEY_ON_GPU
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy
 from warpfold.kernels.ops.operands import check_arity, check_states
@@ -97,7 +97,7 @@ class GroupbySpec(Task):
     backend: ReduceBackendName = Field(
         "auto",
         description="Backend of the slot. `auto` takes a GPU only for 16,777,216 and more rows whose integer keys and "
-        f"columns are all made there. GPU slots compute every op but {NOT_MANY_ON_GPU}. gang shares the rows among "
+        f"columns are all made there. GPU slots compute every op but {NOT_BY_KEY_ON_GPU}. gang shares the rows among "
         "all GPUs of a machine. dask reduces partitions on the workers of a Dask cluster.",
     )
     states: StatesField = False
