@@ -91,6 +91,10 @@ class _Repeated:
     name: str
 
 
+_NO_NAMES = frozenset({int, float, str, bool, type(None), _NotWhole})
+"""The types of elements within which nothing has a name."""
+
+
 def _read_with_care(body: bytes) -> Any:
     value = json.loads(body.decode(), object_pairs_hook=_object, parse_float=_float_or_text)
     place = next(_places(value, ()), None)
@@ -122,6 +126,6 @@ def _places(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield from _places(inner, (*path, name))
-    elif isinstance(value, list):
+    elif isinstance(value, list) and not _NO_NAMES.issuperset(map(type, value)):
         for number, inner in enumerate(value):
             yield from _places(inner, (*path, str(number)))
