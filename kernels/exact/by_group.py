@@ -67,7 +67,8 @@ class GroupSums:
         else:
             dtype = common_float(*dtypes) if len(dtypes) > 1 else dtypes[0]
             with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-                x, y = (array.astype(dtype.numpy) for array in (arrays[0], arrays[-1]))
+                x, *others = (array.astype(dtype.numpy) for array in arrays)
+            [y] = others or [x]
             split, unit = split_products(x, y, dtype), 2 * dtype.min_exponent
         self._note(split, ids)
         self._gather(split, unit - ORIGIN[self._terms], ids)

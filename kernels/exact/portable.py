@@ -58,8 +58,9 @@ def products(left: NDArray[Any], right: NDArray[Any]) -> Fields:
     if not dtype.is_float:
         return _of_integer(Terms.PRODUCTS, _dot_integers(a, b), a.size)
     units, flags = 0, Flags.NONE
+    squares = left is right
     for part, other in zip(_chunks(a), _chunks(b), strict=True):
-        x = split_products(part, other, dtype)
+        x = split_products(part, part if squares else other, dtype)
         flags |= _flags(x)
         units += _gather(x)
     return Fields(Terms.PRODUCTS, units << (2 * dtype.min_exponent - ORIGIN[Terms.PRODUCTS]), a.size, flags)
@@ -90,7 +91,8 @@ def split_values(part: NDArray[Any], dtype: DType, *, magnitudes: bool = False) 
 
 def split_products(part: NDArray[Any], other: NDArray[Any], dtype: DType) -> SplitTerms:
     """The products of the elements of two contiguous arrays of one float dtype as terms."""
-    x, y = _split(part, dtype), _split(other, dtype)
+    x = _split(part, dtype)
+    y = x if other is part else _split(other, dtype)
     negative = x.negative ^ y.negative
     # IEEE 754 on each pair: NaN in, or ∞·0, gives NaN; otherwise ∞ and zeros have the product of the signs.
     nan = x.nan | y.nan | (x.infinite & y.zero) | (x.zero & y.infinite)
@@ -156,13 +158,14 @@ def _flags(terms: SplitTerms) -> Flags:
 
 def _gather(terms: SplitTerms) -> int:
     """Σ ± 2**exponent · Σ digits[k] · 2**(27 k), where no digit exceeds 2**27."""
-    total = 0
+    total, lowest = 0, int(terms.exponent.min()) if terms.exponent.size else 0
+    exponents = terms.exponent - lowest
     signs = np.where(terms.negative, -1.0, 1.0)
     for place, digit in enumerate(terms.digits):
-        sums = np.bincount(terms.exponent, weights=signs * digit)
-        for index in np.flatnonzero(sums):
-            total += int(sums[index]) << (int(index) + DIGIT * place)
-    return total
+        sums = np.bincount(exponents, weights=signs * digit)
+        for index in np.flatnonzero(sums).tolist():
+            total += int(sums[index]) << (index + DIGIT * place)
+    return total << lowest
 
 
 def _of_integer(terms: Terms, total: int, count: int) -> Fields:
