@@ -1,6 +1,7 @@
 """Values of reductions in Python's integers, each rounded once, which those of a GPU have to equal bit for bit."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,29 @@ Array = NDArray[Any]
 REDUCED = [name for name in FINISHED_OPS if name != "dot"]
 
 
+class Exact:
+    """The elements of one value, or the pairs of one product: what each op comes to. All ops share the exact states,
+    which take longer than any rounding."""
+
+    def __init__(self, *arrays: Array) -> None:
+        self.arrays = tuple(np.ascontiguousarray(array).reshape(-1) for array in arrays)
+        self._portable = cache(lambda kind: portable(kind, *self.arrays))
+
+    def value(self, name: str, dtype: DType, ddof: int = 0) -> float:
+        """The value in Python's integers."""
+        kind = FINISHED_OPS[name].kind
+        if kind is SumKind.MOMENTS:
+            states = (*self._portable(SumKind.VALUES), *self._portable(SumKind.SQUARES))
+            if states[0].count <= ddof:
+                return math.nan
+            return (finish.variance if name == "var" else finish.deviation)(*states, ddof, dtype)
+        (state,) = self._portable(kind)
+        return math.nan if name == "mean" and not state.count else float(finish.value_of(OPS[name], state, dtype.name))
+
+
 def expected(name: str, dtype: DType, *arrays: Array, ddof: int = 0) -> float:
-    """The value in Python's integers."""
-    states = portable(FINISHED_OPS[name].kind, *(np.ascontiguousarray(array).reshape(-1) for array in arrays))
-    count = states[0].count
-    if FINISHED_OPS[name].kind is SumKind.MOMENTS:
-        if count <= ddof:
-            return math.nan
-        values, squares = states
-        return (finish.variance if name == "var" else finish.deviation)(values, squares, ddof, dtype)
-    if name == "mean" and not count:
-        return math.nan
-    return float(finish.value_of(OPS[name], states[0], dtype.name))
+    """The value of one op in Python's integers."""
+    return Exact(*arrays).value(name, dtype, ddof)
 
 
 def same(values: Any, wanted: Array) -> None:

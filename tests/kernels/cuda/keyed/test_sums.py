@@ -60,14 +60,14 @@ def check(made: KeyedSums, keys: Array, array: Array, *, omit_nan: bool = False)
     assert groups.keys.get().tolist() == known.tolist()
     missing = np.isnan(array) if omit_nan else np.zeros(array.size, bool)
     assert groups.counts.get().tolist() == [int(((keys == key) & ~missing).sum()) for key in known]
-    for mean in (False, True):
-        values = made.values(mean=mean).get()
-        for number in range(0, known.size, max(1, known.size // 4)):
-            members = array[(keys == known[number]) & ~missing]
-            if members.size:
-                state = ExactState.empty(Terms.VALUES).add(np.ascontiguousarray(members))
-                wanted = float(value_of(OPS["mean" if mean else "sum"], state, array.dtype.name))
-                assert float(values[number]).hex() == wanted.hex(), (made.strategy, made.levels, number)
+    sums, means = (made.values(mean=mean).get() for mean in (False, True))
+    for number in range(0, known.size, max(1, known.size // 4)):
+        members = array[(keys == known[number]) & ~missing]
+        if members.size:
+            state = ExactState.empty(Terms.VALUES).add(np.ascontiguousarray(members))
+            for op, values in (("sum", sums), ("mean", means)):
+                wanted = float(value_of(OPS[op], state, array.dtype.name))
+                assert float(values[number]).hex() == wanted.hex(), (op, made.strategy, made.levels, number)
 
 
 @pytest.mark.parametrize("data", DATA)
