@@ -28,10 +28,10 @@ SOURCES = {
     "app/main.py": "from warpfold.app.room import thing, other\n"
     "def late() -> None:\n    from warpfold.app import lazily\n",
     "app/lazily.py": "import warpfold.app.loner\n",
-    "app/loner.py": "class Twice: ...\n",
+    "app/loner.py": "class Twice: ...\nclass _Private: ...\n",
     "app/long.py": "x = 1\n" * 401,
     "app/room/__init__.py": "from warpfold.app.room.things import other, thing\n\n__all__ = ['other', 'thing']\n",
-    "app/room/things.py": "class Twice: ...\n\nthing = other = 1\n",
+    "app/room/things.py": "class Twice: ...\nclass _Private: ...\nthing = other = 1\n",
     "app/user.py": "from warpfold.app.room.things import thing\nfound = thing\ndef take(one: int) -> None: ...\n"
     "class Box:\n    def _told(self) -> None:\n        self._said = thing\n",
     "migrations/versions/0001_first.py": "from warpfold.app.loner import Twice\n",
@@ -112,6 +112,10 @@ def test_every_folder_of_the_house_is_counted(ours: House) -> None:
 
 def test_no_module_has_more_than_400_lines(ours: House) -> None:
     assert ours.over_400_lines() == []
+
+
+def test_a_class_name_occurs_once_in_a_folder(ours: House) -> None:
+    assert ours.repeated_classes() == []
 
 
 def test_no_test_is_imported_and_what_tests_share_stands_in_support(ours: House) -> None:
