@@ -19,6 +19,8 @@ ARCH   ?= ci
 # Twice the cores of a small machine: many tests wait for processes, and the waits of one are the work of another.
 WORKERS ?= 4
 ROUNDS  ?= 1
+# Bytecode is kept, even where an image says otherwise: else each of a hundred processes would make that of all modules.
+export PYTHONDONTWRITEBYTECODE :=
 ifndef SEED
 SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 endif
