@@ -40,9 +40,9 @@ def silent(news: News) -> None:
     pass
 
 
-def lease(spec: Mapping[str, Any] | str) -> Lease:
+def lease(spec: Mapping[str, Any] | str, attempt: int = 1) -> Lease:
     text = spec if isinstance(spec, str) else json.dumps({"kind": "reduce", **spec})
-    return lease_on(text, attempt=2, queued_ms=12.5)
+    return lease_on(text, attempt=attempt, queued_ms=12.5)
 
 
 def run(kernels: Kernels, **spec: Any) -> Success:
@@ -54,7 +54,8 @@ def values(*numbers: float | str, dtype: str = "float64") -> dict[str, Any]:
 
 
 def test_a_result_says_all_that_is_known_of_it(kernels: Kernels) -> None:
-    success = run(kernels, op="sum", source=values(1e8, 1, -1e8, dtype="float32"))
+    spec = {"op": "sum", "source": values(1e8, 1, -1e8, dtype="float32")}
+    success = kernels.run(lease(spec, attempt=2), silent)
     result = ReduceResult.model_validate(success.result)
     assert (result.value, result.hex, result.dtype, result.count) == (1.0, "0x1.0000000000000p+0", "float32", 3)
     assert (result.op, result.strategy, result.backend, result.correctly_rounded) == ("sum", "exact", "cpu", True)
@@ -341,6 +342,19 @@ def test_a_changed_bit_of_a_stored_member_fails_the_job_that_reads_all_of_it(
     for number in range(6):
         _stored(data_root, f"{number}.npz", array, damaged=False)
     run(kernels, **READ_WHOLE[read])
+
+
+def test_a_second_attempt_whose_files_another_process_reads_first_says_the_same(
+    kernels: Kernels, data_root: Path
+) -> None:
+    for damaged in (True, False):
+        _stored(data_root, "3.npz", np.arange(1000), damaged=damaged)
+        again = lease(READ_WHOLE["an array"], attempt=2)
+        if damaged:
+            with pytest.raises(InvalidInput, match=r"3\.npz.* is damaged: the checksum of 'x' is not that of its bytes"):
+                kernels.run(again, silent)
+        else:
+            assert kernels.run(again, silent).result["value"] == 499_500
 
 
 def test_of_a_part_of_a_stored_member_no_checksum_is_known(kernels: Kernels, data_root: Path) -> None:

@@ -130,7 +130,9 @@ def test_the_other_byte_order_has_the_same_sum(root: Path, run: Callable[..., An
 
 
 @pytest.mark.parametrize(
-    ("name", "write"), [WRITERS["compressed"], ("long", _zarr(chunks=(500, 5)))], ids=["compressed", "zarr"]
+    ("name", "write"),
+    [("long.hdf5", _hdf5(chunks=(500, 5), compression="gzip", shuffle=True)), ("long", _zarr(chunks=(500, 5)))],
+    ids=["compressed", "zarr"],
 )
 def test_a_long_array_is_decoded_in_parts_to_the_same_value(
     root: Path, run: Callable[..., Any], name: str, write: Write
