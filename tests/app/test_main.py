@@ -24,7 +24,7 @@ def test_the_app_of_the_environment_is_made_when_asked_for(monkeypatch: pytest.M
         _ = main.application
 
 
-def test_the_api_imports_neither_queue_nor_gpu_nor_compiler() -> None:
+def test_the_api_imports_neither_queue_nor_gpu_nor_compiler_and_waits_for_no_charts() -> None:
     listed = subprocess.run(
         [
             sys.executable,
@@ -36,4 +36,4 @@ def test_the_api_imports_neither_queue_nor_gpu_nor_compiler() -> None:
         text=True,
         check=True,
     ).stdout.split()
-    assert not {"rq", "cupy", "numba", "warpfold.worker", "torch"} & set(listed)
+    assert not {"rq", "cupy", "numba", "warpfold.worker", "torch", "altair", "vl_convert"} & set(listed)

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from typing import get_args
 
 from warpfold.app.reports.kinds.registry import PRESENTATIONS
@@ -10,8 +8,3 @@ def test_every_class_of_results_says_which_tables_and_charts_it_has() -> None:
     silent = [kind.__name__ for kind in get_args(JobResult) if kind not in PRESENTATIONS]
     assert not silent, f"app/reports/kinds/registry.py has no row for {', '.join(silent)}"
     assert set(PRESENTATIONS) == set(get_args(JobResult))
-
-
-def test_an_api_that_starts_does_not_wait_for_altair() -> None:
-    script = "import sys, warpfold.app.main; sys.exit('altair' in sys.modules or 'vl_convert' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
