@@ -1,6 +1,5 @@
 """Reductions of Dask arrays have the same bits for any chunks and on any scheduler."""
 
-from fractions import Fraction
 from math import fsum
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.kernels.columns import by_value, nearest
+from tests.support.kernels.columns import exact_sums, nearest
 from warpfold.engines import dask as exact
 from warpfold.kernels.errors import InvalidInput
 
@@ -124,7 +123,7 @@ def test_values_that_are_whole_in_their_chunks_have_the_bits_of_those_that_are_m
 def test_few_steps_of_many_values_have_the_same_bits_however_they_are_cut(dtype: str) -> None:
     steps = np.random.default_rng(5).standard_normal((12, 5003)).astype(dtype)
     steps[3, ::7], steps[4, ::7] = 2.0**40, -(2.0**40)
-    expected = np.array([nearest(sum(column, Fraction()), dtype) for column in by_value(steps, (0,))], dtype)
+    expected = np.array([nearest(total, dtype) for total in exact_sums(steps, (0,))], dtype)
     for reduce in (exact.sum, exact.mean, exact.norm1):
         whole = reduce(chunked(steps, (12, 1000)), axis=0).compute(scheduler="synchronous")
         assert reduce is not exact.sum or whole.tobytes() == expected.tobytes()

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.support.kernels.columns import by_value
+from tests.support.kernels.columns import exact_sums
 from warpfold.engines import flox_parts
 from warpfold.engines.numbered import reduce_groups
 from warpfold.kernels.cpu.grouped.digits import Digits
@@ -29,7 +29,7 @@ def test_parts_of_digits_stand_for_the_sums(dtype: str) -> None:
     array = (rng.standard_normal((40, 9)) * 100).astype(dtype)
     parts = flox_parts.packed(digits_of(array), [9] * 40, dtype_of(array.dtype))
     states = [flox_parts.state(part, Terms.VALUES) for part in parts]
-    assert [state.units * UNIT for state in states] == [sum(value) for value in by_value(array, (1,))]
+    assert [state.units * UNIT for state in states] == exact_sums(array, (1,))
     assert {flox_parts.count_of(part) for part in parts} == {9}
     assert {flox_parts.dtype_of_elements(part) for part in parts} == {DTYPES[dtype]}
 

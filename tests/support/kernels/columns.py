@@ -1,4 +1,4 @@
-"""What sums along axes are compared with: fractions of the elements of each value, and the nearest floats to them."""
+"""What sums along axes are compared with: the exact sum of each value, and the float that is nearest to it."""
 
 from fractions import Fraction
 from typing import Any
@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def by_value(array: Array, axes: tuple[int, ...]) -> list[list[Fraction]]:
-    """The elements of each value, in C order of the values."""
+def exact_sums(array: Array, axes: tuple[int, ...]) -> list[Fraction]:
+    """The sum of each value, in C order of the values, as multiples of the last place of the least element: Python adds
+    integers in a tenth of the time of fractions."""
     count = int(np.prod([array.shape[axis] for axis in axes]))
-    moved = np.moveaxis(array, axes, range(len(axes))).reshape(count, -1)
-    return [[Fraction(float(x)) for x in moved[:, value]] for value in range(moved.shape[1])]
+    moved = np.moveaxis(array, axes, range(len(axes))).reshape(count, -1).astype(np.float64)
+    significands, exponents = np.frexp(moved)
+    lowest = int(exponents.min())
+    integers = (significands * 2.0**53).astype(np.int64).astype(object) << (exponents - lowest).astype(object)
+    return [int(total) * Fraction(2) ** (lowest - 53) for total in integers.sum(axis=0)]
 
 
 def nearest(value: Fraction, dtype: str) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.kernels.columns import by_value, lying
+from tests.support.kernels.columns import exact_sums, lying
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.plain import PlainSums
 from warpfold.kernels.cpu.grouped.together import as_digits
@@ -17,7 +17,7 @@ def test_sums_of_few_rows_are_exact_for_any_width(rows: int, width: int, magnitu
     array = np.random.default_rng(1).uniform(-4, 4, (rows, width)).astype(np.float32)
     sums = PlainSums.of(array, (0,), magnitudes=magnitudes)
     assert sums is not None
-    expected = [sum(value) for value in by_value(np.abs(array) if magnitudes else array, (0,))]
+    expected = exact_sums(np.abs(array) if magnitudes else array, (0,))
     assert sums.sums.tolist() == expected
     assert all(abs(value) < 2**sums.top and value % 2**sums.low == 0 for value in expected)
 
@@ -26,7 +26,7 @@ def test_values_are_in_the_order_of_the_array_however_it_lies() -> None:
     array = np.random.default_rng(2).standard_normal((6, 13, 21)).astype(np.float32)
     served = 0
     for axes in ((0,), (1,), (2,), (0, 1)):
-        expected = [sum(value) for value in by_value(array, axes)]
+        expected = exact_sums(array, axes)
         for laid in lying(array):
             sums = PlainSums.of(laid, axes, magnitudes=False)
             served += sums is not None

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.kernels.columns import by_value, nearest
+from tests.support.kernels.columns import exact_sums, nearest
 from warpfold.kernels.cpu.grouped import together
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.plain import PlainSums
@@ -45,9 +45,9 @@ def hard(rng: np.random.Generator, kind: str, shape: tuple[int, int], dtype: str
 def expected(array: NDArray[Any], op: str, dtype: str) -> list[str]:
     """The values of all columns, written so that signs of zeros count."""
     values = []
-    for elements, column in zip(by_value(array, (0,)), array.T, strict=True):
-        total = sum(map(abs, elements) if op == "norm1" else elements, Fraction())
-        value = nearest(total / (len(elements) if op == "mean" else 1), dtype)
+    totals = exact_sums(np.abs(array) if op == "norm1" else array, (0,))
+    for total, column in zip(totals, array.T, strict=True):
+        value = nearest(total / (len(column) if op == "mean" else 1), dtype)
         negative = op != "norm1" and bool((np.signbit(column) & (column == 0)).all())
         values.append(str(-0.0 if negative else value if total else 0.0))
     return values
@@ -103,7 +103,7 @@ def test_parts_of_one_form_are_rounded_without_being_merged() -> None:
         for divisor in (1, 2, 12):
             values = together.rounded(levels, DTYPES[dtype], divisor)
             assert values is not None
-            wanted = [nearest(sum(value, Fraction()) / divisor, dtype) for value in by_value(array, (0,))]
+            wanted = [nearest(total / divisor, dtype) for total in exact_sums(array, (0,))]
             assert values.tolist() == wanted
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.support.kernels.columns import by_value, lying, nearest
+from tests.support.kernels.columns import exact_sums, lying, nearest
 from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.together import in_levels
 from warpfold.kernels.cpu.grouped.two_levels import REACH, TwoLevels
@@ -27,14 +27,13 @@ def sums_of(levels: TwoLevels) -> list[Fraction]:
 def test_sums_along_any_axes_are_exact_however_the_array_lies(dtype: str, op: str) -> None:
     array = np.random.default_rng(1).standard_normal((6, 13, 21)).astype(dtype)
     for axes in AXES:
-        values = by_value(np.abs(array) if op == "norm1" else array, axes)
+        totals = exact_sums(np.abs(array) if op == "norm1" else array, axes)
         for laid in lying(array):
             levels = TwoLevels.of(laid, axes, magnitudes=op == "norm1")
             assert levels is not None
-            assert sums_of(levels) == [sum(value) for value in values]
-            assert levels.digits().sums(slice(0, 1)).state(0, len(values[0])).units * Fraction(2) ** -1074 == sum(
-                values[0]
-            )
+            assert sums_of(levels) == totals
+            first = levels.digits().sums(slice(0, 1)).state(0, array.size // len(totals))
+            assert first.units * Fraction(2) ** -1074 == totals[0]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -44,7 +43,7 @@ def test_long_rows_and_narrow_or_tall_columns_are_exact(dtype: str, shape: tuple
     for axis in range(len(shape)):
         levels = TwoLevels.of(array, (axis,), magnitudes=False)
         assert levels is not None
-        expected = [sum(value) for value in by_value(array, (axis,))]
+        expected = exact_sums(array, (axis,))
         assert sums_of(levels) == expected
         assert levels.most >= max(abs(int(upper)) for upper in levels.upper)
 
@@ -55,7 +54,7 @@ def test_blocks_of_float32_whose_plain_sums_would_round_are_exact() -> None:
     for axis in (0, 1):
         levels = TwoLevels.of(array, (axis,), magnitudes=False)
         assert levels is not None
-        assert sums_of(levels) == [sum(value) for value in by_value(array, (axis,))]
+        assert sums_of(levels) == exact_sums(array, (axis,))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -65,7 +64,7 @@ def test_windows_move_with_the_size_of_the_elements(dtype: str, top: int) -> Non
     for axis in (0, 1):
         levels = TwoLevels.of(array, (axis,), magnitudes=False)
         assert levels is not None
-        assert sums_of(levels) == [sum(value) for value in by_value(array, (axis,))]
+        assert sums_of(levels) == exact_sums(array, (axis,))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -96,7 +95,7 @@ def test_parts_of_different_windows_are_merged_exactly() -> None:
     sums = [PartialResults.of(part, (0,), "sum") for part in parts]
     assert len({part.sums[0].unit for part in sums if isinstance(part.sums[0], TwoLevels)}) == 3
     merged = PartialResults.merge(sums).values(np.dtype(np.float64)).ravel()
-    assert merged.tolist() == [float(sum(value)) for value in by_value(np.concatenate(parts), (0,))]
+    assert merged.tolist() == list(map(float, exact_sums(np.concatenate(parts), (0,))))
 
 
 def test_parts_in_windows_of_near_units_are_merged_in_the_lowest_one() -> None:
@@ -109,7 +108,7 @@ def test_parts_in_windows_of_near_units_are_merged_in_the_lowest_one() -> None:
     units = [part.sums[0].unit for part in parts if isinstance(part.sums[0], TwoLevels)]
     assert len(units) == len(parts)
     assert len(set(units)) > 1
-    values = [str(float(sum(value))) for value in by_value(array, (0,))]
+    values = [str(float(total)) for total in exact_sums(array, (0,))]
     values[11] = "-0.0"
     for some in (parts, parts[::-1]):
         merged = PartialResults.merge(some)
@@ -127,7 +126,7 @@ def test_sums_and_means_are_rounded_once_to_even(dtype: str, count: int) -> None
     array = (rng.choice([-1.0, 1.0, 2.0], (count, 4000)) + steps).astype(dtype)
     for op, divisor in (("sum", 1), ("mean", count)):
         values = PartialResults.of(array, (0,), op).values(np.dtype(dtype)).ravel().tolist()
-        expected = [nearest(sum(value, Fraction()) / divisor, dtype) for value in by_value(array, (0,))]
+        expected = [nearest(total / divisor, dtype) for total in exact_sums(array, (0,))]
         assert values == expected
 
 
