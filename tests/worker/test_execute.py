@@ -40,9 +40,9 @@ def silent(news: News) -> None:
     pass
 
 
-def lease(spec: Mapping[str, Any] | str, attempt: int = 1) -> Lease:
+def lease(spec: Mapping[str, Any] | str, *, child_died: bool = False) -> Lease:
     text = spec if isinstance(spec, str) else json.dumps({"kind": "reduce", **spec})
-    return lease_on(text, attempt=attempt, queued_ms=12.5)
+    return lease_on(text, attempt=2, queued_ms=12.5, child_died=child_died)
 
 
 def run(kernels: Kernels, **spec: Any) -> Success:
@@ -54,8 +54,7 @@ def values(*numbers: float | str, dtype: str = "float64") -> dict[str, Any]:
 
 
 def test_a_result_says_all_that_is_known_of_it(kernels: Kernels) -> None:
-    spec = {"op": "sum", "source": values(1e8, 1, -1e8, dtype="float32")}
-    success = kernels.run(lease(spec, attempt=2), silent)
+    success = run(kernels, op="sum", source=values(1e8, 1, -1e8, dtype="float32"))
     result = ReduceResult.model_validate(success.result)
     assert (result.value, result.hex, result.dtype, result.count) == (1.0, "0x1.0000000000000p+0", "float32", 3)
     assert (result.op, result.strategy, result.backend, result.correctly_rounded) == ("sum", "exact", "cpu", True)
@@ -344,12 +343,12 @@ def test_a_changed_bit_of_a_stored_member_fails_the_job_that_reads_all_of_it(
     run(kernels, **READ_WHOLE[read])
 
 
-def test_a_second_attempt_whose_files_another_process_reads_first_says_the_same(
+def test_an_attempt_after_a_death_whose_files_another_process_reads_first_says_the_same(
     kernels: Kernels, data_root: Path
 ) -> None:
     for damaged in (True, False):
         _stored(data_root, "3.npz", np.arange(1000), damaged=damaged)
-        again = lease(READ_WHOLE["an array"], attempt=2)
+        again = lease(READ_WHOLE["an array"], child_died=True)
         if damaged:
             with pytest.raises(InvalidInput, match=r"3\.npz.* is damaged: the checksum of 'x' is not that of"):
                 kernels.run(again, silent)
