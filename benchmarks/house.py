@@ -173,8 +173,8 @@ class House:
         return [f"{name}: {count}" for name, count in self.lines.items() if count > LARGE]
 
     def repeated_classes(self) -> list[str]:
-        """The names of classes that a top-level folder defines more than once, with their modules. In a folder a name is
-        to mean one thing, so that nobody asks which. Names with an underscore in front are private."""
+        """The names of classes that a top-level folder defines more than once, with their modules. In a folder, a name
+        means one thing, so that nobody asks which. Names with an underscore in front are private."""
         places: dict[tuple[str, str], list[str]] = defaultdict(list)
         for module, tree in self._trees.items():
             for node in ast.walk(tree):
