@@ -30,10 +30,10 @@ class Exact:
         """The value in Python's integers."""
         kind = FINISHED_OPS[name].kind
         if kind is SumKind.MOMENTS:
-            states = (*self._portable(SumKind.VALUES), *self._portable(SumKind.SQUARES))
-            if states[0].count <= ddof:
+            (values,), (squares,) = (self._portable(each) for each in (SumKind.VALUES, SumKind.SQUARES))
+            if values.count <= ddof:
                 return math.nan
-            return (finish.variance if name == "var" else finish.deviation)(*states, ddof, dtype)
+            return (finish.variance if name == "var" else finish.deviation)(values, squares, ddof, dtype)
         (state,) = self._portable(kind)
         return math.nan if name == "mean" and not state.count else float(finish.value_of(OPS[name], state, dtype.name))
 
