@@ -206,6 +206,7 @@ class Client(Connection, HandlesTables):
         keepdims: bool = False,
         segments: Segments | None = None,
         other: object = None,
+        weights: object = None,
         dtype: str | None = None,
         rehash: bool = False,
         show_progress: bool | None = None,
@@ -218,9 +219,9 @@ class Client(Connection, HandlesTables):
         service reads if it may ("s3://bucket/run-*.npy" is one array). Up to 10,000 elements go along with the request,
         more are uploaded once. No integer is rounded: columns that no dtype holds together are reduced apart and added
         exactly. `dtype` converts the elements first, and names the dtype of a column of CSV or TSV; `other` is the
-        second array of `dot`. With `axis`, one or several, or `segments`, their length or offsets, the values come as a
-        NumPy array. A terminal shows a progress bar. Raises JobFailed, and TypeError for no numbers or a dtype that
-        does not hold them.
+        second array of `dot`, `cov` and `corr`, and `weights` has a weight for each element. With `axis`, one or
+        several, or `segments`, their length or offsets, the values come as a NumPy array. A terminal shows a progress
+        bar. Raises JobFailed, and TypeError for no numbers or a dtype that does not hold them.
         """
         from warpfold.client import reductions
         from warpfold.client.groups import fields_of
@@ -228,7 +229,9 @@ class Client(Connection, HandlesTables):
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return self._do(  # type: ignore[no-any-return]
-                reductions.reduce_any(data, op, fields, other, dtype, options=options, rehash=rehash, follow=follow)
+                reductions.reduce_any(
+                    data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
+                )
             )
 
     def submit_reduce(
@@ -237,6 +240,7 @@ class Client(Connection, HandlesTables):
         op: str = "sum",
         *,
         other: object = None,
+        weights: object = None,
         dtype: str | None = None,
         rehash: bool = False,
         **options: Unpack[GroupOptions],
@@ -244,14 +248,16 @@ class Client(Connection, HandlesTables):
         """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
         from warpfold.client import reductions
 
-        return self._live(reductions.submit_any(data, op, other=other, dtype=dtype, rehash=rehash, options=options))
+        return self._live(
+            reductions.submit_any(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options)
+        )
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
         elements would have given, to the bit. `dtype` is that of the elements."""
-        from warpfold.client import reductions
+        from warpfold.client.merging import merge_states
 
-        return self._do(reductions.merge(states, op, dtype))
+        return self._do(merge_states(states, op, dtype))
 
     def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
         """Have the service keep an array, or as a Path a file, for `dataset` sources.

@@ -198,6 +198,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
         keepdims: bool = False,
         segments: Segments | None = None,
         other: object = None,
+        weights: object = None,
         dtype: str | None = None,
         rehash: bool = False,
         show_progress: bool | None = None,
@@ -211,7 +212,9 @@ class AsyncClient(AsyncConnection, HandlesTables):
         fields = fields_of(axis, keepdims, segments)
         with bar(show_progress) as follow:
             return await self._do(
-                reductions.reduce_any(data, op, fields, other, dtype, options=options, rehash=rehash, follow=follow)
+                reductions.reduce_any(
+                    data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
+                )
             )
 
     async def submit_reduce(
@@ -220,6 +223,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
         op: str = "sum",
         *,
         other: object = None,
+        weights: object = None,
         dtype: str | None = None,
         rehash: bool = False,
         **options: Unpack[GroupOptions],
@@ -228,7 +232,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
         from warpfold.client import reductions
 
         return await self._live(
-            reductions.submit_any(data, op, other=other, dtype=dtype, rehash=rehash, options=options)
+            reductions.submit_any(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options)
         )
 
     async def merge(
@@ -236,9 +240,9 @@ class AsyncClient(AsyncConnection, HandlesTables):
     ) -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
         elements would have given, to the bit. `dtype` is that of the elements."""
-        from warpfold.client import reductions
+        from warpfold.client.merging import merge_states
 
-        return await self._do(reductions.merge(states, op, dtype))
+        return await self._do(merge_states(states, op, dtype))
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
         """Have the service keep an array or a file for `dataset` sources, as `Client.upload` does."""

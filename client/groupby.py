@@ -67,8 +67,8 @@ class GroupBy:
         **named: tuple[str, str],
     ) -> Any:
         """Several ops of several columns in one pass: `agg({"price": ["sum", "max"]})`, whose columns are called
-        price_sum and price_max, or `agg(total=("price", "sum"))`. `ddof` is for var and std, `q` and `method` are for
-        quantile: several q make a column each, price_quantile_0.5."""
+        price_sum and price_max, or `agg(total=("price", "sum"))`. `ddof` is for var, skew and others, `q` and `method`
+        are for quantile: several q make a column each, price_quantile_0.5."""
         asked = [(column, op, f"{column}_{op}") for column, ops in (columns or {}).items() for op in _listed(ops)]
         asked += [(column, op, name) for name, (column, op) in named.items()]
         return self._made(asked, {"ddof": ddof, "q": q, "method": method})

@@ -23,6 +23,7 @@ from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Parameters, empty_value, op_named
 from warpfold.kernels.ops.operands import Operands, operands
+from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.source import ArraySource
@@ -36,6 +37,8 @@ def reduce(
     op: str = "sum",
     *,
     other: object = None,
+    weights: object = None,
+    weighting: str = "frequency",
     strategy: str = "auto",
     nan_policy: str = "propagate",
     null_policy: str = "omit",
@@ -55,14 +58,15 @@ def reduce(
     nulls = policy_of(null_policy, places=op_named(op).places)
     data, other = as_file(data), None if other is None else as_file(other)
     with ExitStack() as opened:
+        beside = None if weights is None else _elements(as_file(weights), "raise", opened)
         if other is None:
-            first, second = _elements(data, nulls, opened), None
+            first, second = _elements(data, nulls if weights is None else "raise", opened), None
         elif isinstance(data, AsFile) or isinstance(other, AsFile):
             first, second = (_elements(each, "raise", opened) for each in (data, other))
         else:
             first, second = map(ArraySource, alike(data, other))
         how: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
-        return reduce_elements(first, op, other=second, q=q, method=method, **how)
+        return reduce_elements(first, op, other=second, weights=beside, weighting=weighting, q=q, method=method, **how)
 
 
 def _elements(data: object, nulls: Nulls, opened: ExitStack) -> Elements:
@@ -77,6 +81,8 @@ def reduce_elements(
     op: str,
     *,
     other: Elements | None = None,
+    weights: Elements | None = None,
+    weighting: str = "frequency",
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
@@ -88,13 +94,21 @@ def reduce_elements(
     row = op_named(op).having(Parameters(q=q, method=method))
     if installed("numba"):
         backend = open_backend("cpu")
-        with intact([("", part) for part in (first, second)]):
-            return backend.reduce(first, row, strategy=strategy, nan_policy=policy, ddof=ddof, other=second)
+        with intact([("", part) for part in (first, second, weights)]):
+            return backend.reduce(
+                first, row, strategy=strategy, nan_policy=policy, ddof=ddof, other=second, weights=weights,
+                weighting=_weighting(weighting),
+            )  # fmt: skip
     for part in (first, second):
         if part is not None and (meaning := meaning_of(part)) is not None:
             raise Unavailable(f"{op} of {meaning.name} needs the server's packages here: {install('server')}")
     taken = operands(row, first, second, ddof)
-    if row.terms not in ORIGIN or strategy not in (AUTO, EXACT) or policy is not NanPolicy.PROPAGATE:
+    if (
+        row.terms not in ORIGIN
+        or weights is not None
+        or strategy not in (AUTO, EXACT)
+        or policy is not NanPolicy.PROPAGATE
+    ):
         raise Unavailable(f"{op} needs the server's packages here: {install('server')}")
     whole = [gathered(part) for part in (first, second) if part is not None]
     with intact([("", part) for part in whole]):
@@ -108,6 +122,8 @@ def reduce_groups(
     grouping: Grouping,
     *,
     other: Elements | None = None,
+    weights: Elements | None = None,
+    weighting: str = "frequency",
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
@@ -121,15 +137,18 @@ def reduce_groups(
     if not installed("numba"):
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
     backend = open_backend("cpu")
-    operands = [source for source in (first, other) if source is not None]
-    sources, shapes = zip(*(shaped(source, None) for source in operands), strict=True)
-    if isinstance(grouping, AlongAxes) and len(set(shapes)) > 1:
-        raise InvalidInput(f"{op} needs two sources of one shape, not {shapes[0]} and {shapes[1]}", "other")
-    second = sources[1] if len(sources) > 1 else None
-    with intact([("", part) for part in sources]):
+    operands = {"source": first, "other": other, "weights": weights}
+    opened = {field: shaped(source, None) for field, source in operands.items() if source is not None}
+    shape = opened["source"][1]
+    for field, (_, beside) in opened.items():
+        if isinstance(grouping, AlongAxes) and beside != shape:
+            raise InvalidInput(f"{op} needs two sources of one shape, not {shape} and {beside}", field)
+    sources = {field: source for field, (source, _) in opened.items()}
+    with intact([("", part) for part in sources.values()]):
         return backend.reduce_groups(
-            sources[0], shapes[0], grouping, row, strategy=strategy, nan_policy=policy, ddof=ddof, other=second
-        )
+            sources["source"], shape, grouping, row, strategy=strategy, nan_policy=policy, ddof=ddof,
+            other=sources.get("other"), weights=sources.get("weights"), weighting=_weighting(weighting),
+        )  # fmt: skip
 
 
 def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
@@ -163,6 +182,13 @@ def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any]
         kernel_ms=(time.perf_counter() - started) * 1000,
         state=state.to_bytes(),
     )
+
+
+def _weighting(name: str) -> Weighting:
+    try:
+        return Weighting(name)
+    except ValueError:
+        raise InvalidInput(f"unknown weighting {name!r}; known: {', '.join(Weighting)}", "weighting") from None
 
 
 def _policy(name: str) -> NanPolicy:

@@ -1,6 +1,7 @@
 """Conversations about tables of exact states. The tables are merged group by group, and the result is one table or
 array."""
 
+import base64
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any, TypedDict
 from uuid import UUID
 
 from warpfold.client import artefacts, jobs, reductions
-from warpfold.client.exchange import Steps
+from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.group_table import MergeResult
 from warpfold.client.groupby import table_of
 from warpfold.client.groups import array_from
-from warpfold.client.models import Job
+from warpfold.client.models import Job, Merged
 from warpfold.contract.fields import Priority
+from warpfold.kernels.exact import ExactState
 from warpfold.kernels.places.place import is_url
 
 
@@ -82,3 +84,15 @@ def _source(table: object) -> Steps[dict[str, Any]]:
         with ipc.new_file(path, held.schema) as file:
             file.write_table(held)
         return (yield from reductions.source(path, rehash=True))
+
+
+def merge_states(states: Iterable[ExactState | bytes | str], op: str, dtype: str) -> Steps[Merged]:
+    """Have the service add exact states: objects, canonical bytes, or base64 as results carry them."""
+    body = {"op": op, "dtype": dtype, "states": [_base64(state) for state in states]}
+    return send(Call("POST", "/v1/states/merge", lambda answer: Merged.model_validate_json(answer.content), body=body))
+
+
+def _base64(state: ExactState | bytes | str) -> str:
+    if isinstance(state, str):
+        return state
+    return base64.b64encode(state.to_bytes() if isinstance(state, ExactState) else state).decode()

@@ -2,23 +2,21 @@
 
 import base64
 import glob
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict
 
-import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.client import artefacts, jobs, uploads
-from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_of, policy_of
+from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, listed, parts_of, policy_of
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
-from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.exchange import Steps
 from warpfold.client.groups import Axis, Segments, fields_of, quantiles_of
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
-from warpfold.client.models import Job, Merged
+from warpfold.client.models import Job
 from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.contract.json_value import hex_of
@@ -46,6 +44,7 @@ class Options(TypedDict, total=False):
     ddof: int
     q: float | Sequence[float]
     method: str
+    weighting: str
     states: bool
     fingerprint: bool
     timeout_s: float
@@ -68,6 +67,7 @@ class ReduceOptions(Options, total=False):
     """The options with the other arguments of `reduce`."""
 
     other: object
+    weights: object
     dtype: str | None
     rehash: bool
     show_progress: bool | None
@@ -93,6 +93,7 @@ def reduce(
     op: str,
     *,
     other: object,
+    weights: object = None,
     dtype: str | None,
     options: Options,
     follow: Follow | None,
@@ -106,13 +107,14 @@ def reduce(
     parts: list[Part] = []
     data = as_file(data, dtype)
     propagate = options.get("null_policy") == NullPolicy.PROPAGATE
-    if not is_file(data) and other is None:
+    if not is_file(data) and other is None and weights is None:
         nulls, options = _nulls_of(op, options)
         parts = parts_of(data, dtype, nulls="omit" if propagate else nulls)
     null = propagate and any(part.nulls for part in parts)
     if len(parts) < 2:
         whole = parts[0].array if parts else data
-        job = yield from submit(whole, op, other=other, dtype=None if parts else dtype, rehash=rehash, options=options)
+        typed = None if parts else dtype
+        job = yield from submit(whole, op, other=other, weights=weights, dtype=typed, rehash=rehash, options=options)
         result = jobs.reduction_of((yield from jobs.wait(job, None, follow)))
         return _with_nulls(result, result.nulls + parts[0].nulls, null=null) if parts else result
     row = _addable(op, parts, options)
@@ -152,13 +154,16 @@ def reduce_any(
     options: Options,
     follow: Follow | None,
     rehash: bool,
+    weights: object = None,
 ) -> Steps[Any]:
     """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments, or the options
     several quantiles, for an array."""
     options, fields = _with_quantiles(options, fields)
     if fields:
-        return reduce_groups(data, op, fields, other=other, dtype=dtype, options=options, follow=follow, rehash=rehash)
-    return reduce(data, op, other=other, dtype=dtype, options=options, follow=follow, rehash=rehash)
+        return reduce_groups(
+            data, op, fields, other=other, weights=weights, dtype=dtype, options=options, follow=follow, rehash=rehash
+        )
+    return reduce(data, op, other=other, weights=weights, dtype=dtype, options=options, follow=follow, rehash=rehash)
 
 
 def _with_quantiles(options: Any, fields: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
@@ -175,13 +180,16 @@ def reduce_groups(
     fields: Mapping[str, Any],
     *,
     other: object,
+    weights: object = None,
     dtype: str | None,
     options: Options,
     follow: Follow | None,
     rehash: bool = False,
 ) -> Steps[NDArray[Any]]:
     """Hand in a reduction along axes or by segments, which `fields` of the spec name, and wait for its values."""
-    job = yield from submit(data, op, other=other, dtype=dtype, rehash=rehash, options=options, fields=fields)
+    job = yield from submit(
+        data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options, fields=fields
+    )
     result = jobs.result_of((yield from jobs.wait(job, None, follow)))
     assert isinstance(result, ReduceArrayResult), "the service answers a reduction along axes with an array"
     return (yield from artefacts.array_of(result))
@@ -237,6 +245,7 @@ def submit(
     op: str,
     *,
     other: object,
+    weights: object = None,
     dtype: str | None,
     options: Options,
     rehash: bool = False,
@@ -246,23 +255,33 @@ def submit(
     """Hand in the reduction of an array, or of two; `fields` of the spec name the axis or the segments, if there are
     any. Raises TypeError for columns that no dtype holds together."""
     data, other = as_file(data, dtype), None if other is None else as_file(other, dtype)
+    if weights is not None:
+        data, other, weights = (
+            _in_place(each, kind) for each, kind in ((data, dtype), (other, dtype), (weights, None))
+        )
     if other is not None and not is_file(data) and not is_file(other):
         data, other = alike(data, other, dtype)
         dtype = None
     elif other is not None:
         data, other = _beside_complex(data, other), _beside_complex(other, data)
-    elif other is None and not is_file(data) and not fields.keys() - {"q"}:
+    elif other is None and weights is None and not is_file(data) and not fields.keys() - {"q"}:
         nulls, options = _nulls_of(op, options)
         data, dtype = as_kept(data, dtype, nulls), None
-    early = _early(op, options) if key is None and other is None and not fields else None
+    alone = other is None and weights is None and not fields
+    early = _early(op, options) if key is None and alone else None
     made = yield from spec(
-        data, op, other=other, dtype=dtype, options=options, rehash=rehash, fields=fields, early=early
+        data, op, other=other, weights=weights, dtype=dtype, options=options, rehash=rehash, fields=fields, early=early
     )
     if early is not None and early.job is not None:
         job = yield from jobs.get(early.job.id)
         if job.status != "failed" or f"upload {job.spec['source']['id']}" not in (job.error or ""):
             return job
     return (yield from jobs.submit(made, key))
+
+
+def _in_place(data: object, dtype: str | None) -> object:
+    """An array whose elements all stand in their places beside weights; a file as it is. Raises TypeError for nulls."""
+    return data if data is None or is_file(data) else as_kept(data, dtype, "raise")
 
 
 def _beside_complex(data: object, other: object) -> object:
@@ -283,13 +302,20 @@ def _early(op: str, options: Options) -> EarlyJob | None:
 
 
 def submit_any(
-    data: object, op: str, *, other: object, dtype: str | None, options: GroupOptions, rehash: bool = False
+    data: object,
+    op: str,
+    *,
+    other: object,
+    weights: object = None,
+    dtype: str | None,
+    options: GroupOptions,
+    rehash: bool = False,
 ) -> Steps[Job]:
     """Hand in a reduction to one value or to many. Raises TypeError as `submit`."""
     rest: Any = dict(options)
     fields = fields_of(rest.pop("axis", None), rest.pop("keepdims", False), rest.pop("segments", None))
     rest, shape = _with_quantiles(rest, fields)
-    return submit(data, op, other=other, dtype=dtype, rehash=rehash, options=rest, fields=shape)
+    return submit(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=rest, fields=shape)
 
 
 def spec(
@@ -298,6 +324,7 @@ def spec(
     *,
     options: Options,
     other: object = None,
+    weights: object = None,
     dtype: str | None = None,
     rehash: bool = False,
     fields: Mapping[str, Any] = MappingProxyType({}),
@@ -308,14 +335,15 @@ def spec(
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}
-    for field, whole in {"source": data, "other": other}.items():
+    for field, whole in {"source": data, "other": other, "weights": weights}.items():
         if field == "source" or whole is not None:
-            array = as_file(whole, dtype)
+            kind = None if field == "weights" else dtype
+            array = as_file(whole, kind)
             taken = {"null_policy"} if isinstance(array, AsFile) else OF_FILES if is_file(array) else set()
             if refused := of_files.keys() - taken:
                 raise TypeError(f"{', '.join(sorted(refused))} are options of a file, and {field} is not a file")
             shaped = "axis" in fields
-            made[field] = (yield from source(array, dtype, rehash=rehash, shaped=shaped, early=early)) | of_files
+            made[field] = (yield from source(array, kind, rehash=rehash, shaped=shaped, early=early)) | of_files
     return made | chosen | dict(fields)
 
 
@@ -356,7 +384,7 @@ def source(
         kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "", early)
         return {"type": "dataset", "id": kept.id}
     shape = {"shape": list(array.shape)} if shaped and array.ndim > 1 else {}
-    return {"type": "values", "values": _values(array), "dtype": dtype_of(array.dtype).name, **shape}
+    return {"type": "values", "values": listed(array), "dtype": dtype_of(array.dtype).name, **shape}
 
 
 def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
@@ -367,25 +395,3 @@ def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
         content = BytesContent(held.to_bytes())
     kept = yield from uploads.upload(content, "")
     return {"type": "dataset", "id": kept.id}
-
-
-def _values(array: NDArray[Any]) -> list[Any]:
-    """Elements as JSON can represent them. A float that is not finite is given by its name; JSON of Python gives every
-    other element exactly."""
-    if array.dtype.kind not in "fV":
-        plain: list[Any] = array.reshape(-1).tolist()
-        return plain
-    wide = array.reshape(-1).astype(np.float64).tolist()
-    return [value if math.isfinite(value) else str(value) for value in wide]
-
-
-def merge(states: Iterable[ExactState | bytes | str], op: str, dtype: str) -> Steps[Merged]:
-    """Have the service add exact states: objects, canonical bytes, or base64 as results carry them."""
-    body = {"op": op, "dtype": dtype, "states": [_base64(state) for state in states]}
-    return send(Call("POST", "/v1/states/merge", lambda answer: Merged.model_validate_json(answer.content), body=body))
-
-
-def _base64(state: ExactState | bytes | str) -> str:
-    if isinstance(state, str):
-        return state
-    return base64.b64encode(state.to_bytes() if isinstance(state, ExactState) else state).decode()

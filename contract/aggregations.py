@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from warpfold.contract.fields import MAX_ELEMENTS, OpName
+from warpfold.contract.fields import OpName
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.op_parameters import MethodField, QuantilesField
+from warpfold.contract.op_parameters import DdofField, MethodField, QuantilesField
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.dataset import DatasetSource
@@ -62,10 +62,7 @@ class AggregationSpec(Frozen):
         None, description="Where the elements come from if the request has no table `source`."
     )
     name: Name | None = Field(None, description="Name of the values; by default the column and the op: `price_sum`.")
-    ddof: int = Field(
-        0, ge=0, le=MAX_ELEMENTS, strict=True,
-        description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
-    )  # fmt: skip
+    ddof: DdofField = 0
     q: QuantilesField = None
     method: MethodField = None
 

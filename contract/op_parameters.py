@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.config import JsonDict
 
-from warpfold.contract.fields import Parameter
+from warpfold.contract.fields import MAX_ELEMENTS, Parameter
 from warpfold.contract.unions import said_as
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.ops.quantiles import METHODS, MOST_QUANTILES
@@ -19,6 +19,18 @@ Quantiles = Annotated[
     Parameter | Annotated[tuple[Parameter, ...], Field(min_length=1, max_length=MOST_QUANTILES)],
     said_as(f"Should be a number from 0 to 1, or a list of 1 to {MOST_QUANTILES:,} such numbers"),
 ]
+
+DdofField = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=MAX_ELEMENTS,
+        strict=True,
+        description="The lost degrees of freedom: `var`, `std`, `sem` and `cov` divide by n − ddof. With 1 `skew` and "
+        "`kurtosis` are those of a sample.",
+    ),
+]
+
 QuantilesField = Annotated[
     Quantiles | None,
     Field(

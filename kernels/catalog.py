@@ -4,7 +4,7 @@ from functools import cache, lru_cache
 
 from warpfold.kernels.cpu.strategies.rows import CPU_ROWS
 from warpfold.kernels.cuda.strategies.rows import cuda_rows
-from warpfold.kernels.dtypes import DType, Kind
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op, Terms
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
@@ -37,6 +37,15 @@ def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None
     return backends
 
 
+def backends_of_any(op: Op, strategy: str) -> tuple[str, ...]:
+    """The backends on which `strategy` computes `op` of some dtype. Raises InvalidInput naming "strategy"."""
+    able = (row for row in strategies() if strategy in (AUTO, row.name))
+    backends = (row.backend for row in able if any(row.computes(op, dtype) for dtype in DTYPES.values()))
+    if not (known := tuple(dict.fromkeys(backends))):
+        raise InvalidInput(f"strategy {strategy!r} does not compute {op.name}", "strategy")
+    return known
+
+
 def resolve(op: Op, dtype: DType, strategy: str, backend: str, other: DType | None = None) -> str:
     """The strategy to run on `backend`: `strategy` itself, or for "auto" the exact one where it claims the pair,
     else the backend's first that does. Raises InvalidInput if none does."""
@@ -66,7 +75,7 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
-_MANY_ON_GPU = frozenset(("sum", "moments", "extreme", "nonzero", "dot"))
+_MANY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
 NOT_MANY_ON_GPU = "products of numbers, median and quantile"
 """In words, what `grouped_backends` leaves to a CPU."""
@@ -86,6 +95,8 @@ def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
     sums, means, sums of squares, norm2, dot, var and std of float32 and float64, and has nothing to round where an op
     selects or tests elements. Of all other sums of floats a block of threads makes each value, and the host finishes
     squares and magnitudes of integers."""
+    if op.terms is Terms.TOTALS:
+        return False
     if dtype is None or not op.rounds:
         return True
     if dtype.is_float:

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
+from typing import cast
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.lowering.keyed_totals import group_by_totals
 from warpfold.kernels.lowering.reducing import lowered
+from warpfold.kernels.lowering.totals import made_of_totals, of_totals
 from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.blocks import blocks, by_position, most_of_block
 from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
@@ -30,8 +34,9 @@ class Backend(ABC):
 
     @abstractmethod
     def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
-        """The answer to a query whose elements are values: none of them stands for something else, and no null
-        propagates. Raises a KernelError, and what `progress` raises; after a CudaError the process must be replaced.
+        """The answer to a query whose elements are values: none of them stands for something else, no null propagates,
+        and no op is made of several totals. Raises a KernelError, and what `progress` raises; after a CudaError the
+        process must be replaced.
 
         InvalidInput names the field of a request that is at fault: "op", "other", "ddof", "strategy", "nan_policy",
         "axis", "segments.offsets.…", "states", "max_groups", or "backend" for what this backend does not compute."""
@@ -39,7 +44,15 @@ class Backend(ABC):
 
     def answer(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         """The answer to a query, whatever its elements stand for. Raises as `aggregate`."""
-        return lowered(query, partial(self.aggregate, progress=progress))
+        return lowered(query, partial(self._of_values, progress=progress))
+
+    def _of_values(self, query: Query[Answer], progress: Progress | None) -> Answer:
+        """The answer to a query whose elements are values. An op of several totals is made of the answers to others."""
+        if isinstance(query, ByKey):
+            return cast(Answer, group_by_totals(query, self.aggregate, progress))
+        if isinstance(query, Whole | Shaped) and made_of_totals(query):
+            return cast(Answer, of_totals(query, self.aggregate, progress))
+        return self.aggregate(query, progress)
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what the backend holds."""
@@ -54,12 +67,17 @@ class Backend(ABC):
         progress: Progress | None = None,
         ddof: int = 0,
         other: Elements | None = None,
+        weights: Elements | None = None,
+        weighting: Weighting = Weighting.FREQUENCY,
     ) -> Reduction:
         """Reduce all elements of `source`. Raises as `aggregate`, and InvalidInput naming "q" for a list of values."""
         row = op_named(op)
         if row.listed is not None:
             raise InvalidInput("a list of q has several values: reduce along all axes to an array", "q")
-        query = Whole(source=source, op=row, other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof)
+        query = Whole(
+            source=source, op=row, other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
+            weights=weights, weighting=weighting,
+        )  # fmt: skip
         return self.answer(query, progress)
 
     def reduce_groups(
@@ -75,12 +93,14 @@ class Backend(ABC):
         ddof: int = 0,
         other: Elements | None = None,
         states: bool = False,
+        weights: Elements | None = None,
+        weighting: Weighting = Weighting.FREQUENCY,
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape`, to the values of `grouping`; with `states` give the
         exact states of all values. Raises as `aggregate`."""
         query = Shaped(
             source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
-            shape=shape, grouping=grouping, states=states,
+            shape=shape, grouping=grouping, states=states, weights=weights, weighting=weighting,
         )  # fmt: skip
         return self.answer(query, progress)
 
@@ -92,11 +112,11 @@ class Backend(ABC):
         """The answer to `query` in blocks of neighbouring values, in their order. So what it needs in memory is
         bounded, however many values there are. Raises as `aggregate`."""
         on_cpu, total, done = self.device.backend == "cpu", prod(query.shape), 0
-        most, values = most_of_block(on_cpu=on_cpu, states=query.states), prod(query.grouping.result_shape(query.shape))
+        most = most_of_block(on_cpu=on_cpu, states=query.states or made_of_totals(query))
+        values = prod(query.grouping.result_shape(query.shape))
         sources = [by_position(source, values, most) for source in query.sources]
         for block in blocks(sources, query.shape, query.grouping, most, strips=on_cpu):
-            source, *other = block.sources
-            asked = replace(query, source=source, other=other[0] if other else None, shape=block.shape)
+            asked = replace(query.of(block.sources), shape=block.shape)
             try:
                 part = self.answer(replace(asked, grouping=block.grouping), _behind(progress, done, total))
             except InvalidInput as error:

@@ -2,11 +2,13 @@
 group (`Whole`), an array has a group for each index of some axes or for each segment (`Shaped`), and rows have keys
 (`ByKey`)."""
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Self, TypeVar
 
 from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.ops import NanPolicy, Op
+from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.sources.sequential import Elements
@@ -23,7 +25,10 @@ class Query(Generic[Answer]):
 class OfElements(Query[Answer]):
     """The value of `op` of the elements of `source`, or of pairs of them and those of `other`: an op of two sources
     (dot) needs it, and no other op takes it. It has as many elements, and is of floats beside floats and of integers
-    beside integers. `ddof` is for var and std."""
+    beside integers. `ddof` is for var and std.
+
+    The value may be that of elements with `weights`, one for each, of which `weighting` says what they mean: those that
+    `kernels.ops.weights` knows take them."""
 
     source: Elements
     op: Op
@@ -31,11 +36,23 @@ class OfElements(Query[Answer]):
     strategy: str = AUTO
     nan_policy: NanPolicy = NanPolicy.PROPAGATE
     ddof: int = 0
+    weights: Elements | None = None
+    weighting: Weighting = Weighting.FREQUENCY
+
+    @property
+    def fields(self) -> Mapping[str, Elements]:
+        """The sources, by the fields that have them."""
+        named = (("source", self.source), ("other", self.other), ("weights", self.weights))
+        return {field: source for field, source in named if source is not None}
 
     @property
     def sources(self) -> tuple[Elements, ...]:
-        """The one or two sources."""
-        return (self.source,) if self.other is None else (self.source, self.other)
+        """The sources in this order."""
+        return tuple(self.fields.values())
+
+    def of(self, sources: Sequence[Elements]) -> Self:
+        """The same query of other sources, in the order of `sources`."""
+        return replace(self, **dict(zip(self.fields, sources, strict=True)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

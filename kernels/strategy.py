@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.ops import Op
+from warpfold.kernels.ops import Op, Terms, sums_of
 
 AUTO = "auto"
 """Asks for the backend's best strategy."""
@@ -45,8 +45,12 @@ class Strategy:
         return self.lacks()
 
     def computes(self, op: Op, dtype: DType, other: DType | None = None) -> bool:
-        """Whether it claims `op` of `dtype`, and of the second source's dtype where there is one."""
-        return all((op.name, kind.name) in self.claims for kind in (dtype, other) if kind is not None)
+        """Whether it claims `op` of `dtype`, and of the second source's dtype where there is one. An op of several
+        totals is computed by the exact sums that it is made of."""
+        if op.terms is Terms.TOTALS and self.name != EXACT:
+            return False
+        kinds = [kind.name for kind in (dtype, other) if kind is not None]
+        return all((name, kind) in self.claims for name in sums_of(op) for kind in kinds)
 
 
 def claims(ops: Iterable[str], dtypes: Iterable[str]) -> frozenset[tuple[str, str]]:

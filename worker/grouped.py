@@ -1,7 +1,7 @@
 """Reductions along axes and by segments, to an array of values: a part of the kind `reduce`. The result holds up to a
 limit of values; more are stored in files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -33,28 +33,31 @@ from warpfold.worker.stages import point_of, timings_of
 
 
 def run_grouped(
-    attempt: Attempt, spec: ReduceSpec, grouping: Grouping, sources: tuple[Elements, Elements | None], inputs: Inputs
+    attempt: Attempt, spec: ReduceSpec, grouping: Grouping, opened: Mapping[str, Elements], inputs: Inputs
 ) -> Success:
-    """Reduce the elements of one or two open `sources`, which read `inputs`, to many values. Raises a KernelError."""
-    source, other = sources
-    read_in_order = [part for part in (source, other) if isinstance(part, SequentialSource)]
-    both = [part for part in (source, other) if part is not None]
-    source, shape = shaped(source, spec.source.known_shape)
-    if other is not None:
-        assert spec.other is not None, "the second source is the spec's"
-        other, beside = shaped(other, spec.other.known_shape)
-        if isinstance(grouping, AlongAxes) and beside != shape:
-            raise InvalidInput(f"{spec.op} needs two sources of one shape, not {shape} and {beside}", "other")
+    """Reduce the elements of open sources, which are named by their fields and read `inputs`, to many values. Raises a
+    KernelError."""
+    both = list(opened.values())
+    read_in_order = [part for part in both if isinstance(part, SequentialSource)]
+    sources, shapes = dict[str, Elements](), dict[str, tuple[int, ...]]()
+    for field, named in spec.sources():
+        sources[field], shapes[field] = shaped(opened[field], named.known_shape)
+        if isinstance(grouping, AlongAxes) and shapes[field] != shapes["source"]:
+            raise InvalidInput(
+                f"{spec.op} needs two sources of one shape, not {shapes['source']} and {shapes[field]}", field
+            )
+    source, shape = sources["source"], shapes["source"]
     op = spec.row()
     result_shape = check_results(grouping, shape, op)
-    width = sum(part.dtype.itemsize for part in (source, other) if part is not None)
+    width = sum(part.dtype.itemsize for part in sources.values())
 
     def progress(done: int, total: int) -> None:
         attempt.progress(done * width, total * width, "bytes")
 
     query = Shaped(
-        source=source, op=op, other=other, strategy=spec.strategy, nan_policy=spec.nan_policy,
-        ddof=spec.ddof, shape=shape, grouping=grouping, states=spec.states,
+        source=source, op=op, other=sources.get("other"), strategy=spec.strategy,
+        nan_policy=spec.nan_policy, ddof=spec.ddof, shape=shape, grouping=grouping, states=spec.states,
+        weights=sources.get("weights"), weighting=spec.weighting,
     )  # fmt: skip
     many = prod(result_shape) > MOST_RESULTS
     stored: Stored | None = None

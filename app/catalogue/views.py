@@ -20,10 +20,11 @@ class OpView(BaseModel):
     name: str
     summary: str
     terms: str = Field(
-        description="Terms that the op adds exactly: values, products, moments (values and products), or none."
+        description="Terms that the op adds exactly: values, products, moments (values and products), "
+        "totals (several sums, of products of up to four elements), or none."
     )
     sources: int = Field(description="Number of arrays that the op takes. An op with 2 arrays needs `other`.")
-    ddof: bool = Field(description="Whether the op divides by n − ddof.")
+    ddof: bool = Field(description="Whether the op takes `ddof`.")
     parameters: tuple[str, ...] = Field(description="Names of the fields that say more of the op, such as `q`.")
     empty: bool | int | None = Field(
         description="Value of the op for no elements. If it is null there is none: the job of a whole array fails, and "
@@ -116,7 +117,9 @@ class StrategyView(BaseModel):
 
     @classmethod
     def of(cls, row: Strategy) -> "StrategyView":
-        computes = {op: dtypes for op in OPS if (dtypes := [dtype for dtype in DTYPES if (op, dtype) in row.claims])}
+        computes = {
+            op: dtypes for op in OPS if (dtypes := [dtype for dtype in DTYPES if row.computes(OPS[op], DTYPES[dtype])])
+        }
         return cls(
             name=row.name,
             backend=row.backend,

@@ -87,7 +87,7 @@ def _expected_of(spec: ReduceSpec) -> Expected:
     if spec.other is None:
         answer = reference.reduce(op, dtype, bits, policy, ddof=spec.ddof)
     else:
-        answer = reference.dot(op, (dtype, bits), _patterns(spec.other), policy)
+        answer = reference.of_pairs(op, (dtype, bits), _patterns(spec.other), policy, ddof=spec.ddof)
     if isinstance(answer, reference.Undefined):
         return Expected(None, f"not defined: {answer.reason}")
     return Expected(answer.value, "computed in exact fractions and rounded once")

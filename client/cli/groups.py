@@ -136,7 +136,7 @@ def _words(
 def reduce_groups_locally(
     array: Elements,
     op: str,
-    other: Elements | None,
+    beside: Mapping[str, Elements],
     chosen: Mapping[str, Any],
     fields: Mapping[str, Any],
     *,
@@ -149,11 +149,12 @@ def reduce_groups_locally(
     assert grouping is not None, "there is an axis, or there are segments or several quantiles"
     chosen = {**chosen, "q": fields["q"]} if "q" in fields else chosen
     try:
-        result = local.reduce_groups(array, op, grouping, other=other, **chosen)
-        source = read.view(null_words_of([part for part in (array, other) if part is not None]))
+        operands: dict[str, Any] = dict(beside)
+        result = local.reduce_groups(array, op, grouping, **operands, **chosen)
+        source = read.view(null_words_of([array, *beside.values()]))
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
-    notice = noticed([part for part in (array, other) if part is not None])
+    notice = noticed([array, *beside.values()])
     if as_json:
         values = [
             str(value) if isinstance(value, float) and not np.isfinite(value) else value for value in result.listed()

@@ -33,6 +33,10 @@ warpfold reduce trips.parquet --column seconds --op quantile --q 0.5,0.99
 
 warpfold reduce left.npy --op dot --other right.npy --backend cuda
 
+warpfold reduce a.npy --op corr --other b.npy
+
+warpfold reduce samples.npy --op mean --weights weights.npy
+
 cat samples.npy | warpfold reduce -
 
 warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "region", "value": "EU"}'
@@ -97,12 +101,14 @@ def reduce(
     files: Files,
     *,
     op: Annotated[str, typer.Option(help="`warpfold ops` lists them.", autocompletion=complete_op)] = "sum",
-    other: Annotated[str | None, typer.Option(help="The second array of dot.")] = None,
+    other: Annotated[str | None, typer.Option(help="The second array of dot, cov, corr, slope, …")] = None,
+    weights: Annotated[str | None, typer.Option(metavar="FILE", help="An array of the weights.")] = None,
+    weighting: Annotated[str | None, typer.Option(help="Of weights: frequency or reliability.")] = None,
     strategy: Annotated[str | None, typer.Option(help="`warpfold strategies` lists them.")] = None,
     backend: Backend = None,
     partitions: Partitions = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
-    ddof: Annotated[int | None, typer.Option(min=0, help="var and std divide by n − ddof.")] = None,
+    ddof: Annotated[int | None, typer.Option(min=0, help="var, std, sem and cov divide by n − ddof.")] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="Of quantile: 0.9, or several: 0.5,0.99.")] = None,
     method: Annotated[str | None, typer.Option(help="Of quantile: linear, hazen, …, as in NumPy.")] = None,
     axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
@@ -140,16 +146,18 @@ def reduce(
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
         "q": quantiles_from(q),
         "method": method,
+        "weighting": weighting,
         "partitions": checked_partitions(partitions, backend),
         "states": _checked_states(states, by, axis or segments, locally=locally),
         "fingerprint": fingerprint or None,
     }
     fields = {name: value for name, value in chosen.items() if value is not None}
     how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
-    _check_where(files, other, backend, locally=locally)
+    beside = {name: file for name, file in (("other", other), ("weights", weights)) if file is not None}
+    _check_where(files, beside, backend, locally=locally)
     check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
     if by is not None:
-        if len(files) > 1 or any((other, axis, segments, array, select, stored, missing_chunks)):
+        if len(files) > 1 or any((beside, axis, segments, array, select, stored, missing_chunks)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words})
         reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
@@ -167,13 +175,13 @@ def reduce(
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if asked.shape:
             raise typer.BadParameter("--axis, --segments and several --q take a single file", param_hint="FILE")
-        if other is not None or locally or timeout is not None:
-            raise typer.BadParameter("--other, --local and --timeout take a single file", param_hint="FILE")
+        if beside or locally or timeout is not None:
+            raise typer.BadParameter("--other, --weights, --local and --timeout take a single file", param_hint="FILE")
         _reduce_each(context, matching(files), asked, how)
     elif locally:
-        _reduce_here(files[0], other, asked, how)
+        _reduce_here(files[0], beside, asked, how)
     else:
-        _reduce_there(context, files[0], other, asked, how)
+        _reduce_there(context, files[0], beside, asked, how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,26 +201,30 @@ def _checked_states(states: bool, by: str | None, shape: str | None, *, locally:
     return states or None
 
 
-def _check_where(files: list[str], other: str | None, backend: str | None, *, locally: bool) -> None:
+def _check_where(files: list[str], beside: Mapping[str, str], backend: str | None, *, locally: bool) -> None:
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
-    if any(map(is_url, (*files, other or ""))) and (len(files) > 1 or locally):
+    if any(map(is_url, (*files, *beside.values()))) and (len(files) > 1 or locally):
         raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
-    if files[0] == other == DASH:
-        raise typer.BadParameter("standard input is one array, not two", param_hint="--other")
+    read = [name for name, file in (("FILE", files[0]), *beside.items()) if file == DASH]
+    if len(read) > 1:
+        raise typer.BadParameter("standard input is one array, not two", param_hint=f"--{read[-1]}")
 
 
-def _reduce_here(file: str, other: str | None, asked: _Request, how: RunOptions) -> None:
-    """Reduce one array, or two, on this machine."""
+def _reduce_here(file: str, beside: Mapping[str, str], asked: _Request, how: RunOptions) -> None:
+    """Reduce one array, with the others `beside` it, on this machine."""
     fields = {name: value for name, value in asked.fields.items() if name not in _FOR_THE_SERVICE}
     with ExitStack() as opened:
         first = opened.enter_context(read_array(file, "FILE", asked.of_file))
-        second = None if other is None else opened.enter_context(read_array(other, "--other", asked.of_file))
-        named = [(file, first), *([] if other is None else [(other, second)])]
+        others = {
+            name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
+        }
+        named = [(file, first), *((beside[name], part) for name, part in others.items())]
         paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
         read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
-        with_it = None if second is None else second.elements("--other", OPS.get(asked.op))
-        elements = first.elements("FILE", OPS.get(asked.op), in_place=bool(asked.shape.keys() - {"q"}))
+        row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {"q"} or "weights" in beside)
+        with_it = {name: part.elements(f"--{name}", row, in_place=in_place) for name, part in others.items()}
+        elements = first.elements("FILE", row, in_place=in_place)
         if asked.shape:
             reduce_groups_locally(
                 elements, asked.op, with_it, fields, asked.shape, read=read, as_json=how.as_json, to=how.to
@@ -221,16 +233,20 @@ def _reduce_here(file: str, other: str | None, asked: _Request, how: RunOptions)
             reduce_locally(elements, asked.op, with_it, fields, read=read, as_json=how.as_json)
 
 
-def _reduce_there(context: typer.Context, file: str, other: str | None, asked: _Request, how: RunOptions) -> None:
-    """Have the service reduce one array, or two."""
+def _reduce_there(
+    context: typer.Context, file: str, beside: Mapping[str, str], asked: _Request, how: RunOptions
+) -> None:
+    """Have the service reduce one array, with the others `beside` it."""
     with ExitStack() as opened:
         first = opened.enter_context(read_array(file, "FILE", asked.of_file))
-        second = None if other is None else opened.enter_context(read_array(other, "--other", asked.of_file))
+        others = {
+            name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
+        }
         client = opened.enter_context(service(context))
-        sent = None if second is None else opened.enter_context(second.sent("--other", checked=True))
+        sent = {name: opened.enter_context(part.sent(f"--{name}", checked=True)) for name, part in others.items()}
         whole = opened.enter_context(first.sent("FILE", checked=True))
-        fields = {**asked.fields, **asked.of_file, **asked.shape}
-        ended = wait_for(client.submit_reduce(whole, asked.op, other=sent, rehash=how.rehash, **fields), how.timeout)
+        fields = {**asked.fields, **asked.of_file, **asked.shape, **sent}
+        ended = wait_for(client.submit_reduce(whole, asked.op, rehash=how.rehash, **fields), how.timeout)
         if how.as_json:
             output.document(ended)
             check_ended_well(ended)

@@ -47,26 +47,35 @@ def print_value(job: Job, *, fingerprint: bool) -> None:
 
 
 def reduce_locally(
-    array: Elements, op: str, other: Elements | None, chosen: Mapping[str, Any], *, read: ReadHere, as_json: bool
+    array: Elements,
+    op: str,
+    beside: Mapping[str, Elements],
+    chosen: Mapping[str, Any],
+    *,
+    read: ReadHere,
+    as_json: bool,
 ) -> None:
     """Reduce on this machine, and print as `print_value`, or with `as_json` a document."""
+    parts = [array, *beside.values()]
     try:
         # The dtypes of both arrays may be made one.
-        if isinstance(array, ArraySource) and isinstance(other, ArraySource):
-            with intact([("", array), ("", other)]):
-                result = local.reduce(array.array, op, other=other.array, **chosen)
+        arrays: dict[str, Any] = {name: part.array for name, part in beside.items() if isinstance(part, ArraySource)}
+        if isinstance(array, ArraySource) and beside and len(arrays) == len(beside):
+            with intact([("", array), *(("", part) for part in beside.values())]):
+                result = local.reduce(array.array, op, **arrays, **chosen)
         else:
-            result = local.reduce_elements(array, op, other=other, **chosen)
+            operands: dict[str, Any] = dict(beside)
+            result = local.reduce_elements(array, op, **operands, **chosen)
         null = result.null
         if not null:
             check_length(result.value)
-        source = read.view(null_words_of([part for part in (array, other) if part is not None]))
+        source = read.view(null_words_of(parts))
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
     value = None if null else value_of(result)
-    nulls = sum(part.tally.nulls for part in (array, other) if isinstance(part, SequentialSource))
-    notice = noticed([part for part in (array, other) if part is not None])
+    nulls = sum(part.tally.nulls for part in parts if isinstance(part, SequentialSource))
+    notice = noticed(parts)
     if as_json:
         output.document(_document(result, value, nulls, source) | ({"notice": notice} if notice else {}))
         return

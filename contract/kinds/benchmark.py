@@ -27,7 +27,7 @@ from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.catalog import strategies, strategy_names
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import OPS, op_named
+from warpfold.kernels.ops import OPS, Terms, op_named, sums_of
 from warpfold.kernels.strategy import AUTO
 from warpfold.kernels.studies.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
 
@@ -52,6 +52,10 @@ def _measurable_names() -> tuple[str, ...]:
 def _of_one_array(op: str) -> str:
     if op_named(op).sources > 1:
         raise InvalidInput(f"{op} takes two arrays, and a benchmark has one")
+    if op_named(op).terms is Terms.TOTALS:
+        raise InvalidInput(
+            f"{op} is made of several sums, and a benchmark measures one: name {', '.join(sums_of(op_named(op)))}"
+        )
     return op
 
 
@@ -63,7 +67,9 @@ MeasuredStrategy = Annotated[str, AfterValidator(_measured), Field(json_schema_e
 OpOfOneArray = Annotated[
     OpName,
     AfterValidator(_of_one_array),
-    Field(json_schema_extra={"enum": [op.name for op in OPS.values() if op.sources == 1]}),
+    Field(
+        json_schema_extra={"enum": [op.name for op in OPS.values() if op.sources == 1 and op.terms is not Terms.TOTALS]}
+    ),
 ]
 Size = Annotated[int, Field(ge=1, le=MAX_ELEMENTS, strict=True)]
 AxisOfMatrix = Annotated[int, Field(ge=0, le=1, strict=True)]

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.fields import MAX_ELEMENTS, JobOptions, OpName, ReduceBackendName, StrategyName
+from warpfold.contract.beside import OtherField, WeightingField, WeightsField, as_beside, check_beside, check_weights
+from warpfold.contract.fields import JobOptions, OpName, ReduceBackendName, StrategyName
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import (
@@ -26,7 +27,7 @@ from warpfold.contract.inputs import FingerprintField, InputField, NoticeField
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
-from warpfold.contract.op_parameters import MethodField, QuantilesField, op_in_words
+from warpfold.contract.op_parameters import DdofField, MethodField, QuantilesField, op_in_words
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.placement import PlacementField, Work
 from warpfold.contract.provenance import DeviceView, Provenance
@@ -35,10 +36,11 @@ from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
-from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, refused_on_gpu, resolve_grouped, strategies
+from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, backends_of_any, refused_on_gpu, resolve_grouped
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, Op, Parameters, Value, op_named
 from warpfold.kernels.ops.operands import check, check_arity, check_counts, check_freedom
+from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.strategy import AUTO
 
@@ -66,18 +68,10 @@ class ReduceSpec(Task):
     )
     nan_policy: NanPolicy = Field(NanPolicy.PROPAGATE, description="What to do with NaN elements of float data.")
     source: Source
-    other: Source | None = Field(
-        None,
-        description="The second array of `dot`, as long as `source`. Either both are floats, whose dtypes may "
-        "differ, or neither is.",
-    )
-    ddof: int = Field(
-        0,
-        ge=0,
-        le=MAX_ELEMENTS,
-        strict=True,
-        description="The lost degrees of freedom: `var` and `std` divide by n − ddof.",
-    )
+    other: OtherField = None
+    weights: WeightsField = None
+    weighting: WeightingField = Weighting.FREQUENCY
+    ddof: DdofField = 0
     q: QuantilesField = None
     method: MethodField = None
     axis: AxisField = Field(
@@ -120,9 +114,12 @@ class ReduceSpec(Task):
         if count is not None and others is not None:
             check_counts(op, count, others)
         grouping = self.grouping()
+        check_weights(op, self.source, self.weights, self.weighting)
+        if self.weights is not None:
+            check_beside(strategy=self.strategy, of_dask=self.backend == DASK, states=self.states)
         if grouping is not None:
             self._be_grouped(grouping)
-        elif count:
+        elif count and self.weights is None:
             check_freedom(op, count, self.ddof)
         if self.states:
             check_states_of(op, grouping)
@@ -137,8 +134,8 @@ class ReduceSpec(Task):
 
     def in_place(self) -> bool:
         """Whether every element is needed in its place, so that no null can be left out."""
-        op = self.row()
-        return op.places or op.sources > 1 or self.axis is not None or self.segments is not None
+        op, beside = self.row(), self.other is not None or self.weights is not None
+        return op.places or beside or self.axis is not None or self.segments is not None
 
     def _be_grouped(self, grouping: Grouping) -> None:
         """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
@@ -152,13 +149,10 @@ class ReduceSpec(Task):
 
     def _be_alike(self) -> None:
         """Integers that were written without a dtype are float64 beside an array of floats."""
-        for source, beside, field in ((self.source, self.other, "source"), (self.other, self.source, "other")):
-            dtype = None if beside is None else beside.known_dtype
-            if source is not None and dtype is not None and dtype.is_float:
-                try:
-                    object.__setattr__(self, field, source.beside_floats())  # frozen for everybody else
-                except InvalidInput as error:
-                    raise InvalidInput(str(error), (error.field or "").replace("source", field, 1)) from None
+        if self.other is not None:
+            source, other = self.source, self.other
+            object.__setattr__(self, "source", as_beside(source, other, "source"))  # frozen for everybody else
+            object.__setattr__(self, "other", as_beside(other, source, "other"))
 
     @model_validator(mode="after")
     def _claimed(self) -> Self:
@@ -183,19 +177,18 @@ class ReduceSpec(Task):
         backend can."""
         op = self.row()
         if (grouping := self.grouping()) is not None:
+            if self.weights is not None:
+                return ("cpu",)
             dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
             names = backends_of_many(op, dtype, grouping, shape, made, on_gpus=self.backend in ("cuda", GANG))
             # The host puts states together, so that a GPU gives them only where it is asked to.
             return ("cpu",) if self.states and self.backend == "auto" else names
-        known = [dtype for _, source in self.sources() if (dtype := source.known_dtype) is not None]
+        both = (self.source, self.other)
+        known = [dtype for part in both if part is not None and (dtype := part.known_dtype) is not None]
         if known:
             return backends_for(op, known[0], self.strategy, known[-1] if op.sources == 2 else None)
-        able = (row for row in strategies() if self.strategy in (AUTO, row.name))
-        backends = tuple(dict.fromkeys(row.backend for row in able if any(name == op.name for name, _ in row.claims)))
-        if not backends:
-            raise InvalidInput(f"strategy {self.strategy!r} does not compute {op.name}", "strategy")
-        return backends
+        return backends_of_any(op, self.strategy)
 
     def needs(self) -> str:
         if self.backend != "auto":
@@ -207,6 +200,8 @@ class ReduceSpec(Task):
         yield "source", self.source
         if self.other is not None:
             yield "other", self.other
+        if self.weights is not None:
+            yield "weights", self.weights
 
     def small(self) -> bool:
         counts = [source.known_count for _, source in self.sources()]
@@ -241,15 +236,17 @@ class ReduceSpec(Task):
 
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> Sequence[str]:
-        other = stored.get("other")
+        other, weights = stored.get("other"), stored.get("weights")
         return (
             f"{op_in_words(stored)} of {summary_of_source(stored.get('source'))}",
             summary_of_source(other) if other else "",
+            f"weights {summary_of_source(weights)}" if weights else "",
             words_of(stored),
         )
 
     def description(self) -> str:
-        arrays = " with ".join(source.identity() for _, source in self.sources())
+        arrays = " with ".join(part.identity() for part in (self.source, self.other) if part is not None)
+        arrays += "" if self.weights is None else f", {self.weighting.value} weights {self.weights.identity()}"
         freedom = f", ddof {self.ddof}" if self.row().ddof else ""
         nan = "" if self.nan_policy == NanPolicy.PROPAGATE else f", NaN: {self.nan_policy.value}"
         groups = words_of(self.model_dump(mode="json", include={"axis", "segments"}))
@@ -268,6 +265,8 @@ class BriefReduceSpec(JobOptions):
     nan_policy: NanPolicy
     source: Source | BriefValues
     other: Source | BriefValues | None
+    weights: Source | BriefValues | None = Field(None, exclude_if=lambda weights: weights is None)
+    weighting: WeightingField = Weighting.FREQUENCY
     ddof: int
     q: QuantilesField = None
     method: MethodField = None

@@ -5,7 +5,7 @@ function takes up to seconds to compile, and milliseconds to load from the cache
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +18,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.generate import DISTRIBUTIONS
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, Op, Terms
 from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.source import ArraySource, GeneratedSource, Source
@@ -60,9 +60,14 @@ def give_way() -> None:
         Path("/proc/self/autogroup").write_text(str(_LOWEST))
 
 
+def _ops() -> Sequence[Op]:
+    """The ops that a backend knows. All others are made of their sums."""
+    return [op for op in OPS.values() if op.terms is not Terms.TOTALS]
+
+
 def _reductions() -> Iterator[tuple[str, Source, Source | None]]:
     elements = [ArraySource(np.ones(1, dtype=np.int8).astype(row.numpy)) for row in DTYPES.values()]
-    for op in OPS.values():
+    for op in _ops():
         for element in elements:
             if op.sources == 1:
                 yield op.name, element, None
@@ -82,7 +87,7 @@ def _rows_by_key() -> Iterator[tuple[KeyedSource, GroupPlan]]:
     import pyarrow
 
     for row in sorted(DTYPES.values(), key=lambda row: row.name not in _COMMON):
-        able = [op for op in OPS.values() if op.sources == 1 and resolve_grouped(op, row, AUTO) == EXACT]
+        able = [op for op in _ops() if op.sources == 1 and resolve_grouped(op, row, AUTO) == EXACT]
         for ops in (able, [OPS["max"]]):
             plan = GroupPlan(tuple(Aggregation(op, 0, op.name) for op in ops))
             for kind in (pyarrow.int64(), pyarrow.string()):

@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.states import ManySums, MergedStates, by_parts
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import ExactState, Flags, StateError, deviation, integer, mean, root, total, variance
+from warpfold.kernels.exact import (
+    ExactState,
+    Flags,
+    StateError,
+    deviation,
+    integer,
+    mean,
+    of_totals,
+    root,
+    total,
+    variance,
+)
 from warpfold.kernels.exact.encoding import DIGIT_BITS
 from warpfold.kernels.ops import INTEGER, OPS, Finish, Op, Value
 from warpfold.kernels.ops.empties import with_empties
@@ -57,8 +68,8 @@ class ValueFinish:
             nearest.round_sums(first.limbs, first.exponent, first.flags, divisors, form, values, left)
         elif finish is Finish.ROOT:
             spreads.round_roots(first.limbs, first.exponent, first.flags, counts, form, values, left)
-        elif (units := _units(first, sums[1])) is None:
-            left = counts > self.ddof
+        elif finish is Finish.OF_TOTALS or (units := _units(first, sums[1])) is None:
+            left = counts >= max(1, self.op.least_count(self.ddof))
         else:
             root, flags = finish is Finish.DEVIATION, first.flags | sums[1].flags
             spreads.round_spreads(
@@ -107,10 +118,11 @@ class ValueFinish:
                 return mean(states[0], dtype)
             case Finish.ROOT:
                 return root(states[0], dtype)
-            case Finish.VARIANCE:
-                return variance(states[0], states[1], self.ddof, dtype)
-            case Finish.DEVIATION:
-                return deviation(states[0], states[1], self.ddof, dtype)
+            case Finish.VARIANCE | Finish.DEVIATION:
+                spread = variance if self.op.finish is Finish.VARIANCE else deviation
+                return spread(states[0], states[1], self.ddof, dtype)
+            case Finish.OF_TOTALS:
+                return of_totals(self.op, states, self.ddof, dtype)
 
 
 def _units(values: ManySums, squares: ManySums) -> tuple[tuple[int, int], int] | None:

@@ -2,7 +2,7 @@
 nothing is compiled."""
 
 from warpfold.kernels.exact.encoding import ORIGIN, Flags, StateError
-from warpfold.kernels.exact.finish import deviation, integer, mean, root, total, value_of, variance
+from warpfold.kernels.exact.finish import deviation, integer, mean, of_totals, root, total, value_of, variance
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.exact.state import ExactState
 
@@ -14,6 +14,7 @@ __all__ = [
     "deviation",
     "integer",
     "mean",
+    "of_totals",
     "root",
     "round_ratio",
     "round_sqrt",

@@ -21,10 +21,17 @@ VERSION = 1
 HEADER = struct.Struct("<4sBBBBQHHI")
 _DIGIT_BYTES = DIGIT_BITS // 8
 
-CODES: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 0, Terms.PRODUCTS: 1})
+FACTORS: Mapping[Terms, int] = MappingProxyType(
+    {Terms.VALUES: 1, Terms.PRODUCTS: 2, Terms.TRIPLES: 3, Terms.QUADRUPLES: 4}
+)
+"""How many elements each of the terms multiplies."""
+
+CODES: Mapping[Terms, int] = MappingProxyType({terms: factors - 1 for terms, factors in FACTORS.items()})
 _TERMS: Mapping[int, Terms] = MappingProxyType({code: terms for terms, code in CODES.items()})
 
-MAX_DIGITS: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: 68, Terms.PRODUCTS: 134})
+MAX_DIGITS: Mapping[Terms, int] = MappingProxyType(
+    {terms: -(-(2098 * factors + 64 + 1) // DIGIT_BITS) for terms, factors in FACTORS.items()}
+)
 """Digits for 2**64 − 1 of the largest terms and a sign: 2098 + 64 + 1 bits of values, 4196 + 64 + 1 of products."""
 
 
@@ -38,11 +45,11 @@ class Flags(IntFlag):
     NOT_NEGATIVE_ZERO = 8  # some term was not −0
 
 
-ORIGIN: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: -1074, Terms.PRODUCTS: -2148})
+ORIGIN: Mapping[Terms, int] = MappingProxyType({terms: -1074 * factors for terms, factors in FACTORS.items()})
 """Exponent of the unit: every finite float64 is a multiple of 2**−1074, every product of two a multiple of 2**−2148."""
 
 _LARGEST_VALUE = ((1 << 53) - 1) << (971 + 1074)
-LARGEST: Mapping[Terms, int] = MappingProxyType({Terms.VALUES: _LARGEST_VALUE, Terms.PRODUCTS: _LARGEST_VALUE**2})
+LARGEST: Mapping[Terms, int] = MappingProxyType({terms: _LARGEST_VALUE**factors for terms, factors in FACTORS.items()})
 """Units of the largest finite term; integers of 64 bits and their products are far smaller."""
 
 
@@ -96,7 +103,7 @@ def decode(data: bytes) -> Fields:
         raise StateError("length", f"{len(data)} bytes are fewer than the header's {HEADER.size}")
     _, _, code, flags, reserved, count, first, stored, padding = HEADER.unpack_from(data)
     if code not in _TERMS:
-        raise StateError("terms", f"code {code} is neither values (0) nor products (1)")
+        raise StateError("terms", f"code {code} is none of values (0) and products of two, three and four (1, 2, 3)")
     if reserved or padding:
         raise StateError("reserved", "the reserved bytes must be 0")
     if len(data) != HEADER.size + stored * _DIGIT_BYTES:

@@ -4,11 +4,12 @@ Specials and the sign of zero are those of `ExactState.round_to`.
 """
 
 import math
+from collections.abc import Sequence
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact.encoding import ORIGIN, StateError
-from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
+from warpfold.kernels.exact.encoding import FACTORS, ORIGIN, StateError
+from warpfold.kernels.exact.rounding import round_ratio, round_root, round_sqrt
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
 
@@ -88,3 +89,36 @@ def _spread(values: ExactState, squares: ExactState, ddof: int) -> tuple[int, in
     if numerator < 0:
         raise StateError("limbs", "these are not the values and the squares of the same elements")
     return numerator, count * (count - ddof), ORIGIN[Terms.PRODUCTS]
+
+
+def of_totals(op: Op, states: Sequence[ExactState], ddof: int, dtype: DType) -> float:
+    """The value of an op of several totals, rounded once, from the states of these totals of the same elements, of
+    which there are enough. It is NaN where a total is not finite, unless that is the limit of the op."""
+    assert op.exact is not None, "an op of several totals has a function of them"
+    count, units = states[0].count, [state.units for state in states]
+    if any(state.count != count for state in states):
+        raise StateError("count", "the totals are not of the same elements")
+    named = dict(zip(op.totals, units, strict=True))
+    for total, square in (("x", "xx"), ("y", "yy")):
+        if {total, square} <= named.keys() and count * named[square] < named[total] ** 2:
+            raise StateError("limbs", "these are not the totals of the same elements")
+    odd = {total: special for total, state in zip(op.totals, states, strict=True) if (special := state.special())}
+    if odd:
+        if op.limit is None or odd.keys() != {op.limit} or math.isnan(odd[op.limit]):
+            return math.nan
+        units[op.totals.index(op.limit)] = 1 if odd[op.limit] > 0 else -1
+    factors = [FACTORS[state.terms] for state in states]
+    # The unit of all becomes as large as they allow, because short integers are faster.
+    places = min((_zeros(each) // many for each, many in zip(units, factors, strict=True) if each), default=0)
+    value = op.exact(count, ddof, *(each >> (places * many) for each, many in zip(units, factors, strict=True)))
+    if value is None:
+        return math.nan
+    if odd:
+        return math.copysign(math.inf, value.numerator) if value.numerator else math.nan
+    exponent = value.units * (ORIGIN[Terms.VALUES] + places)
+    return round_root(value.numerator, value.denominator, exponent, value.degree, dtype)
+
+
+def _zeros(units: int) -> int:
+    """How many binary zeros an integer other than 0 ends with."""
+    return (units & -units).bit_length() - 1

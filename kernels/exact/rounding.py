@@ -15,29 +15,42 @@ def round_ratio(numerator: int, denominator: int, exponent: int, dtype: DType) -
 
     `denominator` is positive. Zero is +0.
     """
-    magnitude = abs(numerator)
-    if not magnitude:
-        return 0.0
-    # 2**(top − 1) < magnitude / denominator · 2**exponent < 2**(top + 1)
-    top = magnitude.bit_length() - denominator.bit_length() + exponent
-    unit = _unit(top, dtype)
-    dividend, divisor = _scaled(magnitude, denominator, exponent - unit)
-    quotient, remainder = divmod(dividend, divisor)
-    rounded = _round(quotient, bool(remainder), unit, dtype)
-    return rounded if numerator > 0 else -rounded
+    return round_root(numerator, denominator, exponent, 1, dtype)
 
 
 def round_sqrt(numerator: int, denominator: int, exponent: int, dtype: DType) -> float:
     """√(`numerator` / `denominator` · 2**`exponent`) rounded once to `dtype`; `numerator` ≥ 0, `denominator` > 0."""
-    if not numerator:
+    return round_root(numerator, denominator, exponent, 2, dtype)
+
+
+def round_root(numerator: int, denominator: int, exponent: int, degree: int, dtype: DType) -> float:
+    """± (|`numerator`| / `denominator` · 2**`exponent`) ** (1 / `degree`), with the sign of `numerator`, rounded once
+    to `dtype`. `denominator` is positive, and `degree` is 1, 2, 3 or 4. Zero is +0."""
+    magnitude = abs(numerator)
+    if not magnitude:
         return 0.0
-    top = (numerator.bit_length() - denominator.bit_length() + exponent) // 2
-    unit = _unit(top, dtype)
-    # ⌊√⌊x⌋⌋ = ⌊√x⌋, so flooring the quotient first loses only the information whether it was exact.
-    dividend, divisor = _scaled(numerator, denominator, exponent - 2 * unit)
+    # 2**(top − 1) < magnitude / denominator · 2**exponent < 2**(top + 1), and its root is about 2**(top / degree).
+    top = magnitude.bit_length() - denominator.bit_length() + exponent
+    unit = _unit(top // degree, dtype)
+    # ⌊ᵏ√⌊x⌋⌋ = ⌊ᵏ√x⌋, so flooring the quotient first loses only the information whether it was exact.
+    dividend, divisor = _scaled(magnitude, denominator, exponent - degree * unit)
     radicand, remainder = divmod(dividend, divisor)
-    root = math.isqrt(radicand)
-    return _round(root, bool(remainder) or root * root != radicand, unit, dtype)
+    root = _floor_root(radicand, degree)
+    rounded = _round(root, bool(remainder) or root**degree != radicand, unit, dtype)
+    return rounded if numerator > 0 else -rounded
+
+
+def _floor_root(radicand: int, degree: int) -> int:
+    """The largest integer whose power is no more than `radicand`."""
+    if degree == 1:
+        return radicand
+    if degree % 2 == 0:
+        return _floor_root(math.isqrt(radicand), degree // 2)
+    # Newton's steps fall from above to the floor of the cube root.
+    root = 1 << -(-radicand.bit_length() // 3)
+    while (lower := (2 * root + radicand // (root * root)) // 3) < root:
+        root = lower
+    return root
 
 
 def _unit(top: int, dtype: DType) -> int:

@@ -54,7 +54,7 @@ class Packed(Meaning):
         return True
 
     def takes(self, op: Op) -> bool:
-        if op.sources > 1 or op.name == "prod":
+        if op.sources > 1 or op.name == "prod" or op.terms is Terms.TOTALS:
             return False
         # With an offset, values may be zero or change their sign anywhere among the stored numbers.
         of_signs = op.terms is Terms.VALUES and op.magnitudes

@@ -90,8 +90,7 @@ def _with_zeros(query: Whole | Shaped) -> Any:
     """The query whose nulls are the zeros that stand in their places."""
     if not any(map(keeps_nulls, query.sources)):
         return query
-    source, *other = (_bare(each) for each in query.sources)
-    return replace(query, source=source, other=other[0] if other else None)
+    return query.of([_bare(each) for each in query.sources])
 
 
 def _bare(source: Elements) -> Elements:
@@ -115,13 +114,10 @@ def _meant(query: Whole | Shaped, run: Run) -> Any:
     of the stored numbers."""
     op, source = query.op, query.source
     check_arity(op, other=query.other is not None, ddof=query.ddof)
-    if isinstance(query, Whole) and any(isinstance(meaning_of(each), ComplexNumbers) for each in query.sources):
+    has_complex = any(isinstance(meaning_of(each), ComplexNumbers) for each in query.sources)
+    if isinstance(query, Whole) and has_complex and query.weights is None:
         return reduce_complex(query, run)
-    for each, field in zip(query.sources, ("source", "other"), strict=False):
-        if isinstance(query, Whole) and len(query.sources) > 1:
-            refuse_meaning(each, op.name, "op")
-        elif len(query.sources) > 1 or isinstance(meaning_of(each), ComplexNumbers):
-            refuse_meaning(each, "a reduction to many values", field)
+    _refuse_meanings(query)
     meaning = meaning_of(source)
     assert meaning is not None, "the elements stand for something"
     assert isinstance(source, SequentialSource), "only those have a meaning"
@@ -165,6 +161,17 @@ def _meant(query: Whole | Shaped, run: Run) -> Any:
         stages=first.stages if len(runs) == 1 else None,
     )
     return _put_back(answer, values)
+
+
+def _refuse_meanings(query: Whole | Shaped) -> None:
+    """Raise InvalidInput where several sources stand side by side, or a layout takes no complex numbers."""
+    for field, each in query.fields.items():
+        if query.weights is not None:
+            refuse_meaning(each, f"{query.op.name} with weights", field)
+        elif isinstance(query, Whole) and query.other is not None:
+            refuse_meaning(each, query.op.name, "op")
+        elif query.other is not None or isinstance(meaning_of(each), ComplexNumbers):
+            refuse_meaning(each, "a reduction to many values", field)
 
 
 def _of_stored(query: Whole | Shaped, stored: SequentialSource, part: Op) -> OfElements[Any]:

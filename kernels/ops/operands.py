@@ -60,6 +60,8 @@ def check_arity(op: Op, *, other: bool, ddof: int) -> None:
         raise InvalidInput(f"ddof is {ddof}; it must not be negative", "ddof")
     if ddof and not op.ddof:
         raise InvalidInput(f"{op.name} takes no ddof", "ddof")
+    if ddof > 1 and op.lost > 1:
+        raise InvalidInput(f"ddof is {ddof}; {op.name} takes 0, or 1 for that of a sample", "ddof")
 
 
 def check_counts(op: Op, count: int, other: int) -> None:
@@ -69,7 +71,9 @@ def check_counts(op: Op, count: int, other: int) -> None:
 
 
 def check_freedom(op: Op, count: int, ddof: int) -> None:
-    """Raise InvalidInput naming "ddof" where `op` divides by n − ddof and `count` ≥ 1 elements leave that below 1."""
+    """Raise InvalidInput naming "ddof" where `count` ≥ 1 elements are too few for `op` with this ddof."""
+    if op.ddof and op.lost > 1 and count < op.least_count(ddof):
+        raise InvalidInput(f"{op.name} with ddof {ddof} needs {op.least_count(ddof)} elements, not {count:,}", "ddof")
     if op.ddof and count <= ddof:
         raise InvalidInput(
             f"{op.name} of {count:,} elements with ddof {ddof} is undefined: it divides by n − ddof = {count - ddof}",

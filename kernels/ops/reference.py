@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, Value
+from warpfold.kernels.ops.deviations import DEFINITIONS, Pairs
 from warpfold.kernels.ops.operands import result_dtype
 
 
@@ -88,8 +89,8 @@ def total(terms: Sequence[Element], dtype: DType) -> SummedTerms:
 
 
 def exact_sum(values: Sequence[Fraction]) -> Fraction:
-    """Σ values, which are multiples of 2**−2148 as all products of elements are."""
-    unit = 1 << 2148
+    """Σ values, whose denominators are powers of two."""
+    unit = max((value.denominator for value in values), default=1)
     return Fraction(sum(value.numerator * (unit // value.denominator) for value in values), unit)
 
 
@@ -119,16 +120,24 @@ def nearest(x: Fraction, dtype: DType) -> float:
     return result if x > 0 else -result
 
 
-def nearest_root(x: Fraction, dtype: DType) -> float:
-    """√x rounded to `dtype`: the integer n for which √x lies between (n − ½) and (n + ½) quanta."""
-    if x == 0:
-        return 0.0
-    # 2**(2k) ≤ x < 2**(2k + 2), so that √x has the exponent k.
-    quantum = Fraction(2) ** max(_floor_log2(x) // 2 + 1 - dtype.precision, dtype.min_exponent)
-    n = math.isqrt(math.floor(x / quantum**2))
-    middle = (n + Fraction(1, 2)) * quantum
-    if middle**2 < x or (middle**2 == x and n % 2):
-        n += 1
+def nearest_root(x: Fraction, dtype: DType, degree: int = 2) -> float:
+    """The root of x of a degree, rounded to `dtype`: the integer n for which the root lies between (n − ½) and (n + ½)
+    quanta. It has the sign of x."""
+    if x <= 0:
+        return -nearest_root(-x, dtype, degree) if x else 0.0
+    # 2**(degree · k) ≤ x < 2**(degree · (k + 1)), so that the root has the exponent k.
+    quantum = Fraction(2) ** max(_floor_log2(x) // degree + 1 - dtype.precision, dtype.min_exponent)
+    # (n + ½)**degree ≤ x in quanta, where both sides are multiplied by 2**degree.
+    doubled = math.floor(x / (quantum / 2) ** degree)
+    n, above = 0, 2 ** (dtype.precision + 1)
+    while n < above:
+        middle = (n + above) // 2
+        edge = (2 * middle + 1) ** degree
+        exactly = edge == doubled and edge * (quantum / 2) ** degree == x
+        if edge < doubled or (edge == doubled and not exactly) or (exactly and middle % 2):
+            n = middle + 1
+        else:
+            above = middle
     rounded = n * quantum
     return math.inf if rounded >= Fraction(2) ** dtype.max_exponent else float(rounded)
 
@@ -169,8 +178,8 @@ def reduce(op: Op, dtype: DType, bits: Sequence[int], nan_policy: NanPolicy, *, 
         if op.empty is None:
             return Undefined("no elements")
         return Answer(float(op.empty) if op.result_dtype(dtype) in _FLOATS else op.empty, 0)
-    if op.ddof:
-        return _spread(op, dtype, [x for _, x in elements], ddof)
+    if op.ddof or op.terms is Terms.TOTALS:
+        return _of_deviations(op, dtype, [x for _, x in elements], ddof)
     if op.name == "prod" and dtype.is_float:
         return Undefined("rounded at every step")
     return Answer(_value(op, dtype, elements), len(elements))
@@ -180,14 +189,16 @@ Patterns = tuple[DType, Sequence[int]]
 """Elements with their dtype."""
 
 
-def dot(op: Op, first: Patterns, second: Patterns, nan_policy: NanPolicy) -> Answer | Undefined:
-    """Σ x y over two sources of one length."""
+def of_pairs(op: Op, first: Patterns, second: Patterns, nan_policy: NanPolicy, *, ddof: int = 0) -> Answer | Undefined:
+    """`op`, an op of two sources, over those of one length."""
     (left, bits), (right, others) = first, second
     pairs = [(element(x, left), element(y, right)) for x, y in zip(bits, others, strict=True)]
     if nan_policy is NanPolicy.RAISE and any(x.nan or y.nan for x, y in pairs):
         return Undefined("a NaN")
     if nan_policy is NanPolicy.OMIT:
         pairs = [(x, y) for x, y in pairs if not (x.nan or y.nan)]
+    if op.terms is Terms.TOTALS:
+        return _of_totals(op, pairs, ddof, DTYPES[result_dtype(op, left, right)])
     summed = dot_total(pairs, left)
     if not left.is_float:
         return Answer(int(summed.finite), summed.count)
@@ -203,6 +214,12 @@ def dot_total(pairs: Sequence[tuple[Element, Element]], dtype: DType) -> SummedT
     return total([product(x, y) for x, y in pairs], dtype)
 
 
+def _of_deviations(op: Op, dtype: DType, present: Sequence[Element], ddof: int) -> Answer | Undefined:
+    if op.terms is Terms.TOTALS:
+        return _of_totals(op, [(x, x) for x in present], ddof, DTYPES[op.result_dtype(dtype)])
+    return _spread(op, dtype, present, ddof)
+
+
 def _spread(op: Op, dtype: DType, present: Sequence[Element], ddof: int) -> Answer | Undefined:
     """Variance, or its root, by the deviations from the mean: Σ (n x − Σ x)² / (n² (n − ddof))."""
     n = len(present)
@@ -216,6 +233,24 @@ def _spread(op: Op, dtype: DType, present: Sequence[Element], ddof: int) -> Answ
     exact = Fraction(sum((n * unit - whole) ** 2 for unit in units), n * n * (n - ddof) << 2148)
     to = DTYPES[op.result_dtype(dtype)]
     return Answer(nearest(exact, to) if op.finish is Finish.VARIANCE else nearest_root(exact, to), n)
+
+
+def _of_totals(op: Op, pairs: Sequence[tuple[Element, Element]], ddof: int, to: DType) -> Answer | Undefined:
+    """An op of several totals of x or, of two sources, of pairs of x and y: by its definition in
+    `kernels.ops.deviations`."""
+    n = len(pairs)
+    if n < op.least_count(ddof):
+        return Undefined("too few elements")
+    used = [x for pair in pairs for x in pair]
+    if any(x.nan or x.infinite for x in used):
+        infinite = op.limit is not None and not any(x.nan for x in used)
+        return Answer(math.inf if infinite else math.nan, n)
+    xs, ys = ([x.value for x in side] for side in zip(*pairs, strict=True))
+    exact = DEFINITIONS[op.name](Pairs(xs, ys, ddof))
+    if exact is None:
+        return Answer(math.nan, n)
+    value, degree = exact
+    return Answer(nearest(value, to) if degree == 1 else nearest_root(value, to, degree), n)
 
 
 def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Value:
@@ -251,6 +286,9 @@ def _sum_value(op: Op, dtype: DType, summed: SummedTerms) -> Value:
     return nearest(summed.finite / summed.count if op.finish is Finish.MEAN else summed.finite, to)
 
 
+_FACTORS = {Terms.VALUES: 1, Terms.PRODUCTS: 2, Terms.TRIPLES: 3, Terms.QUADRUPLES: 4}
+
+
 def state_bytes(summed: SummedTerms, terms: Terms) -> bytes:
     """The canonical bytes of an exact state, version 1, written down a second time from `docs/exact-state.md`."""
     first, digits = digits_of(summed.finite, terms)
@@ -258,7 +296,7 @@ def state_bytes(summed: SummedTerms, terms: Terms) -> bytes:
     flags |= (summed.count > 0 and not summed.all_negative_zero) << 3
     parts = [
         b"WFXS",
-        bytes([1, 0 if terms is Terms.VALUES else 1, flags, 0]),
+        bytes([1, _FACTORS[terms] - 1, flags, 0]),
         summed.count.to_bytes(8, "little"),
         first.to_bytes(2, "little"),
         len(digits).to_bytes(2, "little"),
@@ -270,7 +308,7 @@ def state_bytes(summed: SummedTerms, terms: Terms) -> bytes:
 
 def digits_of(finite: Fraction, terms: Terms) -> tuple[int, list[int]]:
     """The index of the first stored digit of a sum, and the digits: two's complement, 32 bits each, trimmed."""
-    scaled = finite * Fraction(2) ** (1074 if terms is Terms.VALUES else 2148)
+    scaled = finite * Fraction(2) ** (1074 * _FACTORS[terms])
     assert scaled.denominator == 1, "finer than the unit"
     rest = scaled.numerator
     digits: list[int] = []

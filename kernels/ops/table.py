@@ -1,13 +1,14 @@
 """The reductions, one row each. A new one is a row here, and its arithmetic where the row says."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from math import nan
 from types import MappingProxyType
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, NoElements
+from warpfold.kernels.ops import finishes
+from warpfold.kernels.ops.kinds import Extreme, Finish, Neighbour, Result, Terms
 from warpfold.kernels.ops.parameters import NO_PARAMETERS, Parameters
 from warpfold.kernels.ops.quantiles import METHODS
 
@@ -15,50 +16,6 @@ INTEGER = "integer"
 """Result dtype of integer sums and products: a Python integer, exact beyond 64 bits."""
 
 Value = int | float | bool
-
-
-class Result(StrEnum):
-    """How an op's result dtype follows from the element dtype."""
-
-    ELEMENT = "element"  # the element dtype itself
-    WIDE = "wide"  # a float's own dtype; an integer of any size for integers and bool
-    REAL = "real"  # a float's own dtype; float64 for integers and bool
-    INDEX = "index"  # int64
-    TRUTH = "truth"  # bool
-
-
-class Terms(StrEnum):
-    """The terms that an exact accumulator of the op adds up."""
-
-    VALUES = "values"  # the elements, or their magnitudes
-    PRODUCTS = "products"  # exact products of two elements
-    MOMENTS = "moments"  # the elements and, in a second accumulator, their squares
-    NONE = "none"  # the op multiplies, selects or tests elements: nothing is added
-
-
-class Finish(StrEnum):
-    """How the value of an op follows from its total, or from the element that it found."""
-
-    ITSELF = "itself"
-    MEAN = "mean"  # the total ÷ the count
-    ROOT = "root"  # √ of the total
-    VARIANCE = "variance"  # (Σx² − (Σx)² / n) / (n − ddof), from two totals
-    DEVIATION = "deviation"  # √ of the variance
-
-
-class Extreme(StrEnum):
-    """The element that an op looks for."""
-
-    LEAST = "least"
-    MOST = "most"
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """An element beside a quantile: the upper one or the lower one, in ascending or descending order."""
-
-    upper: bool
-    descending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +30,13 @@ class Op:
     `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With
     `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
     `empty` is the value of the op for no elements, None where it has none; no other table says this. `sources` is how
-    many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom. `takes` names the
-    parameters that a request may give, and `parameters` are those that hold, which `having` changes. With a `neighbour`
-    the value of a quantile is the element on one side of it.
+    many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom, of which each needs
+    `lost` elements. `takes` names the parameters that a request may give, and `parameters` are those that hold,
+    which `having` changes. With a `neighbour` the value of a quantile is the element on one side of it.
+
+    An op of TOTALS is made of those that `totals` names: "x" is Σ x, "|x|" is Σ |x|, "xxy" is Σ x x y, where y is the
+    other array. `exact` is one of the functions of `kernels/ops/finishes.py`. It gets the totals in this order. Where
+    only the total `limit` is infinite, the value is, too; where another is not finite, the value is NaN.
     """
 
     name: str
@@ -94,6 +55,10 @@ class Op:
     takes: tuple[str, ...] = ()
     parameters: Parameters = NO_PARAMETERS
     neighbour: Neighbour | None = None
+    lost: int = 1
+    totals: tuple[str, ...] = ()
+    exact: Callable[..., finishes.Value] | None = None
+    limit: str | None = None
 
     def having(self, parameters: Parameters) -> "Op":
         """The op with these parameters, and its own where they leave some out. Raises InvalidInput naming a parameter
@@ -147,7 +112,7 @@ class Op:
 
     def least_count(self, ddof: int) -> int:
         """How many elements a value needs at least, with so many degrees of freedom less."""
-        return ddof + 1 if self.ddof else 1 if self.empty is None else 0
+        return 1 + self.lost * ddof if self.ddof else 1 if self.empty is None else 0
 
     @property
     def adds(self) -> bool:
@@ -177,6 +142,37 @@ class Op:
                 return "int64"
             case Result.TRUTH:
                 return "bool"
+
+
+def _of_totals(
+    name: str,
+    summary: str,
+    exact: Callable[..., finishes.Value],
+    totals: str,
+    *,
+    limit: str | None = None,
+    empty: Value | None = None,
+    sources: int = 1,
+    lost: int = 0,
+) -> Op:
+    """A row whose value is a function of several totals; `lost` is 0 where it takes no ddof."""
+    return Op(
+        name,
+        summary,
+        Result.REAL,
+        Terms.TOTALS,
+        Finish.OF_TOTALS,
+        "totals",
+        None,
+        rounds=True,
+        empty=empty,
+        sources=sources,
+        ddof=lost > 0,
+        lost=lost or 1,
+        totals=tuple(totals.split()),
+        exact=exact,
+        limit=limit,
+    )
 
 
 _ROWS = (
@@ -323,28 +319,44 @@ _ROWS = (
         takes=("q", "method"),
         parameters=Parameters(q=0.5, method="linear"),
     ),
+    _of_totals("rms", "√ (Σ x² / n)", finishes.root_mean_square, "xx", limit="xx"),
+    _of_totals("sem", "√ (var / n), the standard error of the mean", finishes.standard_error, "x xx", lost=1),
+    _of_totals("norm3", "(Σ |x|³) ** (1/3)", finishes.cube_root, "|xxx|", limit="|xxx|", empty=0),
+    _of_totals("norm4", "(Σ x⁴) ** (1/4)", finishes.fourth_root, "xxxx", limit="xxxx", empty=0),
+    _of_totals("moment3", "m₃ = Σ (x − mean)³ / n", finishes.third_moment, "x xx xxx"),
+    _of_totals("moment4", "m₄ = Σ (x − mean)⁴ / n", finishes.fourth_moment, "x xx xxx xxxx"),
+    _of_totals("skew", "m₃ / m₂ ** (3/2); of a sample with ddof 1", finishes.skewness, "x xx xxx", lost=2),
+    _of_totals("kurtosis", "m₄ / m₂² − 3; of a sample with ddof 1", finishes.kurtosis, "x xx xxx xxxx", lost=3),
+    _of_totals(
+        "cov",
+        "Σ (x − mean) (y − mean) / (n − ddof)",
+        finishes.covariance,
+        "x y xy",
+        sources=2,
+        lost=1,
+    ),
+    _of_totals(
+        "corr",
+        "cov / (std of x · std of y)",
+        finishes.correlation,
+        "x y xx xy yy",
+        sources=2,
+    ),
+    _of_totals("slope", "of the line through (x, y): cov / var of x", finishes.slope, "x y xx xy", sources=2),
+    _of_totals(
+        "intercept",
+        "of the line through (x, y): mean of y − slope · mean of x",
+        finishes.intercept,
+        "x y xx xy",
+        sources=2,
+    ),
+    _of_totals("r2", "of the line through (x, y): corr²", finishes.determination, "x y xx xy yy", sources=2),
 )
 
 OPS: Mapping[str, Op] = MappingProxyType({row.name: row for row in _ROWS})
 
 SUMS_OF_MOMENTS = ("sum", "sum_squares")
 """The ops whose totals make a variance."""
-
-
-class NanPolicy(StrEnum):
-    """What to do with NaN elements of float data."""
-
-    PROPAGATE = "propagate"  # as NumPy does: NaN in, NaN out; argmin/argmax give the first NaN's index
-    OMIT = "omit"  # leave them out; the result's count does not count them
-    RAISE = "raise"  # fail with invalid_input
-
-
-class NullPolicy(StrEnum):
-    """What to do with nulls, in whose place a file has no value. NaN is a value."""
-
-    OMIT = "omit"  # leave them out; the result counts them
-    RAISE = "raise"  # fail with invalid_input
-    PROPAGATE = "propagate"  # a value of elements with a null among them is null
 
 
 def op_named(name: str | Op, field: str = "op") -> Op:

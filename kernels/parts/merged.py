@@ -15,12 +15,12 @@ from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.machine.extras import required
-from warpfold.kernels.ops import Op
+from warpfold.kernels.ops import Op, terms_of
 from warpfold.kernels.ops.operands import result_dtype
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, check_groups, column_of
 from warpfold.kernels.parts.partial import KeyedGroups, PartialColumn, PartialTable, among_all
-from warpfold.kernels.parts.state_tables import StatesOf, terms_of
+from warpfold.kernels.parts.state_tables import StatesOf
 
 
 class Merged:

@@ -22,11 +22,10 @@ from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import SUMS_OF_MOMENTS, NanPolicy, Terms, Value, op_named
+from warpfold.kernels.ops import SUMS_OF_MOMENTS, NanPolicy, Terms, Value, op_named, terms_of
 from warpfold.kernels.parts.blocks import Block, blocks
 from warpfold.kernels.parts.grouping import Grouping, Segments
 from warpfold.kernels.parts.joint_progress import JointProgress
-from warpfold.kernels.parts.state_tables import terms_of
 from warpfold.kernels.query import Shaped, Whole
 from warpfold.kernels.source import PartSource, Source
 from warpfold.kernels.sources.sequential import SequentialSource, gathered

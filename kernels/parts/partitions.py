@@ -19,7 +19,8 @@ from warpfold.kernels.errors import NoElements, Unavailable
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.lowering.reducing import refuse_meaning
-from warpfold.kernels.ops import NanPolicy, Op, Value, empty_value, op_named
+from warpfold.kernels.lowering.totals import states_of_whole
+from warpfold.kernels.ops import NanPolicy, Op, Terms, Value, empty_value, op_named
 from warpfold.kernels.ops.operands import check_freedom
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn
 from warpfold.kernels.parts.merged import Merged
@@ -65,31 +66,35 @@ def reduce_partition(
     passes: list[Reduction] = []
     opened: list[tuple[Elements, Elements | None]] = []
 
-    def passed(name: str) -> Reduction | None:
+    def asked(name: str) -> Whole:
         source, other = begin()
         opened.append((source, other))
         for part in (source, other):
             if part is not None:
                 refuse_meaning(part, "a partition", "backend")
+        return Whole(source=source, op=op_named(name), other=other, nan_policy=nan_policy)
+
+    def passed(name: str) -> Reduction | None:
         try:
-            asked = Whole(source=source, op=op_named(name), other=other, nan_policy=nan_policy)
-            passes.append(backend.aggregate(asked, progress))
+            passes.append(backend.aggregate(asked(name), progress))
         except NoElements:
             return None
         return passes[-1]
 
-    names = ops_of_parts(op)
-    reductions = [passed(name) for name in names]
-    dtypes = tuple(each.dtype.name for each in opened[0] if each is not None)
-    if op.adds:
-        states = (_state(backend, name, reduction) for name, reduction in zip(names, reductions, strict=True))
-        column = PartialColumn(dtypes, tuple(StateColumn.of_bytes([state]) for state in states))
+    if op.terms is Terms.TOTALS:
+        made, answers = states_of_whole(asked(op.name), backend.aggregate, progress)
+        passes += answers
+        column = PartialColumn(_dtypes(opened), tuple(StateColumn.of_bytes([state.to_bytes()]) for state in made))
+    elif op.adds:
+        states = [_state(backend, name, passed(name)) for name in ops_of_parts(op)]
+        column = PartialColumn(_dtypes(opened), tuple(StateColumn.of_bytes([state]) for state in states))
     else:
+        reductions = [passed(name) for name in ops_of_parts(op)]
         first, last = reductions[0], reductions[-1]
         counts = np.array([0 if first is None else first.count])
         values = np.zeros(1) if last is None else values_array([last.value], last.dtype)
         places = np.array([first_place(number) + (0 if first is None else int(first.value))]) if op.places else None
-        column = PartialColumn.selected(op, dtypes, counts, values, places)
+        column = PartialColumn.selected(op, _dtypes(opened), counts, values, places)
     stages = [each.stages for each in passes]
     return Reduced(
         PartialTable(np.zeros(1, np.int64), (column,)),
@@ -100,6 +105,10 @@ def reduce_partition(
         sum(each.prepare_ms for each in passes),
         None if not passes or None in stages else reduce(add, filter(None, stages)),
     )
+
+
+def _dtypes(opened: Sequence[tuple[Elements, Elements | None]]) -> tuple[str, ...]:
+    return tuple(each.dtype.name for each in opened[0] if each is not None)
 
 
 def _state(backend: Backend, name: str, reduction: Reduction | None) -> bytes:

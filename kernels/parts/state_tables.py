@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import OPS, Op, Terms, op_named
+from warpfold.kernels.ops import OPS, Op, op_named, terms_of
 from warpfold.kernels.ops.operands import result_dtype
 
 VERSION = 1
@@ -23,7 +23,6 @@ METADATA = b"warpfold.states"
 
 _MOST_BYTES = 1 << 20
 _MOST_COLUMNS = 256
-_KINDS = ("state", "squares")
 _DESCRIBES_NONE = "is not a table of states: its schema describes no states"
 
 
@@ -64,7 +63,7 @@ class TableOfStates:
     def of_array(cls, shape: Sequence[int], op: Op, dtypes: Sequence[DType], ddof: int) -> Self:
         """The description of the values of `op` that make an array of `shape`."""
         names = tuple(dtype.name for dtype in dtypes)
-        values = StatesOf("value", op.name, names, result_dtype(op, *dtypes), ddof, _KINDS[: len(terms_of(op))])
+        values = StatesOf("value", op.name, names, result_dtype(op, *dtypes), ddof, _kinds(op))
         return cls(tuple(f"axis_{axis}" for axis in range(len(shape))), (values,), tuple(shape))
 
     @classmethod
@@ -74,7 +73,7 @@ class TableOfStates:
         taken = [*keys, *(each.name for each in values)]
         named = []
         for each in values:
-            states = [_unused(f"{each.name}_{kind}", taken) for kind in _KINDS[: len(terms_of(OPS[each.op]))]]
+            states = [_unused(f"{each.name}_{kind}", taken) for kind in _kinds(OPS[each.op])]
             taken += states
             named.append(replace(each, states=tuple(states)))
         return cls(tuple(keys), tuple(named), sizes=_unused("rows", taken), dropped=dropped)
@@ -145,9 +144,10 @@ class TableOfStates:
             raise InvalidInput(_DESCRIBES_NONE, "tables")
 
 
-def terms_of(op: Op) -> tuple[Terms, ...]:
-    """What the states of a value of `op` add up, a state each."""
-    return (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
+def _kinds(op: Op) -> tuple[str, ...]:
+    """What the columns of the states of an op are called behind the name of its value."""
+    totals = tuple(total.strip("|") for total in op.totals)
+    return totals or ("state", "squares")[: len(terms_of(op))]
 
 
 def _whole(number: Any) -> int:

@@ -56,6 +56,24 @@ def test_a_list_is_reduced_exactly(client: Client) -> None:
     assert result.correctly_rounded
 
 
+def test_moments_correlations_and_weights_are_those_of_numpy(client: Client) -> None:
+    x, y = LARGE, np.cos(LARGE)
+    weights = np.arange(x.size) % 5
+    assert client.reduce(x, "corr", other=y).value == pytest.approx(np.corrcoef(x, y)[0, 1], rel=1e-12)
+    assert client.reduce(x, "mean", weights=weights).value == pytest.approx(np.average(x, weights=weights), rel=1e-12)
+    rows = client.reduce(x.reshape(3, -1), "var", weights=weights.reshape(3, -1), axis=1)
+    assert rows == pytest.approx(
+        [float(np.cov(part, fweights=w, ddof=0)) for part, w in zip(np.split(x, 3), np.split(weights, 3), strict=True)]
+    )
+    by_key = client.groupby({"k": [1, 1, 2], "x": [1.0, 3.0, 5.0]}, "k").agg({"x": ["rms", "sem"]}, ddof=1)
+    assert by_key["x_rms"].to_pylist() == [5**0.5, 5.0]
+    assert by_key["x_sem"].to_pylist() == [1.0, None]
+    with pytest.raises(JobFailed, match="weights"):
+        client.reduce(x, "mean", weights=np.zeros(x.size))
+    with pytest.raises(Refused, match="weights"):
+        client.reduce([1.0, 2.0], "mean", weights=[1.0])
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [

@@ -11,13 +11,13 @@ from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.ops import OPS, NanPolicy, op_named
+from warpfold.kernels.ops import OPS, NanPolicy, Terms, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.over_devices import reduce_spread
 from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import ArraySource, GeneratedSource
 
-ADDING = tuple(op.name for op in OPS.values() if op.adds and op.sources == 1)
+ADDING = tuple(op.name for op in OPS.values() if op.adds and op.sources == 1 and op.terms is not Terms.TOTALS)
 SHAPES: tuple[tuple[tuple[int, ...], Grouping], ...] = (
     ((3000, 7), AlongAxes((1,))),
     ((7, 3000), AlongAxes((0,), keepdims=True)),

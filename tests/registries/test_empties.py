@@ -19,7 +19,7 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import NoElements
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, reference
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Terms, Value, reference
 from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
@@ -32,7 +32,9 @@ from warpfold.kernels.sources.sequential import SequentialSource
 EMPTY: Mapping[str, Value | None] = {
     "sum": 0, "mean": None, "prod": 1, "min": None, "max": None, "argmin": None, "argmax": None, "sum_squares": 0,
     "norm1": 0, "norm2": 0, "dot": 0, "var": None, "std": None, "norm_inf": 0, "count_nonzero": 0, "any": False,
-    "all": True, "median": None, "quantile": None,
+    "all": True, "median": None, "quantile": None, "rms": None, "sem": None, "norm3": 0, "norm4": 0, "moment3": None,
+    "moment4": None, "skew": None,
+    "kurtosis": None, "cov": None, "corr": None, "slope": None, "intercept": None, "r2": None,
 }  # fmt: skip
 
 SOME_DTYPES = [DTYPES[name] for name in ("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool")]
@@ -185,7 +187,7 @@ WAYS: Mapping[str, tuple[Way, Callable[[Op, DType], bool]]] = {
     ),
     "numpy": (
         lambda op, dtype: _whole(op, dtype, ArraySource(none_of(dtype)), strategy="numpy"),
-        lambda op, dtype: dtype.native,
+        lambda op, dtype: dtype.native and op.terms is not Terms.TOTALS,
     ),
     "counted as they are read": (
         lambda op, dtype: _whole(op, dtype, SequentialSource(dtype, lambda: iter(()), None)),
@@ -221,7 +223,7 @@ WAYS: Mapping[str, tuple[Way, Callable[[Op, DType], bool]]] = {
     ),
     "without packages": (
         _without_packages,
-        lambda op, dtype: op.adds and not op.ddof,
+        lambda op, dtype: op.adds and not op.ddof and op.terms is not Terms.TOTALS,
     ),
     "the reference": (
         _by_the_reference,

@@ -28,7 +28,7 @@ from warpfold.kernels.cuda.strategies.rows import FAST
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.generate import DISTRIBUTIONS, Distribution, generate
-from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, reference
+from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, reference, sums_of
 from warpfold.kernels.ops.operands import Operands
 from warpfold.kernels.source import ArraySource, GeneratedSource
 from warpfold.kernels.strategy import EXACT
@@ -45,8 +45,11 @@ def lacking(what: str, missing: object) -> str:
 @pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 class TestAnOp:
     def test_says_how_its_total_is_finished(self, op: Op) -> None:
-        two_totals = op.finish in (Finish.VARIANCE, Finish.DEVIATION)
-        assert two_totals == (op.terms is Terms.MOMENTS) == op.ddof
+        assert (op.finish in (Finish.VARIANCE, Finish.DEVIATION)) == (op.terms is Terms.MOMENTS)
+        assert not op.ddof or op.terms in (Terms.MOMENTS, Terms.TOTALS)
+        several = op.terms is Terms.TOTALS
+        assert several == (op.finish is Finish.OF_TOTALS) == bool(op.totals) == (op.exact is not None)
+        assert op.limit is None or op.limit in op.totals
         assert op.finish is Finish.ITSELF or op.adds, "only a total is divided or has its root taken"
         assert not op.adds or op.rounds, "a total of floats is rounded"
 
@@ -54,7 +57,7 @@ class TestAnOp:
         array = np.array([3, 1, -2, -2], dtype=np.int8)
         elements = (DTYPES["int8"], array.view(np.uint8).tolist())
         if op.sources == 2:
-            answer = reference.dot(op, elements, elements, NanPolicy.PROPAGATE)
+            answer = reference.of_pairs(op, elements, elements, NanPolicy.PROPAGATE)
         else:
             answer = reference.reduce(op, *elements, NanPolicy.PROPAGATE)
         assert isinstance(answer, reference.Answer), lacking("definition in kernels/ops/reference.py", op.name)
@@ -64,13 +67,17 @@ class TestAnOp:
         )
 
     def test_is_computed_exactly_on_a_cpu(self, op: Op) -> None:
-        assert op.fold in FOLDS or op.sources == 2, lacking(f"fold {op.fold!r} in kernels/cpu/folds", op.name)
-        claimed = {name for name, _ in CPU_STRATEGIES[EXACT].claims}
-        assert op.name in claimed, lacking("claim of the exact strategy on a CPU", op.name)
+        for name in sums_of(op):
+            fold, sources = OPS[name].fold, OPS[name].sources
+            assert fold in FOLDS or sources == 2, lacking(f"fold {fold!r} in kernels/cpu/folds", op.name)
+        assert CPU_STRATEGIES[EXACT].computes(op, DTYPES["int8"]), lacking(
+            "claim of the exact strategy on a CPU", op.name
+        )
 
     def test_is_computed_by_numpy_where_numpy_has_a_function_of_its_name(self, op: Op) -> None:
         claimed = {name for name, _ in CPU_STRATEGIES["numpy"].claims}
-        assert op.name in claimed or not hasattr(np, op.name), lacking("call of NumPy", op.name)
+        of_numpy = op.name in claimed or op.terms is Terms.TOTALS or not hasattr(np, op.name)
+        assert of_numpy, lacking("call of NumPy", op.name)
 
     def test_is_computed_on_a_gpu(self, op: Op) -> None:
         claimed = {name for name, _ in cuda_strategies()[EXACT].claims | own_strategies()[FAST].claims}
@@ -78,7 +85,7 @@ class TestAnOp:
             assert op.name in NOT_MANY_ON_GPU
             assert op.name in NOT_BY_KEY_ON_GPU
             assert grouped_backends(op, None) == keyed_backends(op, None) == ("cpu",)
-        assert (op.name in claimed) != op.selects, lacking("claim of a strategy of ours on a GPU", op.name)
+        assert (set(sums_of(op)) <= claimed) != op.selects, lacking("claim of a strategy of ours on a GPU", op.name)
 
     def test_has_a_reduction_of_every_dtype_that_a_strategy_of_ours_claims_it_for(self, op: Op) -> None:
         for strategy in own_strategies().values():

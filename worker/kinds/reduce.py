@@ -36,22 +36,26 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
 
         return run_spread(attempt, spec, inputs)
     op, grouping = spec.row(), spec.grouping()
-    sources = [(named.in_place() if spec.in_place() else named).open(attempt.folders) for _, named in spec.sources()]
-    source, other = sources[0], sources[1] if len(sources) > 1 else None
+    opened = {
+        field: (named.in_place() if spec.in_place() else named).open(attempt.folders) for field, named in spec.sources()
+    }
+    sources = list(opened.values())
     read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))
     if any(_is_mapped(part) or isinstance(part, SequentialSource) for part in sources):  # which may read mapped files
         survive_cuts()
     with intact(read):
         if grouping is not None:
-            return run_grouped(attempt, spec, grouping, (source, other), inputs)
+            return run_grouped(attempt, spec, grouping, opened, inputs)
         reduction = attempt.backend.reduce(
-            source,
+            opened["source"],
             op,
             strategy=spec.strategy,
             nan_policy=spec.nan_policy,
             ddof=spec.ddof,
-            other=other,
+            other=opened.get("other"),
+            weights=opened.get("weights"),
+            weighting=spec.weighting,
             progress=lambda done, total: attempt.progress(done * width, total * width, "bytes"),
         )
     return _success(attempt, spec, reduction, sources, inputs)

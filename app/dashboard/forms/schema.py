@@ -9,6 +9,7 @@ from warpfold.contract.fields import JobOptions
 from warpfold.contract.jobs import KINDS, job_spec
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.ops import OPS, Parameters
+from warpfold.kernels.ops.weights import WITH_WEIGHTS
 
 Schema = Mapping[str, Any]
 Chosen = Mapping[str, str]
@@ -53,6 +54,8 @@ def _applies(name: str, chosen: Chosen) -> bool:
         return op.ddof
     if op is not None and name in Parameters.names():
         return name in op.takes
+    if op is not None and name in ("weights", "weighting"):
+        return op.name in WITH_WEIGHTS
     return True
 
 

@@ -1,8 +1,11 @@
 """The strategies on a CPU as rows of the catalogue."""
 
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, Terms
 from warpfold.kernels.strategy import EXACT, Strategy, claims
+
+# An op of several totals is made of the sums that the exact strategy claims.
+_OPS = tuple(op.name for op in OPS.values() if op.terms is not Terms.TOTALS)
 
 EXACT_ROW = Strategy(
     name=EXACT,
@@ -10,7 +13,7 @@ EXACT_ROW = Strategy(
     summary="Adds in fixed point, 4096 elements at a time in the first-level cache, on all cores; reads piece by piece",
     error_bound="correctly rounded: the true value to nearest, ties to even; integers exact at any size",
     # Products of floats are missing, because they round at every step.
-    claims=claims(OPS, DTYPES)
+    claims=claims(_OPS, DTYPES)
     - claims(
         (op.name for op in OPS.values() if op.multiplies),
         [row.name for row in DTYPES.values() if row.is_float],
@@ -26,7 +29,7 @@ NUMPY_ROW = Strategy(
         "result's dtype; var and std from deviations from the rounded mean; sums and products of integers wrap at "
         "64 bits"
     ),
-    claims=claims(OPS, DTYPES),
+    claims=claims(_OPS, DTYPES),
 )
 
 CPU_ROWS = (EXACT_ROW, NUMPY_ROW)

@@ -46,6 +46,6 @@ _FINISHES: Mapping[Finish, Finishing] = MappingProxyType(
     }
 )
 FINISHED_OPS: Mapping[str, FinishedOp] = MappingProxyType(
-    {op.name: FinishedOp(_kind(op), _FINISHES[op.finish]) for op in OPS.values() if op.adds}
+    {op.name: FinishedOp(_kind(op), _FINISHES[op.finish]) for op in OPS.values() if op.finish in _FINISHES and op.adds}
 )
 """The ops that add something up, by their names in `kernels.ops`."""

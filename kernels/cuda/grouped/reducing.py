@@ -30,11 +30,10 @@ from warpfold.kernels.dtypes import DType, common_float
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.machine.preparation import prepared_ms
-from warpfold.kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.ops import NanPolicy, Op, Value, terms_of
 from warpfold.kernels.ops.empties import defined
 from warpfold.kernels.ops.operands import result_dtype
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
-from warpfold.kernels.parts.state_tables import terms_of
 from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import Elements

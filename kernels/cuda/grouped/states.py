@@ -11,9 +11,8 @@ from warpfold.kernels.cpu.states import ManySums, encoded
 from warpfold.kernels.cuda.exact import HEAD, SumKind, digits_of, flags_of_heads, nans_of_heads
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import Op, Terms
+from warpfold.kernels.ops import Op, Terms, terms_of
 from warpfold.kernels.parts.grouping import Index
-from warpfold.kernels.parts.state_tables import terms_of
 
 _CARRIES = 2
 """Digits above those of unresolved sums, for what is carried out of them."""

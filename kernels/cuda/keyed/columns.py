@@ -19,10 +19,10 @@ from warpfold.kernels.cuda.keyed.shapes import SQUARE_PARTS, WIDE_SQUARES, squar
 from warpfold.kernels.cuda.keyed.sums import KeyedSums
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms
+from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, terms_of
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.keyed import PART_ROWS, Aggregation, GroupColumn, GroupPlan, column_of, whole_numbers
-from warpfold.kernels.parts.state_tables import StatesOf, terms_of
+from warpfold.kernels.parts.state_tables import StatesOf
 
 UPPER = "upper words of squares"
 """What is added up beside the lower words of squares, which have 128 bits."""

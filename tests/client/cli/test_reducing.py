@@ -30,6 +30,16 @@ def test_two_files_make_a_dot_product(shell: Shell) -> None:
     assert shell.run("reduce", "samples.npy", "--op", "dot", "--other", "samples.npy").out == "2e+32\n"
 
 
+def test_weights_and_a_second_file_are_named_and_sent_or_read_here(shell: Shell) -> None:
+    np.save(shell.folder / "weights.npy", np.arange(20_000) % 7)
+    words = ("reduce", "large.npy", "--op", "mean", "--weights", "weights.npy")
+    sent = shell.run(*words).out
+    assert sent == shell.run(*words, "--local").out
+    large = np.load(shell.folder / "large.npy")
+    assert float(sent) == pytest.approx(np.average(large, weights=np.arange(20_000) % 7), rel=1e-13)
+    assert shell.run("reduce", "large.npy", "--op", "corr", "--other", "large.npy").out == "1.0\n"
+
+
 def test_without_a_service_the_answer_is_the_same(shell: Shell) -> None:
     alone = Shell(shell.folder)
     here = alone.run("reduce", "large.npy", "--op", "norm2", "--local", "--json")

@@ -107,13 +107,13 @@ def state(summed: reference.SummedTerms, terms: Terms) -> dict[str, Any]:
 
 def results(dtype: DType, bits: Sequence[int], nan_policy: NanPolicy) -> dict[str, Any]:
     """The value of every op of one source: `{"value", "count"}`, or `{"undefined"}`; var and std with ddof 0."""
-    ops = [op for op in OPS.values() if op.sources == 1]
+    ops = [op for op in OPS.values() if op.sources == 1 and op.terms is not Terms.TOTALS]
     return {op.name: written(reference.reduce(op, dtype, bits, nan_policy)) for op in ops}
 
 
 def spreads(dtype: DType, bits: Sequence[int], nan_policy: NanPolicy) -> dict[str, Any]:
     """Of the ops that take a ddof, the value with 1."""
-    ops = [op for op in OPS.values() if op.ddof]
+    ops = [op for op in OPS.values() if op.terms is Terms.MOMENTS]
     return {op.name: written(reference.reduce(op, dtype, bits, nan_policy, ddof=1)) for op in ops}
 
 
@@ -205,7 +205,9 @@ def dotted(left: DType, xs: Sequence[int], right: DType, ys: Sequence[int]) -> d
             [f"{pattern:0{2 * dtype.itemsize}x}" for pattern in bits] for dtype, bits in ((left, xs), (right, ys))
         ],
         "state": state(reference.dot_total(pairs, left), op.terms),
-        "results": {policy.value: written(reference.dot(op, (left, xs), (right, ys), policy)) for policy in policies},
+        "results": {
+            policy.value: written(reference.of_pairs(op, (left, xs), (right, ys), policy)) for policy in policies
+        },
     }
 
 

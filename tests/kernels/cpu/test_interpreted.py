@@ -21,12 +21,12 @@ from warpfold.kernels.cpu.keyed import reducing as keyed
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
-from warpfold.kernels.ops import OPS, NanPolicy, Op
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Terms
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, KeyedSource
 from warpfold.kernels.source import ArraySource
 
-ADDING = [op for op in OPS.values() if op.adds]
+ADDING = [op for op in OPS.values() if op.adds and op.terms is not Terms.TOTALS]
 
 
 @pytest.fixture

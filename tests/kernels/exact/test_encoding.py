@@ -85,7 +85,7 @@ def _changed(offset: int, value: bytes) -> bytes:
         (b"WFXS\x01\x00", "length"),
         (_changed(0, b"")[:-1], "length"),
         (_changed(0, b"") + b"\x00", "length"),
-        (_changed(5, b"\x02"), "terms"),
+        (_changed(5, b"\x04"), "terms"),
         (_changed(6, b"\x10"), "flags"),
         (_changed(6, b"\x00"), "flags"),
         (_changed(7, b"\x01"), "reserved"),

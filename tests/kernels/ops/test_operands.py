@@ -36,7 +36,7 @@ def test_dot_products_of_any_two_dtypes_of_a_kind_are_what_they_are_by_definitio
     (left, right), xs, ys = drawn
     length = min(len(xs), len(ys))
     xs, ys = xs[:length], ys[:length]
-    wanted = reference.dot(OPS["dot"], (left, xs), (right, ys), policy)
+    wanted = reference.of_pairs(OPS["dot"], (left, xs), (right, ys), policy)
     assert isinstance(wanted, reference.Answer)
     reduction = backend.reduce(source(xs, left), "dot", other=source(ys, right), nan_policy=policy)
     assert same(reduction.value, wanted.value), (reduction.value, wanted.value)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import OPS
+from warpfold.kernels.ops import OPS, terms_of
 from warpfold.kernels.parts.keyed import Aggregation
 from warpfold.kernels.parts.merged import Merged
 from warpfold.kernels.parts.partial import PartialColumn, PartialTable
-from warpfold.kernels.parts.state_tables import terms_of
 
 FLOATS = st.lists(st.sampled_from([0.0, -0.0, 1.5, -2.0, 1e300, float("nan"), float("inf")]), max_size=3)
 Part = tuple[str, int, list[list[Any]]]

@@ -20,7 +20,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
-from warpfold.kernels.ops import OPS, NanPolicy, op_named
+from warpfold.kernels.ops import OPS, NanPolicy, Terms, op_named
 from warpfold.kernels.parts import shares
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedPart, KeyedSource
 from warpfold.kernels.parts.shares import group_shares, shares_of
@@ -28,7 +28,7 @@ from warpfold.kernels.query import Answer, Query
 from warpfold.kernels.source import ArraySource, GeneratedSource, generator_of
 
 ROWS = 700
-ASKED = tuple(op.name for op in OPS.values() if op.sources == 1 and combines(op))
+ASKED = tuple(op.name for op in OPS.values() if op.sources == 1 and combines(op) and op.terms is not Terms.TOTALS)
 
 
 class Device(CpuBackend):

@@ -20,10 +20,10 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.keyed import reducing
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import OPS, NanPolicy, Op, Value, empty_value, reference
+from warpfold.kernels.ops import OPS, NanPolicy, Op, Terms, Value, empty_value, reference
 from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupPlan, GroupTable, KeyedPart, KeyedRows, KeyedSource
 
-OF_ONE = [op for op in OPS.values() if op.sources == 1]
+OF_ONE = [op for op in OPS.values() if op.sources == 1 and op.terms is not Terms.TOTALS]
 
 
 @cache
