@@ -1,5 +1,6 @@
 """Elements that are kept until all have come: what ops need whose value follows from the order of the elements."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,38 @@ _CHECKED_BYTES = 1 << 26
 _NO_MARKS = readable(np.zeros(0, np.uint8), np.dtype(np.uint8))
 
 
+@dataclass(frozen=True, slots=True)
+class _KeptKeys:
+    """Keys, and the group of each or, with `lengths`, of each run of so many."""
+
+    keys: NDArray[Any]
+    groups: NDArray[Any]
+    lengths: Index | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.keys.nbytes + self.groups.nbytes
+
+    def count(self, sizes: Index) -> None:
+        """Add to the sizes of the groups."""
+        from warpfold.kernels.aggregates import loops  # it imports Numba
+
+        if self.lengths is None:
+            loops.marks_of_ids(_NO_MARKS, self.groups, sizes)
+        else:
+            np.add.at(sizes, self.groups, self.lengths)
+
+    def bring(self, places: Index, whole: NDArray[Any]) -> None:
+        """Write the keys to the places of their groups, which are those behind them then."""
+        from warpfold.kernels.aggregates import loops  # it imports Numba
+
+        keys = readable(self.keys, self.keys.dtype)
+        if self.lengths is None:
+            loops.bring_together(keys, self.groups, places, whole)
+        else:
+            loops.bring_runs(keys, self.groups, self.lengths, places, whole)
+
+
 class Collected:
     """All elements as keys. Their state is the keys of all groups, one group after another, and how many each group
     has. Groups come as they are met, and one object serves one thread."""
@@ -27,7 +60,7 @@ class Collected:
     def __init__(self, keys: Keys, groups: int = 0) -> None:
         self._keys = keys
         self._groups = groups
-        self._parts: list[tuple[NDArray[Any], NDArray[Any] | None]] = []  # keys, and their groups unless all are of 0
+        self._parts: list[_KeptKeys] = []
         self._whole: State | None = None
         self._unchecked = 0
 
@@ -35,19 +68,20 @@ class Collected:
         """Take in elements of at most `groups` groups. Raises OutOfMemory, as all that follows."""
         if isinstance(layout, One):
             few = arrays[0].size <= _FEW
-            self._keep((self._keys.of if few else self._keys.compiled)(arrays[0]), None, groups)
+            keys = (self._keys.of if few else self._keys.compiled)(arrays[0])
+            self._keep(_KeptKeys(keys, np.zeros(1, np.int64), np.array([keys.size])), groups)
         elif isinstance(layout, Ids):
-            self._keep(self._keys.compiled(arrays[0]), layout.numbers, groups)
+            self._keep(_KeptKeys(self._keys.compiled(arrays[0]), layout.numbers), groups)
         else:
             rows, (flat,) = by_rows(arrays, layout)
-            ids = np.repeat(rows.outputs.astype(np.int32), np.diff(rows.bounds))
-            self._keep(self._keys.compiled(flat[rows.bounds[0] : rows.bounds[-1]]), ids, groups)
+            keys = self._keys.compiled(flat[rows.bounds[0] : rows.bounds[-1]])
+            self._keep(_KeptKeys(keys, rows.outputs, np.diff(rows.bounds)), groups)
 
     def merge(self, other: State, ids: NDArray[Any] | slice = slice(None), groups: int = 0) -> None:
         """Take in another state, whose group i is group ids[i] of `groups` here."""
         keys, sizes = other
-        mine = np.arange(max(groups, self._groups, sizes.size), dtype=np.int32)[ids][: sizes.size]
-        self._keep(keys, np.repeat(mine, sizes), groups)
+        mine = np.arange(max(groups, self._groups, sizes.size))[ids][: sizes.size]
+        self._keep(_KeptKeys(keys, mine, sizes), groups)
 
     def rows(self, first: int, stop: int) -> State:
         """The state of the groups first … stop − 1."""
@@ -65,36 +99,25 @@ class Collected:
         """Have the arranged keys as a part, to which others may come."""
         if self._whole is not None:
             keys, sizes = self._whole
-            self._parts.append((keys, np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)))
+            self._parts.append(_KeptKeys(keys, np.arange(sizes.size), sizes))
             self._whole = None
 
-    def _keep(self, keys: NDArray[Any], ids: NDArray[Any] | None, groups: int) -> None:
+    def _keep(self, part: _KeptKeys, groups: int) -> None:
         self._groups = max(self._groups, groups, 1)
         self._scatter()
-        self._parts.append((keys, ids))
-        self._unchecked += keys.nbytes + (0 if ids is None else ids.nbytes)
+        self._parts.append(part)
+        self._unchecked += part.nbytes
         if self._unchecked > _CHECKED_BYTES:
             self._unchecked = 0
-            require(sum(each.nbytes for each, _ in self._parts), "an op that keeps all elements")  # to arrange them
+            require(sum(each.keys.nbytes for each in self._parts), "an op that keeps all elements")  # to arrange them
 
     def _arranged(self) -> State:
         parts, self._parts, sizes = self._parts, [], np.zeros(self._groups, np.int64)
-        for keys, ids in parts:
-            if ids is None:
-                sizes[0] += keys.size
-            else:
-                from warpfold.kernels.aggregates import loops  # it imports Numba
-
-                loops.marks_of_ids(_NO_MARKS, ids, sizes)
-        if len(parts) == 1 and parts[0][1] is None:
-            return parts[0][0].copy(), sizes
-        places: Index = np.cumsum(sizes) - sizes
-        whole = np.empty(sizes.sum(), self._keys.word)
+        for part in parts:
+            part.count(sizes)
+        if self._groups == 1:
+            return np.concatenate([np.empty(0, self._keys.word), *(part.keys for part in parts)]), sizes
+        places, whole = np.cumsum(sizes) - sizes, np.empty(sizes.sum(), self._keys.word)
         while parts:  # the memory of each is given back
-            keys, ids = parts.pop()
-            if ids is None:
-                whole[places[0] : places[0] + keys.size] = keys
-                places[0] += keys.size
-            else:
-                loops.bring_together(readable(keys, keys.dtype), ids, places, whole)
+            parts.pop().bring(places, whole)
         return whole, sizes

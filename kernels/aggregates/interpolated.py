@@ -35,15 +35,17 @@ def interpolated(
     if low.size <= _FEW:
         made = [_exactly(*each, weights, to) for each in zip(low.tolist(), high.tolist(), which.tolist(), strict=True)]
         return np.array(made, np.float64)
+    halves = np.array([weight == _HALF for weight in weights])
     with np.errstate(all="ignore"):
+        if dtype.is_float and all(weight in (0, _HALF) for weight in weights):  # those of medians
+            return np.asarray(np.where(halves[which], _halved(low, high), low), np.float64)
         a, b = low.astype(np.float64), high.astype(np.float64)
         values, sure = _in_two_words(a, b, weights, which, to)
         if not dtype.is_float:
             sure &= (np.abs(a) <= 2.0**53) & (np.abs(b) <= 2.0**53)  # else the elements themselves were rounded
-        elif any(weight == _HALF for weight in weights):
-            halves = np.array([weight == _HALF for weight in weights])[which]
-            values = np.where(halves, _halved(low, high).astype(np.float64), values)
-            sure |= halves
+        elif halves.any():
+            values = np.where(halves[which], _halved(low, high).astype(np.float64), values)
+            sure |= halves[which]
     for at in np.flatnonzero(~sure).tolist():
         values[at] = _exactly(low[at].item(), high[at].item(), int(which[at]), weights, to)
     return values

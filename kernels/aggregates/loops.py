@@ -125,6 +125,17 @@ def bring_together(keys: Any, ids: Any, places: Any, whole: Any) -> None:
         places[g] += 1
 
 
+@jit
+def bring_runs(keys: Any, groups: Any, lengths: Any, places: Any, whole: Any) -> None:
+    """Do what `bring_together` does for runs of keys: run r belongs to groups[r] and has lengths[r] keys."""
+    at = 0
+    for r in range(groups.size):
+        g, length = _U(groups[r]), lengths[r]
+        whole[places[g] : places[g] + length] = keys[at : at + length]
+        places[g] += length
+        at += length
+
+
 _FEW = 24
 """Keys that are sorted one by one: fewer than it is worth to part."""
 
