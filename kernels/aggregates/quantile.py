@@ -35,8 +35,8 @@ class Ranks:
         self.quantiles = len(chosen.each_q)
         places = [[between(str(chosen.method), q, count) for q in chosen.each_q] for count in distinct.tolist()]
         self.weights = [each.weight for of_count in places for each in of_count]
-        lows = np.array([[each.low for each in of_count] for of_count in places], np.int64)
-        highs = np.array([[each.high for each in of_count] for of_count in places], np.int64)
+        ends = [(each.low, each.high) for of_count in places for each in of_count]
+        lows, highs = np.array(ends, np.int64).reshape(distinct.size, self.quantiles, 2).transpose(2, 0, 1)
         if op.neighbour is not None:
             lows = highs if op.neighbour.upper else lows
             lows = distinct[:, None] - 1 - lows if op.neighbour.descending else lows

@@ -224,6 +224,13 @@ def test_a_list_of_quantiles_has_the_values_of_each() -> None:
                 np.testing.assert_array_equal(together[:, at], aggregate_of(op, dtype).finish(state, counts))
 
 
+@pytest.mark.parametrize("method", ["linear", "lower"])
+def test_there_may_be_no_groups(method: str) -> None:
+    op, none = QUANTILE.having(Parameters(q=(0.1, 0.5), method=method)), np.zeros(0, np.int64)
+    aggregate = aggregate_of(op, DTYPES["float32"])
+    assert aggregate.finish(aggregate.begun().rows(0, 0), none).tolist() == []
+
+
 def test_partitions_of_two_dtypes_are_refused() -> None:
     merged, group = Merged([OPS["max"]]), np.zeros(1, np.int64)
     for name in ("int32", "float32"):
