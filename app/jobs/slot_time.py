@@ -32,10 +32,10 @@ from sqlalchemy import (
 
 from warpfold.app.jobs.dispatch_state import TimeUsed
 
-_LATEST = 500
-"""How many of the latest jobs that ended are looked at. Between two hand-overs fewer end, some 64 a slot, if any wait.
-With a condition on the time beside the limit, or a limit that the plan knows, a plan that was made while the table was
-empty would read all that have ended."""
+_FEW, _LATEST = 8, 500
+"""How many of the latest jobs that ended are looked at: the few, and the others where more ended since the count was
+stored, which are some 64 a slot if any wait. With a condition on the time beside the limit, or a limit that the plan
+knows, a plan that was made while the table was empty would read all that have ended."""
 
 # Small jobs of a group are claimed together and run one after the other. The time of a slot is therefore shared by
 # those who held it, each by the time from the claim to the end.
@@ -49,7 +49,10 @@ TIME_USED = (
         union all
         select worker, owner_id, started_at, finished_at from (
             select worker, owner_id, started_at, finished_at from jobs
-            where finished_at is not null order by finished_at desc limit :latest
+            where finished_at is not null order by finished_at desc limit (
+                select case when finished_at > (select min(at) from stored) then :latest else :few end from jobs
+                where finished_at is not null order by finished_at desc offset :few limit 1
+            )
         ) as latest
         where started_at is not null and finished_at > (select min(at) from stored)
     ), stretches as (
@@ -72,7 +75,7 @@ TIME_USED = (
     union all
     select backend, rank, null, used_s, false, now() from turns
     """)
-    .bindparams(bindparam("latest", _LATEST, Integer))
+    .bindparams(bindparam("latest", _LATEST, Integer), bindparam("few", _FEW, Integer))
     .columns(backend=String, rank=SmallInteger, owner_id=BigInteger, used_s=Double, grows=Boolean, at=DateTime(True))
 )
 """Rows of `time_used`."""

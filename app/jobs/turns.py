@@ -53,7 +53,7 @@ from warpfold.contract.placement import RatesView, Work
 
 _PLACES = 64
 """How many places are filled at a time at most."""
-_OWNERS = 256
+_OWNERS = 16
 """Of how many owners of a rank who wait those with the least time are found. Of more, those who follow the last that
 had a turn: all come in reach when the turns go round."""
 

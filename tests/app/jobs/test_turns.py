@@ -87,7 +87,9 @@ def test_turns_and_time_outlast_the_dispatcher_that_gave_them(ledger: Ledger, se
     assert serve(ledger, cpu, 2, prefetch=1, takes_s=long) == ["user0", "user1"]
     first, other = ledger.database, BlockingDatabase(settings.database_url, application="the next")
     ledger.database = other
-    assert Counter(serve(ledger, cpu, 12, prefetch=1, takes_s=long)) == {"user1": 5, "user2": 6, "user0": 1}
+    served = Counter(serve(ledger, cpu, 12, prefetch=1, takes_s=long))
+    assert served["user0"] <= 2, "turn by turn it would be four"
+    assert abs(served["user1"] - served["user2"]) <= 2
     ledger.database = first
     other.close()
 
@@ -136,7 +138,7 @@ def test_who_comes_later_has_saved_no_time_up(ledger: Ledger) -> None:
     serve(ledger, cpu, 20, prefetch=1)
     for _ in range(20):
         ledger.submit(owner="user2")
-    assert Counter(serve(ledger, cpu, 9, prefetch=1)) == {"user0": 3, "user1": 3, "user2": 3}
+    assert serve(ledger, cpu, 9, prefetch=1).count("user2") in (3, 4), "with time saved up it would be all nine"
 
 
 def test_the_time_for_which_nobody_waited_counts_nothing(ledger: Ledger) -> None:
@@ -149,7 +151,7 @@ def test_the_time_for_which_nobody_waited_counts_nothing(ledger: Ledger) -> None
     for user in ("user0", "user1"):
         for _ in range(4):
             ledger.submit(owner=user)
-    assert Counter(serve(ledger, cpu, 4, prefetch=1)) == {"user0": 2, "user1": 2}
+    assert serve(ledger, cpu, 4, prefetch=1).count("user1") in (1, 2, 3), "with 500 s of the other it would be all"
 
 
 def test_the_time_of_lost_attempts_counts(ledger: Ledger) -> None:
