@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.exact.encoding import StateError
+from warpfold.kernels.exact.encoding import DIGIT_BITS, HEADER, TERMS, Flags, StateError
+from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.machine.extras import required
 
 
@@ -23,6 +25,11 @@ class StateColumn:
 
     def __getitem__(self, at: int) -> bytes:
         return self.data[self.offsets[at] : self.offsets[at + 1]].tobytes()
+
+    def states(self) -> list[ExactState]:
+        """All states, of bytes that a backend of this process wrote: nobody looks whether they are canonical."""
+        data = self.data.tobytes()
+        return [_state(data, start, stop) for start, stop in pairwise(self.offsets.tolist())]
 
     @property
     def nbytes(self) -> int:
@@ -74,3 +81,10 @@ class StateColumn:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths)
         return StateColumn(self.data[places], offsets)
+
+
+def _state(data: bytes, start: int, stop: int) -> ExactState:
+    """The state whose canonical bytes are data[start:stop]."""
+    _, _, code, flags, _, count, first, _, _ = HEADER.unpack_from(data, start)
+    units = int.from_bytes(data[start + HEADER.size : stop], "little", signed=True) << (DIGIT_BITS * first)
+    return ExactState(TERMS[code], units, count, Flags(flags))

@@ -27,7 +27,7 @@ FACTORS: Mapping[Terms, int] = MappingProxyType(
 """How many elements each of the terms multiplies."""
 
 CODES: Mapping[Terms, int] = MappingProxyType({terms: factors - 1 for terms, factors in FACTORS.items()})
-_TERMS: Mapping[int, Terms] = MappingProxyType({code: terms for terms, code in CODES.items()})
+TERMS: Mapping[int, Terms] = MappingProxyType({code: terms for terms, code in CODES.items()})
 
 MAX_DIGITS: Mapping[Terms, int] = MappingProxyType(
     {terms: -(-(2098 * factors + 64 + 1) // DIGIT_BITS) for terms, factors in FACTORS.items()}
@@ -102,13 +102,13 @@ def decode(data: bytes) -> Fields:
     if len(data) < HEADER.size:
         raise StateError("length", f"{len(data)} bytes are fewer than the header's {HEADER.size}")
     _, _, code, flags, reserved, count, first, stored, padding = HEADER.unpack_from(data)
-    if code not in _TERMS:
+    if code not in TERMS:
         raise StateError("terms", f"code {code} is none of values (0) and products of two, three and four (1, 2, 3)")
     if reserved or padding:
         raise StateError("reserved", "the reserved bytes must be 0")
     if len(data) != HEADER.size + stored * _DIGIT_BYTES:
         raise StateError("length", f"{len(data)} bytes, but {stored} digits make {HEADER.size + stored * _DIGIT_BYTES}")
-    terms = _TERMS[code]
+    terms = TERMS[code]
     if first + stored > MAX_DIGITS[terms]:
         raise StateError("limbs", f"digits {first} … {first + stored - 1} exceed the {MAX_DIGITS[terms]} of {terms}")
     units = int.from_bytes(data[HEADER.size :], "little", signed=True) << (first * DIGIT_BITS)

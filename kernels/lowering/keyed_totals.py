@@ -80,7 +80,7 @@ class _Totals:
         counts, states = dict[Total, Any](), dict[Total, Sequence[ExactState]]()
         for asked, column in zip(plain, table.columns[len(others) :], strict=False):
             key = asked.column, asked.name.partition(" ")[0]
-            counts[key], states[key] = column.counts, _listed(column.states[0])
+            counts[key], states[key] = column.counts, column.states[0].states()
         for key, expansion in self.expansions.items():
             counts[key] = sums[key][0].counts
             states[key] = in_classes(expansion, counts[key].tolist(), partial(self._of_class, key, sums[key]))
@@ -98,9 +98,9 @@ class _Totals:
         """The sums of the products of a class; rows are read once more for any but the first."""
         expansion = self.expansions[key]
         columns = base if scales == expansion.base else self._reduced([], {key: scales})[1][key]
-        merged = _listed(columns[0].states[0])
+        merged = columns[0].states[0].states()
         for column in columns[1:]:
-            merged = [state.merge(other) for state, other in zip(merged, _listed(column.states[0]), strict=True)]
+            merged = [state.merge(other) for state, other in zip(merged, column.states[0].states(), strict=True)]
         return merged
 
     def _reduced(
@@ -160,9 +160,7 @@ class _Totals:
             np.float64,
         )
         made = column_of(asked, dtype, values, own, self.plan.min_count)
-        kept = tuple(StateColumn.of_bytes([state.to_bytes() for state in each]) for each in terms)
-        return replace(made, states=kept if self.plan.states else ())
-
-
-def _listed(column: StateColumn) -> Sequence[ExactState]:
-    return [ExactState.from_bytes(column[at]) for at in range(len(column))]
+        if not self.plan.states:
+            return made
+        kept = (StateColumn.of_bytes([state.to_bytes() for state in each]) for each in terms)
+        return replace(made, states=tuple(kept))

@@ -164,7 +164,7 @@ class Many:
     def _states(self, query: Shaped) -> Sequence[States]:
         answer = self.run(query, self._of_first)
         self.answers.append(answer)
-        return [[ExactState.from_bytes(each[at]) for at in range(len(each))] for each in answer.states]
+        return [column.states() for column in answer.states]
 
     def expanded(self, expansion: Expansion, sources: Sequence[Source], scales: Scales) -> States:
         width, grouping, shape = expansion.width, self.query.grouping, self.query.shape
