@@ -1,5 +1,5 @@
 """What the fork server of the tests does before it forks (`tests/support/warm.py`): it imports the service, and loads
-what a CPU slot compiles, so that no fork has to."""
+the machine code that each child of a CPU slot begins with, so that no fork has to."""
 
 import gc
 import os
@@ -16,6 +16,6 @@ from warpfold.worker.kinds import runs
 
 runs()
 compile_by_turns(Path(os.environ["NUMBA_CACHE_DIR"]) / "turns")
-CpuBackend().close()
+CpuBackend().warm()  # as each child does; where it is loaded already, that takes a sixtieth
 assert threading.active_count() == 1, "a process of several threads cannot be forked"
 gc.freeze()  # a collection in a fork would copy every page that it looks at
