@@ -62,7 +62,7 @@ class DerivedSource:
         out[:] = np.ascontiguousarray(self.make(start, start + out.size // self.dtype.itemsize)).view(np.uint8)
 
 
-class Layout(Protocol):
+class ValuesOfTotals(Protocol):
     """The values whose totals a backend is asked for."""
 
     def counts(self, elements: int) -> Sequence[int]:
@@ -79,7 +79,7 @@ class Layout(Protocol):
 
 
 @dataclass
-class One:
+class OneValue:
     """All elements make one value."""
 
     query: Whole
@@ -136,7 +136,7 @@ class One:
 
 
 @dataclass
-class Many:
+class ManyValuesOfTotals:
     """An array makes many values, along axes or by segments."""
 
     query: Shaped
@@ -191,13 +191,13 @@ class Many:
 
 
 @dataclass
-class Totals:
+class TotalsOfSources:
     """The totals of an op, of sources by position, which are named by the fields of a query."""
 
     op: Op
     sources: Mapping[str, Source]
     policy: NanPolicy
-    layout: Layout
+    layout: ValuesOfTotals
     _made: dict[str, States] = field(default_factory=dict)
     _counts: Sequence[int] | None = None
 
@@ -232,7 +232,7 @@ class Totals:
             totals = {letter: "sum"}
         asked = (
             ["var"]
-            if isinstance(self.layout, Many) and set(totals.values()) == set(SUMS_OF_MOMENTS)
+            if isinstance(self.layout, ManyValuesOfTotals) and set(totals.values()) == set(SUMS_OF_MOMENTS)
             else totals.values()
         )
         states: list[States] = []

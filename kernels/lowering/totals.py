@@ -18,7 +18,7 @@ from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.lowering.total_states import Many, One, Run, States, Totals
+from warpfold.kernels.lowering.total_states import ManyValuesOfTotals, OneValue, Run, States, TotalsOfSources
 from warpfold.kernels.ops import Op, Terms, Value, empty_value, terms_of
 from warpfold.kernels.ops.operands import check_freedom, operands
 from warpfold.kernels.ops.weights import weighted
@@ -83,9 +83,9 @@ def states_of_whole(query: Whole, run: Run, progress: Progress | None) -> tuple[
     done = 0
     for block in _blocks(op, query.sources):
         total = max(source.count or 0, done + block[0].count)
-        layout = One(query, run, answers, _stays(progress, done, total))
+        layout = OneValue(query, run, answers, _stays(progress, done, total))
         try:
-            made = Totals(op, dict(zip(query.fields, block, strict=True)), query.nan_policy, layout).states()
+            made = TotalsOfSources(op, dict(zip(query.fields, block, strict=True)), query.nan_policy, layout).states()
         except InvalidInput as error:
             if error.field == "nan_policy" and block[0].count != source.count:  # the block counts its elements from 0
                 raise InvalidInput("an element is NaN, and nan_policy is raise", "nan_policy") from None
@@ -107,8 +107,8 @@ def _shaped(query: Shaped, run: Run, progress: Progress | None) -> GroupedReduct
     if query.states and query.weights is not None:
         raise InvalidInput("values with weights have no exact states so far", "states")
     sources = {name: gathered(source) for name, source in query.fields.items()}
-    layout = Many(query, run, answers, progress)
-    made = Totals(op, sources, query.nan_policy, layout).states()
+    layout = ManyValuesOfTotals(query, run, answers, progress)
+    made = TotalsOfSources(op, sources, query.nan_policy, layout).states()
     counts, dtype = tuple(state.count for state in made[0]), _element(query)
     empty = None if op.empty is None else empty_value(op, dtype)
     finish = ValueFinish(op, op.result_dtype(dtype), query.ddof)
