@@ -54,9 +54,10 @@ def test_a_small_source_waits_for_no_compiler_and_a_larger_one_does(
     backend: CpuBackend, prepared: list[str], op: Op, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = np.array([0.1, 0.2, -0.3])
-    other = ArraySource(array) if op.sources == 2 else None
+    other = ArraySource(array[::-1].copy()) if op.sources == 2 else None
     small = backend.reduce(ArraySource(array), op.name, other=other)
-    backend.reduce_groups(ArraySource(array), (3, 1), AlongAxes((0,)), op.name, other=other)
+    grouped = backend.reduce_groups(ArraySource(array), (3, 1), AlongAxes((0,)), op.name, other=other)
+    assert list(grouped.listed()) == [small.value]
     assert not prepared
     assert small.prepare_ms == 0
     monkeypatch.setattr(of_cpu, "SMALL", 2)
