@@ -160,6 +160,8 @@ class ReduceSpec(Task):
         op, dtype, grouping = self.row(), self.source.known_dtype, self.grouping()
         if check_partitioned(op, self.strategy, self.partitions, of_dask=self.backend == DASK):
             return self
+        if self.backend in ("cuda", GANG) and grouping is not None and self.weights is not None:
+            raise InvalidInput("many values with weights need the backend cpu or auto", "backend")
         if self.backend == GANG:
             check_gang(op, dtype, grouping, able)
         if self.backend not in ("auto", GANG, *able) and grouping is not None:

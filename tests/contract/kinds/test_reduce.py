@@ -51,6 +51,7 @@ def test_weights_are_a_source_and_named_in_words() -> None:
         ({"strategy": "numpy"}, "strategy"),
         ({"backend": "dask"}, "weights"),
         ({"segments": {"length": 2}, "states": True}, "states"),
+        ({"segments": {"length": 2}, "backend": "cuda"}, "backend"),
         ({"op": "skew", "weights": None, "ddof": 2}, "ddof"),
         ({"op": "corr", "weights": None}, "other"),
     ],
