@@ -93,6 +93,10 @@ class GroupBy:
         """The middle elements, or the means of the two in the middle, rounded once; see `sum`."""
         return self._made_of("median", columns)
 
+    def nunique(self, *columns: str) -> Any:
+        """How many different elements there are; see `sum`."""
+        return self._made_of("nunique", columns)
+
     def quantile(self, *columns: str, q: float | Sequence[float] = 0.5, method: str | None = None) -> Any:
         """The quantiles, rounded once; of several q each has a column, such as price_0.9. See `sum`."""
         return self._made_of("quantile", columns, q=q, method=method)

@@ -77,7 +77,7 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
 
 _MANY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
-NOT_MANY_ON_GPU = "products of numbers, median and quantile"
+NOT_MANY_ON_GPU = "products of numbers, median, quantile and nunique"
 """In words, what `grouped_backends` leaves to a CPU."""
 NOT_BY_KEY_ON_GPU = NOT_MANY_ON_GPU
 """In words, what `keyed_backends` leaves to a CPU."""

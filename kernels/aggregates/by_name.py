@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from warpfold.kernels.aggregates.aggregate import Aggregate
+from warpfold.kernels.aggregates.collected import Distinct
 from warpfold.kernels.aggregates.count import Nonzero
 from warpfold.kernels.aggregates.extreme import LeastKey
 from warpfold.kernels.aggregates.product import Product
@@ -18,7 +19,7 @@ class Make(Protocol):
 
 
 AGGREGATES: Mapping[str, Make] = MappingProxyType(
-    {"extreme": LeastKey, "nonzero": Nonzero, "product": Product, "quantile": Quantile}
+    {"extreme": LeastKey, "nonzero": Nonzero, "product": Product, "quantile": Quantile, "distinct": Distinct}
 )
 
 
@@ -29,8 +30,8 @@ def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
 
 def combines(op: Op) -> bool:
     """Whether partial values of `op` make its value. Products do not: one of integers may be too long in a partition
-    and zero as a whole. Nor do quantiles, which need all elements."""
-    return op.adds or AGGREGATES[op.fold] not in (Product, Quantile)
+    and zero as a whole. Nor do quantiles and numbers of different elements, which need all elements."""
+    return op.adds or AGGREGATES[op.fold] not in (Product, Quantile, Distinct)
 
 
 def selecting(op: Op, dtype: DType) -> LeastKey | Nonzero:

@@ -1,4 +1,5 @@
-"""Elements that are kept until all have come: what ops need whose value follows from the order of the elements."""
+"""Elements that are kept until all have come: what ops need whose value follows from the order of the elements; and how
+many different elements each group has."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from warpfold.kernels.aggregates.aggregate import Arrays, Ids, Layout, One, Stat
 from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import readable
 from warpfold.kernels.cpu.memory import require
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import Op
 from warpfold.kernels.parts.grouping import Index
 
 _FEW = 1 << 16
@@ -121,3 +124,30 @@ class Collected:
         while parts:  # the memory of each is given back
             parts.pop().bring(places, whole)
         return whole, sizes
+
+
+class Distinct:
+    """All elements of each group, until they are put in order. −0 and 0 are one, and so are all NaNs, which are left
+    out with `omit`."""
+
+    def __init__(self, op: Op, dtype: DType, *, omit: bool = False) -> None:
+        self._omit = omit and dtype.is_float
+        self._keys = Keys(op, dtype, omit=True)
+
+    def begun(self, groups: int = 0) -> Collected:
+        """A state under way."""
+        return Collected(self._keys, groups)
+
+    def finish(self, state: State, counts: Index) -> NDArray[Any]:
+        """How many different elements each group has. The keys of the state are brought in another order."""
+        keys, sizes = state
+        if sizes.size == 1:
+            keys.sort()
+            ends = keys[keys != self._keys.none] if self._omit else keys
+            return np.array([ends.size and 1 + np.count_nonzero(ends[1:] != ends[:-1])], np.int64)
+        from warpfold.kernels.aggregates import loops  # it imports Numba
+
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        distinct = np.zeros(sizes.size, np.int64)
+        loops.count_distinct(keys, bounds, self._keys.none, self._omit, distinct)
+        return distinct

@@ -197,6 +197,20 @@ def _sort(keys: Any, low: Any, top: Any) -> None:
         keys[_U(j)] = key
 
 
+@jit
+def count_distinct(keys: Any, bounds: Any, of_nan: Any, omit: Any, distinct: Any) -> None:
+    """distinct[g] = how many different keys are among keys[bounds[g]:bounds[g + 1]], which are put in order; without
+    the key `of_nan` where `omit` is set."""
+    for g in range(distinct.size):
+        row = keys[bounds[g] : bounds[g + 1]]
+        if row.size < _FEW:
+            _sort(row, 0, row.size - 1)
+        else:
+            row.sort()
+        for i in range(row.size):
+            distinct[g] += (i == 0 or row[i] != row[i - 1]) and not (omit and row[i] == of_nan)
+
+
 # --- keys by their digits
 #
 # A key less the `least` one, as an unsigned number, is u. Its prefix is u >> `shift`. All prefixes that are looked for

@@ -111,6 +111,8 @@ def _value(op: Op, members: NDArray[Any], dtype: DType) -> Value:
         below, above = (Fraction(ordered[place].item()) for place in (at.low, at.high))
         true = (1 - at.weight) * below + at.weight * above
         return round_ratio(true.numerator, true.denominator, 0, DTYPES[op.result_dtype(dtype)])
+    if op.keeps:
+        return int(np.unique(members).size)
     value: Value = getattr(np, op.name)(members).item()
     return value
 

@@ -57,7 +57,9 @@ def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -
     wide = [
         index
         for index, asked in enumerate(plan.aggregations)
-        if source.tallies and source.tallies[asked.column].beyond and (asked.op.places or not is_plain(asked.op))
+        if source.tallies
+        and source.tallies[asked.column].beyond
+        and (asked.op.places or asked.op.keeps or not is_plain(asked.op))
     ]
     if not wide:
         return table

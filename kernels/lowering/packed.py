@@ -58,7 +58,7 @@ class Packed(Meaning):
             return False
         # With an offset, values may be zero or change their sign anywhere among the stored numbers.
         of_signs = op.terms is Terms.VALUES and op.magnitudes
-        of_zeros = op.terms is Terms.NONE and op.extreme is None and not op.selects
+        of_zeros = op.terms is Terms.NONE and op.extreme is None and not op.keeps
         return not self.offset or not (of_signs or of_zeros)
 
     def stored_ops(self, op: Op) -> tuple[Op, ...]:

@@ -128,7 +128,7 @@ def _meant(query: Whole | Shaped, run: Run) -> Any:
     source.tally.beyond = beyond
     first = run(_of_stored(query, stored, parts[0]))
     whole: Sequence[int | None] | None = None
-    if beyond and (op.places or not is_plain(op)):
+    if beyond and (op.places or op.keeps or not is_plain(op)):
         whole = _beyond_int64(query if not op.selects else replace(query, op=parts[0]), stored, beyond, first, run)
     if is_plain(op):
         return _of_plain(first, op, whole)
@@ -242,7 +242,7 @@ def _beyond_int64(
     """The values of the query's op of integers that do not all fit int64, for a mean the sums. For many values the
     integers are read word by word, and all of them are in memory then. Raises OutOfMemory."""
     op = query.op
-    if isinstance(query, Shaped) or op.selects:
+    if isinstance(query, Shaped) or op.keeps:
         words = [read_again(stored, Beyond(word=word), gathered) for word in range(beyond.words)]
         count = words[0].count
         if isinstance(query, Whole) or (isinstance(query.grouping, AlongAxes) and query.grouping.reduced(1)):

@@ -35,10 +35,10 @@ class Instants(Meaning):
 
     @property
     def instead(self) -> str:
-        return "it is defined for min, max, mean, quantiles, argmin and argmax of instants"
+        return "it is defined for min, max, mean, quantiles, nunique, argmin and argmax of instants"
 
     def takes(self, op: Op) -> bool:
-        return op.finish is Finish.MEAN or op.selects or (op.extreme is not None and not op.magnitudes)
+        return op.finish is Finish.MEAN or op.keeps or (op.extreme is not None and not op.magnitudes)
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         units, exact = _rounded(op, totals[0], count)

@@ -31,12 +31,14 @@ def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
 
 
 def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int]:
-    """The value of `op`, which is a sum or an extreme, of magnitudes or not, the place of an extreme, or an element
-    beside a quantile, of each run:
+    """The value of `op`, which is a sum or an extreme, of magnitudes or not, the place of an extreme, an element beside
+    a quantile, or how many are different, of each run:
     integers bounds[r] … bounds[r + 1] − 1, of which there are some. The value of a mean is its sum."""
     words, bounds = words[:, bounds[0] : bounds[-1]], bounds - bounds[0]
     if op.selects:
         return _ranked(op, words, bounds)
+    if op.keeps:
+        return _distinct(words, bounds)
     if op.magnitudes:
         words = _magnitudes(words)
     if op.terms is Terms.VALUES:
@@ -63,14 +65,27 @@ def _sums(words: Words, bounds: Index) -> list[int]:
 
 def _ranked(op: Op, words: Words, bounds: Index) -> list[int]:
     """The elements of each run in the ranks that `op` looks for."""
-    lengths, ranks = np.diff(bounds), Ranks(op, np.diff(bounds))
-    runs = np.repeat(np.arange(lengths.size), lengths)
-    order = np.lexsort((*(word.view(np.uint64) for word in words[:-1]), words[-1], runs))
-    at = order[bounds[:-1, None] + ranks.sorted[ranks.which]]
+    ranks = Ranks(op, np.diff(bounds))
+    at = _order(words, bounds)[bounds[:-1, None] + ranks.sorted[ranks.which]]
     whole = words[-1][at].astype(object)
     for word in words[-2::-1]:
         whole = (whole << 64) + word.view(np.uint64)[at].astype(object)
     return [int(value) for value in ranks.side(0, whole)]
+
+
+def _distinct(words: Words, bounds: Index) -> list[int]:
+    """How many different integers each run has."""
+    ordered = words[:, _order(words, bounds)]
+    first = np.ones(ordered.shape[1], np.bool_)
+    first[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    first[bounds[:-1]] = True
+    return [int(count) for count in np.add.reduceat(first.astype(np.int64), bounds[:-1])]
+
+
+def _order(words: Words, bounds: Index) -> Index:
+    """The order of the integers within each run."""
+    runs = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+    return np.lexsort((*(word.view(np.uint64) for word in words[:-1]), words[-1], runs))
 
 
 def _extremes(words: Words, bounds: Index, *, least: bool) -> tuple[list[int], NDArray[np.bool_]]:

@@ -263,6 +263,8 @@ def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Val
         return reference_order.value(op, dtype, elements)
     if op.name == "prod":
         return math.prod(int(x.value) for x in present)
+    if op.name == "nunique":  # the value of a zero has no sign
+        return len({(x.nan, x.infinite, x.infinite and x.negative, x.value) for x in present})
     nonzero = sum(1 for x in present if not is_zero(x))
     tests: dict[str, Value] = {"count_nonzero": nonzero, "any": nonzero > 0, "all": nonzero == len(present)}
     return tests[op.name]

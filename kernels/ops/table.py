@@ -92,6 +92,11 @@ class Op:
         return self.fold == "quantile"
 
     @property
+    def keeps(self) -> bool:
+        """Whether the value needs all elements, side by side or in their order."""
+        return self.fold in ("quantile", "distinct")
+
+    @property
     def multiplies(self) -> bool:
         """Whether the op multiplies elements, which rounds floats at every step."""
         return self.fold == "product"
@@ -318,6 +323,17 @@ _ROWS = (
         rounds=True,
         takes=("q", "method"),
         parameters=Parameters(q=0.5, method="linear"),
+    ),
+    Op(
+        "nunique",
+        "how many different elements there are (−0 is 0)",
+        Result.INDEX,
+        Terms.NONE,
+        Finish.ITSELF,
+        "distinct",
+        None,
+        rounds=False,
+        empty=0,
     ),
     _of_totals("rms", "√ (Σ x² / n)", finishes.root_mean_square, "xx", limit="xx"),
     _of_totals("sem", "√ (var / n), the standard error of the mean", finishes.standard_error, "x xx", lost=1),

@@ -36,6 +36,7 @@ def test_a_frame_comes_back_as_a_frame_of_its_library(client: Client) -> None:
     assert twice.to_dict("list") == {"region": ["north", "south"], "least": [-2.5, 1.0], "most": [2.5, 1e16]}
     middle = client.groupby(pd.DataFrame(SALES), "region").median("price")
     assert middle.to_dict("list") == {"region": ["north", "south"], "price": [0.0, (1e16 + 1) / 2]}
+    assert client.groupby(pd.DataFrame(SALES), "region").nunique()["sold"].to_list() == [1, 2]
     several = client.groupby(pl.DataFrame(SALES), "region").quantile("sold", q=[0, 0.75], method="lower")
     assert several.to_dict(as_series=False) == {"region": ["north", "south"], "sold_0": [1, 3], "sold_0.75": [1, 3]}
     table = client.groupby(SALES, ["region"]).agg(

@@ -32,9 +32,9 @@ from warpfold.kernels.sources.sequential import SequentialSource
 EMPTY: Mapping[str, Value | None] = {
     "sum": 0, "mean": None, "prod": 1, "min": None, "max": None, "argmin": None, "argmax": None, "sum_squares": 0,
     "norm1": 0, "norm2": 0, "dot": 0, "var": None, "std": None, "norm_inf": 0, "count_nonzero": 0, "any": False,
-    "all": True, "median": None, "quantile": None, "rms": None, "sem": None, "norm3": 0, "norm4": 0, "moment3": None,
-    "moment4": None, "skew": None,
-    "kurtosis": None, "cov": None, "corr": None, "slope": None, "intercept": None, "r2": None,
+    "all": True, "median": None, "quantile": None, "nunique": 0, "rms": None, "sem": None, "norm3": 0, "norm4": 0,
+    "moment3": None, "moment4": None, "skew": None, "kurtosis": None,
+    "cov": None, "corr": None, "slope": None, "intercept": None, "r2": None,
 }  # fmt: skip
 
 SOME_DTYPES = [DTYPES[name] for name in ("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool")]

@@ -11,7 +11,7 @@ from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan, widened
 from warpfold.kernels.backend import Progress, Reduction, Stages
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.strategy import CpuStrategy
-from warpfold.kernels.dtypes import DTYPES, Kind
+from warpfold.kernels.dtypes import DTYPES, Kind, dtype_of
 from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import Finish, NanPolicy, Op, Terms, Value, empty_value
 from warpfold.kernels.ops.operands import Operands, check_counts, check_freedom
@@ -130,6 +130,7 @@ _CALLS: Mapping[str, Call] = MappingProxyType(
         "norm_inf": lambda x, wide: np.max(np.abs(x)) if wide is None else max(abs(int(x.min())), abs(int(x.max()))),
         "count_nonzero": lambda x, wide: np.count_nonzero(x),
         "any": lambda x, wide: np.any(x),
+        "nunique": lambda x, wide: np.unique(widened(x, dtype_of(x.dtype))).size,
         "all": lambda x, wide: np.all(x),
     }
 )

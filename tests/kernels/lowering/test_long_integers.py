@@ -47,7 +47,21 @@ EDGES = {
     "none beyond int64": [5, -7, MOST64],
     "a single one": [-MOST38],
 }
-OPS = ("median", "sum", "mean", "min", "max", "norm1", "norm_inf", "argmin", "argmax", "count_nonzero", "any", "all")
+OPS = (
+    "median",
+    "sum",
+    "mean",
+    "min",
+    "max",
+    "norm1",
+    "norm_inf",
+    "argmin",
+    "argmax",
+    "count_nonzero",
+    "any",
+    "all",
+    "nunique",
+)
 
 
 @contextmanager
@@ -78,6 +92,7 @@ def true_of(op: str, integers: Sequence[int]) -> Any:
         "argmax": lambda: integers.index(max(integers)),
         "count_nonzero": lambda: sum(map(bool, integers)),
         "any": lambda: any(integers),
+        "nunique": lambda: len(set(integers)),
         "all": lambda: all(integers),
     }
     return made[op]()

@@ -76,6 +76,7 @@ TRUE: dict[str, Exactly] = {
     "norm1": lambda elements: _near(sum(map(abs, elements), Fraction())),
     "count_nonzero": lambda elements: sum(each != 0 for each in elements),
     "any": lambda elements: any(each != 0 for each in elements),
+    "nunique": lambda elements: len(set(elements)),
     "all": lambda elements: all(each != 0 for each in elements),
 }
 OF_NO_OFFSET = ("norm1", "count_nonzero", "any", "all")

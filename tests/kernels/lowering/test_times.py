@@ -86,6 +86,7 @@ def test_durations_are_added_too(data_root: Path, cpu: CpuBackend, unit: str) ->
         assert result.time is not None
         assert result.time.iso.startswith("-PT" if op == "min" else "P")
     assert cpu.reduce(opened(data_root, "x.parquet"), "count_nonzero").value == 5
+    assert cpu.reduce(opened(data_root, "x.parquet"), "nunique").value == 3
 
 
 def test_text_and_dates_are_instants_as_well(data_root: Path, cpu: CpuBackend) -> None:

@@ -43,6 +43,7 @@ def test_it_computes_every_op_that_it_claims_of_every_dtype(op: str, dtype: str)
         "all": False,
         "median": 0.5,
         "quantile": 0.5,
+        "nunique": 2,
     }
     value = reduced(op, [1, 0, 0, 1], dtype)
     assert value == pytest.approx(wanted[op], rel=0.01)
