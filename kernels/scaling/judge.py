@@ -15,7 +15,7 @@ from warpfold.kernels.studies.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class TimedRuns:
     """The measurements of one array: `timings[rank][run]`, `calls` in seconds, the value, and whether its bits are
     those that one rank gets (None where that need not be so)."""
 
@@ -45,7 +45,7 @@ def phases_of(timings: Sequence[Sequence[Timing]]) -> Phases:
     )
 
 
-def judged(case: ArrayCase, runs: Runs, itemsize: int, alone: Summary | None) -> ArrayRecord:
+def judged(case: ArrayCase, runs: TimedRuns, itemsize: int, alone: Summary | None) -> ArrayRecord:
     """The point of `case`. `alone` is the total time of one rank on `case.baseline_n` elements; for a point of one rank
     its own, None where it could not be measured."""
     phases = phases_of(runs.timings)

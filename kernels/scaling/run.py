@@ -1,4 +1,4 @@
-"""Runs a study from its first point to its last, one group after another."""
+"""TimedRuns a study from its first point to its last, one group after another."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from warpfold.kernels.scaling.commands import (
     PrepareMessage,
     Sample,
 )
-from warpfold.kernels.scaling.judge import Runs, judged, phases_of
+from warpfold.kernels.scaling.judge import TimedRuns, judged, phases_of
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
 from warpfold.kernels.scaling.placement import Placement
 from warpfold.kernels.scaling.process_group import LazyGroup, ProcessGroup
@@ -28,11 +28,11 @@ from warpfold.kernels.scaling.study import ArrayCase, MessageCase, Study
 from warpfold.kernels.studies.outcome import Outcome
 
 _BATCH = 8
-"""Runs that are asked for at a time: as many as a held stream takes."""
+"""TimedRuns that are asked for at a time: as many as a held stream takes."""
 
 _CALLS = 5
 _LEAST = 3
-"""Runs that are made however long they take."""
+"""TimedRuns that are made however long they take."""
 
 _EXCHANGES = 20
 """All-reduces back to back, as nccl-tests makes by default."""
@@ -124,7 +124,7 @@ class _StudyRun:
                 self._alone[case.method, case.n] = phases_of(timings).total
                 if case.method is Method.FLOAT:
                     self._floats[case.n] = value
-            runs = Runs(timings, calls, value, self._same_bits(case, sums))
+            runs = TimedRuns(timings, calls, value, self._same_bits(case, sums))
             return judged(case, runs, source.dtype.itemsize, self._alone.get((case.method, case.baseline_n)))
 
         return lazy.attempt(measure, lambda outcome, reason: ArrayRecord.without(case, outcome, reason))

@@ -2,7 +2,7 @@ import pytest
 
 from warpfold.kernels.bench.summary import summarise
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
-from warpfold.kernels.scaling.judge import Runs, judged, phases_of
+from warpfold.kernels.scaling.judge import TimedRuns, judged, phases_of
 from warpfold.kernels.scaling.local_ranks import Timing
 from warpfold.kernels.scaling.records import MessageRecord
 from warpfold.kernels.scaling.study import ArrayCase, MessageCase
@@ -18,8 +18,8 @@ def timings(*ranks: tuple[float, float], runs: int = 20) -> list[list[Timing]]:
     return [[Timing(local, communication, local + communication)] * runs for local, communication in ranks]
 
 
-def runs(*ranks: tuple[float, float], same_bits: bool | None = True) -> Runs:
-    return Runs(timings(*ranks), [0.01], 1.5, same_bits)
+def runs(*ranks: tuple[float, float], same_bits: bool | None = True) -> TimedRuns:
+    return TimedRuns(timings(*ranks), [0.01], 1.5, same_bits)
 
 
 def test_a_run_lasts_until_its_slowest_rank_and_communication_is_what_the_last_to_come_needs() -> None:
@@ -66,7 +66,7 @@ def test_more_than_a_rank_can_do_is_suspect_and_says_why() -> None:
 def test_a_hair_too_fast_is_suspect_too_but_the_scatter_is_named() -> None:
     alone = summarise([0.0200 + 0.0001 * (k % 5) for k in range(40)])
     fast = [[Timing(t, 0.0001, t + 0.0001) for t in (0.0098 + 0.0001 * (k % 5) for k in range(40))]] * 2
-    point = judged(case(), Runs(fast, [0.01], 1.5, True), 4, alone)
+    point = judged(case(), TimedRuns(fast, [0.01], 1.5, True), 4, alone)
     assert point.speedup is not None
     assert point.suspect is None or "scatter of the samples explains" in point.suspect
     assert (point.suspect is not None) == (point.speedup > 2)
