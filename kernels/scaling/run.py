@@ -1,4 +1,4 @@
-"""TimedRuns a study from its first point to its last, one group after another."""
+"""Runs a study from its first point to its last, one group after another."""
 
 import time
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ from warpfold.kernels.scaling.study import ArrayCase, MessageCase, Study
 from warpfold.kernels.studies.outcome import Outcome
 
 _BATCH = 8
-"""TimedRuns that are asked for at a time: as many as a held stream takes."""
+"""Runs that are asked for at a time: as many as a held stream takes."""
 
 _CALLS = 5
 _LEAST = 3
-"""TimedRuns that are made however long they take."""
+"""Runs that are made however long they take."""
 
 _EXCHANGES = 20
 """All-reduces back to back, as nccl-tests makes by default."""
