@@ -75,17 +75,17 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
-_MANY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot"))
-"""The folds, by their names in rows of ops, whose GPU kernels make many values: along axes, by segments, by key."""
-NOT_MANY_ON_GPU = "products of numbers, median, quantile and nunique"
+_MANY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot", "quantile"))
+"""The folds, by their names in rows of ops, whose GPU kernels make many values along axes and by segments."""
+NOT_MANY_ON_GPU = "products of numbers and nunique"
 """In words, what `grouped_backends` leaves to a CPU."""
-NOT_BY_KEY_ON_GPU = NOT_MANY_ON_GPU
+NOT_BY_KEY_ON_GPU = "products of numbers, median, quantile and nunique"
 """In words, what `keyed_backends` leaves to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor puts elements
-    in order. A dtype of None is not known yet."""
+    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor counts
+    different elements. A dtype of None is not known yet."""
     tests = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
     return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 
@@ -116,7 +116,7 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
 def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     """The backends on which `op` is reduced by key: a GPU neither multiplies numbers there, nor puts elements in order.
     A dtype of None is not known yet."""
-    return ("cpu",) if op.sources > 1 else grouped_backends(op, dtype)
+    return ("cpu",) if op.sources > 1 or op.keeps else grouped_backends(op, dtype)
 
 
 def refused_by_key(op: Op, dtype: DType | None) -> str:

@@ -30,8 +30,11 @@ class Ranks:
 
     def __init__(self, op: Op, counts: Index) -> None:
         chosen = op.parameters
-        distinct, which = np.unique(np.maximum(counts, 1), return_inverse=True)
-        self.which: Index = which.reshape(-1).astype(np.int64)
+        self.which: Index = np.zeros(counts.size, np.int64)
+        distinct = np.maximum(counts[:1], 1)
+        if (counts != counts[:1]).any():
+            distinct, which = np.unique(np.maximum(counts, 1), return_inverse=True)
+            self.which = which.reshape(-1).astype(np.int64)
         self.quantiles = len(chosen.each_q)
         places = [[between(str(chosen.method), q, count) for q in chosen.each_q] for count in distinct.tolist()]
         self.weights = [each.weight for of_count in places for each in of_count]
@@ -74,6 +77,10 @@ class Quantile:
         keys, sizes = state
         nans, ranks = self._with_nan(keys, sizes), Ranks(self._op, counts)
         return self.values(_in_ranks(keys, sizes, ranks), ranks, nans)
+
+    def keys_of(self, elements: NDArray[Any]) -> NDArray[Any]:
+        """The keys of elements, in the same shape."""
+        return self._keys.of(elements.reshape(-1)).reshape(elements.shape)
 
     def values(self, placed: NDArray[Any], ranks: Ranks, nans: NDArray[np.bool_] | None) -> NDArray[Any]:
         """The values of groups, of which `placed` has the keys in the sorted ranks, and `nans` are NaN."""

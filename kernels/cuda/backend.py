@@ -23,6 +23,7 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.reducing import element_bytes, reduce_groups
 from warpfold.kernels.cuda.keyed.reducing import group_by
+from warpfold.kernels.cuda.ranks.whole import select
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
@@ -38,6 +39,7 @@ from warpfold.kernels.parts.over_devices import reduce_spread
 from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import Elements
+from warpfold.kernels.strategy import EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class CudaBackend(Backend):
         chosen = cuda_strategies()[resolve(row, dtype, query.strategy, "cuda", taken.other_dtype)]
         if source.count == 0:
             return self._empty(row, taken, chosen)
+        if row.selects:
+            return self._selected(query, progress)
         began, preparation = time.perf_counter(), self._gpu.preparation
         before_ms = prepared_ms(preparation)
         with self._gpu.active(), cuda_errors(f"{row.name} by {chosen.name}"):
@@ -145,6 +149,23 @@ class CudaBackend(Backend):
             state=None if finished.state is None else finished.state.to_bytes(),
             prepare_ms=prepare_ms,
             stages=stages,
+        )
+
+    def _selected(self, query: Whole, progress: Progress | None) -> Reduction:
+        op, source = query.op, query.source
+        with self._gpu.active(), cuda_errors(f"{op.name} by {EXACT}"):
+            selected = select(self._gpu, self._stager, source, op, query.nan_policy, progress)
+        return Reduction(
+            value=selected.values.tolist()[0] if selected.count else empty_value(op, source.dtype),
+            dtype=op.result_dtype(source.dtype),
+            count=selected.count,
+            op=op.name,
+            strategy=EXACT,
+            correctly_rounded=True,
+            load_ms=selected.load_ms,
+            kernel_ms=selected.kernel_ms,
+            prepare_ms=selected.prepare_ms,
+            stages=selected.stages,
         )
 
     def _shaped(self, query: Shaped, progress: Progress | None) -> GroupedReduction:

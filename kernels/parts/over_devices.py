@@ -99,7 +99,7 @@ def reduce_spread(
                 for each in waiting:
                     each.cancel()
                 raise
-    return replace(together(reduced), shape=grouping.result_shape(shape))
+    return replace(together(reduced), shape=query.op.shape_of(grouping.result_shape(shape)))
 
 
 def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Progress | None) -> GroupedReduction:
@@ -109,23 +109,24 @@ def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Pr
         asked = replace(query, source=source, other=other, shape=block.shape, grouping=block.grouping)
         return member.aggregate(asked, progress)
     single = Whole(source=source, op=query.op, other=other, nan_policy=query.nan_policy, ddof=query.ddof)
+    singles = query.op.singles()
     try:
-        value = member.aggregate(single, progress)
-        values: tuple[Value | None, ...] = (value.value,)
+        made = [member.aggregate(replace(single, op=op), progress) for op in singles]
+        value, values = made[-1], tuple[Value | None, ...](each.value for each in made)
     except InvalidInput as error:
         none = isinstance(error, NoElements)  # all of them are NaN and left out
         if not none and error.field != "ddof":  # or too few for a variance are not
             raise
         policy = NanPolicy.PROPAGATE if none else query.nan_policy
         counted = Whole(source=source, op=op_named("count_nonzero"), nan_policy=policy)
-        value, values = member.aggregate(counted, progress), (None,)
+        value, values = member.aggregate(counted, progress), (None,) * len(singles)
         dtype = query.op.result_dtype(source.dtype)
         value = replace(value, dtype=dtype, op=query.op.name, count=0 if none else value.count)
     return GroupedReduction(
         values=values,
         shape=(1,),
         dtype=value.dtype,
-        counts=(value.count,),
+        counts=(value.count,) * len(values),
         op=value.op,
         strategy=value.strategy,
         kernel="pieces",

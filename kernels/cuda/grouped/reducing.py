@@ -23,6 +23,7 @@ from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, Offsets
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.totals import FinishedValues
 from warpfold.kernels.cuda.grouped.values import Rounding
+from warpfold.kernels.cuda.ranks.many import GroupedQuantiles
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.cuda.staging.widening import widened
@@ -93,8 +94,10 @@ def reduce_groups(  # noqa: PLR0917
         read = shape[::-1] if turned else shape
         arrays = [array.reshape(read).transpose(axes).reshape(-1) for array in arrays]
     laid = [(part.layout, *(array[part.start : part.stop] for array in arrays)) for part in parts]
-    run: _Finished | _Fetched
-    if op.adds and common.is_float:
+    run: _Finished | _Fetched | _Selected
+    if op.selects:
+        run = _Selected(gpu, laid, dtypes[0], op, omit_nan=omit_nan)
+    elif op.adds and common.is_float:
         run = _Finished(gpu, laid, common, op, ddof, omit_nan=omit_nan, keep=states)
     else:
         run = _Fetched(gpu, laid, dtypes, op, ddof, omit_nan=omit_nan)
@@ -119,7 +122,7 @@ def reduce_groups(  # noqa: PLR0917
     total_ms = (time.perf_counter() - began) * 1e3
     return GroupedReduction(
         values=values,
-        shape=result_shape,
+        shape=op.shape_of(result_shape),
         dtype=result_dtype(op, *dtypes),
         counts=counts if counts.size > LISTED else tuple(counts.tolist()),
         op=op.name,
@@ -266,6 +269,39 @@ class _Fetched:
         each = counts.size // max(1, len(self._parts))
         columns = [part.states(counts[at * each : (at + 1) * each]) for at, part in enumerate(self._parts)]
         return _beside(columns, self._op)
+
+
+class _Selected:
+    """Quantiles, of which the GPU finds the neighbours, and which the host rounds."""
+
+    def __init__(self, gpu: Gpu, parts: Sequence[Laid], dtype: DType, op: Op, *, omit_nan: bool) -> None:
+        self._op, self._dtype = op, dtype
+        self._parts = [GroupedQuantiles(gpu, array, layout, dtype, op, omit_nan=omit_nan) for layout, array in parts]
+
+    @property
+    def kernel(self) -> str:
+        return next((part.kernel for part in self._parts), "rows")
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.start()
+
+    def values(self, counts: NDArray[np.int64], order: Any) -> tuple[Values, NDArray[np.int64]]:
+        """The values and how many elements entered each, in an order of the result."""
+        listed, each = self._op.listed or 1, counts.size // max(1, len(self._parts))
+        made = [part.values() for part in self._parts]
+        entered = [counts[:0]]
+        for number, part in enumerate(self._parts):
+            entered.append(counts[number * each : (number + 1) * each] - part.omitted())
+        values, counts = np.concatenate(made or [np.zeros(0)]), np.repeat(np.concatenate(entered), listed)
+        if order is not None:
+            places = (order[:, None] * listed + np.arange(listed)).reshape(-1)
+            values, counts = values[places], counts[places]
+        return defined(self._op, self._dtype, values, counts), counts
+
+    def states(self, counts: NDArray[np.int64]) -> tuple[StateColumn, ...]:
+        """There are none, and `check_states` refuses to be asked for some."""
+        raise AssertionError(f"{self._op.name} adds nothing up")
 
 
 def _beside(columns: Sequence[tuple[StateColumn, ...]], op: Op) -> tuple[StateColumn, ...]:

@@ -10,6 +10,7 @@ from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, exact_uni
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
+from warpfold.kernels.cuda.ranks.whole import RanksWorkload, planned_ranks
 from warpfold.kernels.cuda.strategies.exact_reducers import (
     ExactIntegers,
     ExactPairs,
@@ -66,6 +67,8 @@ class ExactCudaStrategy(CudaStrategy):
         return ExactIntegers(self.fast.reducer(gpu, op, dtype, pieces=pieces), op)
 
     def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Workload:
+        if op.selects:
+            return RanksWorkload(gpu, op, dtype, array)
         if not op.adds:
             return self.fast.workload(gpu, op, dtype, array)
         if dtype.is_float:
@@ -79,6 +82,8 @@ class ExactCudaStrategy(CudaStrategy):
             shape = SHAPES[dtype.name][kind].fitted(LARGEST_SHARED)
             name = kernel_name(dtype, kind, shape)
             return (PlannedKernel(exact_unit(dtype), name, shape.threads, shape.threads * shape.shared),)
+        if op.selects:
+            return (planned_ranks(dtype),)
         if op.sources == 2:
             raise Unavailable(f"which kernels {op.name} of {dtype.name} takes is decided on a GPU")
         parts = [OPS[name] for name in SUMS_OF_MOMENTS] if op.terms is Terms.MOMENTS else [op]

@@ -37,15 +37,16 @@ def own_row(path: Path) -> Strategy:
 
 
 def exact_row() -> Strategy:
-    """The correctly rounded value, whose ops that select or test elements are those of the fast strategy."""
+    """The correctly rounded value. Its ops that look for extremes, or test elements, are those of the fast strategy."""
     summed = claims((op.name for op in OPS.values() if op.adds and op.terms is not Terms.TOTALS), DTYPES)
+    ordered = claims((op.name for op in OPS.values() if op.selects), DTYPES)
     selected = frozenset(pair for pair in own_rows()[FAST].claims if not OPS[pair[0]].rounds)
     return Strategy(
         name=EXACT,
         backend="cuda",
         summary="Adds up exactly in fixed point and rounds once at the end: the same bits in any order, on any device.",
         error_bound="correctly rounded",
-        claims=summed | selected | claims(("prod",), ("bool",)),
+        claims=summed | ordered | selected | claims(("prod",), ("bool",)),
     )
 
 

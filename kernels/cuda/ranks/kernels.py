@@ -1,0 +1,51 @@
+"""The kernels that look for elements of given ranks, and what their keys stand for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.cuda.compile import Unit
+from warpfold.kernels.cuda.elements import element
+from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
+from warpfold.kernels.dtypes import DTYPES, DType, Kind
+
+SOURCE = Path(__file__).parent.parent / "sources" / "ranks.cu"
+
+COUNT_DIGITS = "count_digits"
+SHORT_ROWS = "select_in_short_rows"
+ROWS = "select_in_rows"
+
+
+def ranks_unit(dtype: DType) -> Unit:
+    """The kernels for elements of `dtype`."""
+    return Unit(SOURCE, tuple(name_of(name, dtype) for name in (COUNT_DIGITS, SHORT_ROWS, ROWS)))
+
+
+def ranks_units() -> Iterator[Unit]:
+    """All units, for the compile matrix."""
+    return map(ranks_unit, DTYPES.values())
+
+
+def name_of(name: str, dtype: DType) -> str:
+    """The kernel called `name` for elements of `dtype`, as its unit names it."""
+    return f"{name}<{element(dtype)}>"
+
+
+def kernel(gpu: Gpu, name: str, dtype: DType) -> Kernel:
+    """The kernel called `name` for elements of `dtype`."""
+    return gpu.kernel(ranks_unit(dtype), name_of(name, dtype))
+
+
+def elements_of(keys: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """The elements of `dtype` that have these keys of `include/sorting_keys.cuh`, in the same shape."""
+    width = 8 * dtype.itemsize
+    word = np.dtype(f"uint{width}").type
+    sign, bits = word(1 << (width - 1)), keys.astype(word)
+    if dtype.is_float:
+        bits = np.where(bits & sign, bits ^ sign, ~bits)
+    elif dtype.kind is Kind.INT:
+        bits ^= sign
+    return bits.view(dtype.numpy)

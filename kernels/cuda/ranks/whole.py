@@ -1,0 +1,132 @@
+"""Quantiles of a whole source on a GPU. What fits into its memory is brought there once; what does not is read anew for
+each digit of a key."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.aggregates.quantile import Quantile, Ranks
+from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
+from warpfold.kernels.cuda.ranks.digits import THREADS, DigitCounts
+from warpfold.kernels.cuda.ranks.kernels import COUNT_DIGITS, elements_of, name_of, ranks_unit
+from warpfold.kernels.cuda.staging.nans import NanCounter
+from warpfold.kernels.cuda.staging.stager import Stager
+from warpfold.kernels.cuda.strategies.strategy import PlannedKernel
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import OutOfMemory
+from warpfold.kernels.machine.preparation import prepared_ms
+from warpfold.kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.sources.sequential import Elements, SequentialSource
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedOnGpu:
+    """The quantiles of `count` elements, arbitrary where that is 0, and where the time went."""
+
+    values: NDArray[Any]
+    count: int
+    load_ms: float
+    kernel_ms: float
+    prepare_ms: float
+    stages: Stages
+
+
+class _Brought:
+    """The elements of a source, as often as they are asked for. NaNs are counted the first time."""
+
+    def __init__(self, gpu: Gpu, stager: Stager, source: Elements, progress: Progress | None) -> None:
+        self._stager, self._source, self._progress = stager, source, progress
+        self._read = 0
+        self.nans = NanCounter(gpu, source.dtype) if source.dtype.is_float else None
+        try:
+            self._array = stager.whole(source, self._reporting())
+        except OutOfMemory:
+            self._array = None
+
+    def pieces(self) -> Iterator[Any]:
+        nans = None if self._read else self.nans
+        for array, first in self._from_anywhere():
+            if nans is not None and array.size:
+                nans.add(array, first)
+            yield array
+        self._read += 1
+
+    def _from_anywhere(self) -> Iterator[tuple[Any, int]]:
+        if self._array is not None:
+            yield self._array, 0
+            return
+        if isinstance(self._source, SequentialSource):  # which counts its elements and its nulls only once
+            self._source.tally.elements = self._source.tally.nulls = 0
+        for (array,), first in self._stager.pieces(self._source, progress=self._reporting()):
+            yield array, first
+
+    def _reporting(self) -> Progress | None:
+        """Reports as if there were as many reads as an element has bytes."""
+        progress, before, reads = self._progress, self._read, self._source.dtype.itemsize
+        if progress is None:
+            return None
+        return lambda done, total: progress((min(before, reads - 1) * total + done) // reads, total)
+
+
+def select(  # noqa: PLR0917
+    gpu: Gpu, stager: Stager, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None
+) -> SelectedOnGpu:
+    """The quantiles of all elements. To be called while `gpu.active()`. Raises InvalidInput naming "nan_policy" for a
+    NaN where the policy is RAISE, and CudaError."""
+    began, before_ms = time.perf_counter(), prepared_ms(gpu.preparation)
+    stopwatch = Stopwatch(gpu.stream)
+    brought = _Brought(gpu, stager, source, progress)
+    digits = DigitCounts(gpu, source.dtype, brought.pieces, stopwatch)
+    nans = 0 if brought.nans is None else brought.nans.count()
+    if nans and nan_policy is NanPolicy.RAISE and brought.nans is not None:
+        brought.nans.refuse()
+    count = digits.count - (nans if nan_policy is NanPolicy.OMIT else 0)
+    ranks = Ranks(op, np.array([count]))
+    if not count or (nans and nan_policy is not NanPolicy.OMIT):
+        values = np.full(ranks.quantiles, np.nan)
+    else:
+        values = values_of(digits.keys(ranks.sorted[0].tolist()).reshape(1, -1), ranks, None, op, source.dtype)
+    kernel_ms, prepare_ms = stopwatch.total_ms(), prepared_ms(gpu.preparation) - before_ms
+    stages = stager.stages(kernel_ms / 1e3)
+    total_ms = (time.perf_counter() - began) * 1e3
+    load_ms = max(0.0, total_ms - kernel_ms - prepare_ms)
+    return SelectedOnGpu(values, count, load_ms, kernel_ms, prepare_ms, stages)
+
+
+def values_of(keys: NDArray[Any], ranks: Ranks, nans: NDArray[np.bool_] | None, op: Op, dtype: DType) -> NDArray[Any]:
+    """The values of groups, of which `keys` has those of the GPU in the sorted ranks, shape (groups, ranks), and `nans`
+    are NaN."""
+    aggregate = Quantile(op, dtype)
+    return aggregate.values(aggregate.keys_of(elements_of(keys, dtype)), ranks, nans)
+
+
+def planned_ranks(dtype: DType) -> PlannedKernel:
+    """The kernel that is launched for each digit of the keys of `dtype`."""
+    return PlannedKernel(ranks_unit(dtype), name_of(COUNT_DIGITS, dtype), THREADS, 0)
+
+
+class RanksWorkload:
+    """The value of `op`, which puts elements in order, of a CuPy array without NaN. The host waits for each digit."""
+
+    waits = True
+
+    def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
+        self._gpu, self._op, self._dtype, self._array = gpu, op, dtype, array
+        self._ranks = Ranks(op, np.array([array.size]))
+        self._keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self.read_bytes = int(array.nbytes)
+
+    def run(self) -> None:
+        digits = DigitCounts(self._gpu, self._dtype, lambda: iter((self._array,)))
+        self._keys = digits.keys(self._ranks.sorted[0].tolist())
+
+    def value(self) -> Value:
+        values = values_of(self._keys.reshape(1, -1), self._ranks, None, self._op, self._dtype)
+        value: Value = values.tolist()[0]
+        return value
