@@ -10,9 +10,10 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,26 @@ from warpfold.client.api import Client
 from warpfold.client.group_table import GroupbyResult
 
 _WEBHOOKS_WAIT_S = 900.0
-_ENDED = "select job_id, count(*) from job_events where type in ('succeeded', 'failed', 'cancelled') group by job_id"
-_POINTS = "select job_id, count(*) from measurements group by job_id"
+_ENDED = """
+select id::text, status, case when kind = 'reduce' then (result ->> 'value')::double precision end,
+    (select count(*) from job_events where job_id = jobs.id and type in ('succeeded', 'failed', 'cancelled')),
+    (select count(*) from measurements where job_id = jobs.id)
+from jobs
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job ended: the value of a reduction to one, how many events say that it ended, and its measurements."""
+
+    status: str
+    value: float | None
+    events: int
+    measurements: int
+
+    @property
+    def once(self) -> bool:
+        return self.events == 1 and self.measurements <= 1
 
 
 def _tokens(database_url: str, users: int) -> list[str]:
@@ -40,18 +59,21 @@ def _tokens(database_url: str, users: int) -> list[str]:
         database.close()
 
 
-def _wrong(user: User, job: Asked) -> str | None:
+def _wrong(user: User, job: Asked, ended: Ended) -> str | None:
     """What is wrong with a job that has ended; None where it came to what it should."""
-    now = persistently(lambda: user.client.job(job.id))
     if job.kind == "cancelled":
-        return None if now.status == "cancelled" else f"it {now.status}, and was cancelled"
-    if not now.succeeded:
-        return f"it {now.status}: {now.error}"
+        return None if ended.status == "cancelled" else f"it {ended.status}, and was cancelled"
+    if ended.status != "succeeded":
+        return f"it {ended.status}"
+    if isinstance(job.value, float):
+        return None if ended.value == job.value else f"{ended.value!r} for {job.value!r}"
+    now = persistently(lambda: user.client.job(job.id))
     if job.stored:
         return None if np.array_equal(persistently(lambda: user.client.array(now)), stored_values()) else "wrong values"
     result = persistently(lambda: user.client.result(now))
-    value = _groups(result) if isinstance(result, GroupbyResult) else getattr(result, "value", None)
-    return None if value == job.value else f"{value!r} for {job.value!r}"
+    assert isinstance(result, GroupbyResult), f"the result of a {job.kind}"
+    groups = _groups(result)
+    return None if groups == job.value else f"{groups!r} for {job.value!r}"
 
 
 def _groups(result: GroupbyResult) -> dict[str, float]:
@@ -59,16 +81,17 @@ def _groups(result: GroupbyResult) -> dict[str, float]:
     return dict(zip(columns["key"], columns["total"], strict=True))
 
 
-def _ended_once(database_url: str, jobs: Sequence[Asked]) -> list[str]:
-    """The jobs that did not end exactly once."""
+def _await_ends(database_url: str) -> None:
+    """Wait until every job has ended."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        while connection.execute("select 1 from jobs where finished_at is null limit 1").fetchone():
+            time.sleep(0.5)
+
+
+def _ends(database_url: str) -> Mapping[str, Ended]:
+    """How all jobs ended, by their ids."""
     with psycopg.connect(database_url) as connection:
-        ends = {str(row[0]): int(row[1]) for row in connection.execute(_ENDED)}
-        points = {str(row[0]): int(row[1]) for row in connection.execute(_POINTS)}
-    return [
-        f"{job.kind} {job.id}: {ends.get(job.id, 0)} ends, {points.get(job.id, 0)} measurements"
-        for job in jobs
-        if ends.get(job.id) != 1 or points.get(job.id, 0) > 1
-    ]
+        return {row[0]: Ended(*row[1:]) for row in connection.execute(_ENDED)}
 
 
 def _await_webhooks(received: Received, expected: int) -> None:
@@ -92,14 +115,17 @@ def chaos(minutes: float, seed: int, users: int, mean_s: float) -> list[Figure]:
         with blows(target, seed, mean_s) as record, ThreadPoolExecutor(users) as pool:
             until = time.monotonic() + 60 * minutes
             list(pool.map(lambda user: user.work(until), people))
-        for user in people:
-            user.finish()
+        _await_ends(database_url)
+        ends = _ends(database_url)
         jobs = [job for user in people for job in user.asked]
         _await_webhooks(received, sum(job.webhook for job in jobs))
         wrong = [
-            f"{job.kind} {job.id}: {fault}" for user in people for job in user.asked if (fault := _wrong(user, job))
+            f"{job.kind} {job.id}: {fault}"
+            for user in people
+            for job in user.asked
+            if (fault := _wrong(user, job, ends[job.id]))
         ]
-        twice = _ended_once(database_url, jobs)
+        twice = [f"{job.kind} {job.id}: {ends[job.id]}" for job in jobs if not ends[job.id].once]
     left = [process for processes in target.processes().values() for process in processes]
     for line in [*wrong, *twice, *map(str, left)]:
         print(line, file=sys.stderr)

@@ -69,10 +69,6 @@ class User:
             if len(ends) > _ROUNDS_AHEAD:
                 self._await(ends.pop(0))
 
-    def finish(self) -> None:
-        """Wait until all jobs have ended."""
-        self._await(self.asked)
-
     def _await(self, jobs: Sequence[Asked]) -> None:
         for job in jobs:
             while not persistently(lambda job=job: self.client.job(job.id)).ended:  # type: ignore[misc]
