@@ -22,7 +22,7 @@ def fragile(fragile_settings: Settings) -> Iterator[Api]:
 
 
 def checks(api: Api) -> dict[str, object]:
-    response = httpx.get(f"{api.url}/readyz")
+    response = httpx.get(f"{api.url}/readyz", timeout=30.0)  # it waits 2 s for each server, and a loaded machine longer
     assert response.status_code == 503
     assert response.headers["Content-Type"] == "application/problem+json"
     checks: dict[str, object] = response.json()["checks"]
