@@ -7,7 +7,7 @@
 #include "grouped_columns.cuh"
 
 // With no number of blocks the compiler takes so few registers in some kernels that it spills some.
-#if __CUDA_ARCH__ >= 1000
+#if __CUDA_ARCH__ >= 1000 || __CUDA_ARCH__ == 860
 constexpr int LEAST_BLOCKS = 3;
 #else
 constexpr int LEAST_BLOCKS = 0;

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(256) count_digits(const T* data, uint64 size, 
 
 // Rows of up to 64 elements, a warp each; longer ones are left to the next kernel.
 template <class T>
-__global__ void __launch_bounds__(256) select_in_short_rows(const T* data, const int64* offsets, uint64 length, uint64 total, uint64 rows,
+__global__ void __launch_bounds__(256, 4) select_in_short_rows(const T* data, const int64* offsets, uint64 length, uint64 total, uint64 rows,
                                                             const int64* ranks, const int64* which, int wanted, SortingKey<T>* found) {
     const Members members{offsets, length, 1, length, total};
     const RanksOfRows asked{ranks, which, wanted};
