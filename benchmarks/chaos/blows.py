@@ -57,14 +57,14 @@ class Target:
 
 
 def _kill(target: Target, draw: random.Random) -> str:
-    role, process = _one(target, draw)
+    role, process = _drawn(target, draw)
     with suppress(psutil.Error):
         process.send_signal(signal.SIGKILL)
     return f"SIGKILL of the {role}"
 
 
 def _stop(target: Target, draw: random.Random) -> str:
-    role, process = _one(target, draw)
+    role, process = _drawn(target, draw)
     with suppress(psutil.Error):
         process.send_signal(signal.SIGSTOP)
         time.sleep(draw.uniform(1.0, 12.0))
@@ -94,7 +94,7 @@ BLOWS: Sequence[tuple[Callable[[Target, random.Random], str], int]] = (
 """What happens to a service, and how often beside the others. Each returns what it did."""
 
 
-def _one(target: Target, draw: random.Random) -> tuple[str, psutil.Process]:
+def _drawn(target: Target, draw: random.Random) -> tuple[str, psutil.Process]:
     by_role = target.processes()
     role = draw.choice(sorted(by_role))
     return role, draw.choice(by_role[role])

@@ -48,10 +48,13 @@ def refused(make: Any) -> tuple[str, str]:
         ({"method": "middle"}, "method", "unknown method 'middle'; known: inverted_cdf"),
         ({"op": "sum", "q": 0.5}, "q", "sum takes no q"),
         ({"op": "median", "method": "hazen"}, "method", "median takes no method"),
-        ({"backend": "cuda"}, "backend", "computes quantile of float64 on cpu, not on cuda"),
-        ({"backend": "cuda", "axis": 0}, "backend", "quantile of float64 needs the backend cpu or auto"),
-        ({"backend": "cuda", "q": [0.5, 1]}, "backend", "needs the backend cpu or auto"),
-        ({"backend": "gang", "axis": 0}, "backend", "needs the backend cpu or auto"),
+        ({"op": "nunique", "backend": "cuda"}, "backend", "computes nunique of float64 on cpu, not on cuda"),
+        (
+            {"op": "nunique", "backend": "cuda", "axis": 0},
+            "backend",
+            "nunique of float64 needs the backend cpu",
+        ),
+        ({"op": "nunique", "backend": "gang", "axis": 0}, "backend", "needs the backend cpu or auto"),
         ({"backend": "dask"}, "op", "quantile is not combined from partitions"),
         ({"states": True, "axis": 0}, "states", "values of quantile have no exact state"),
     ],
@@ -79,8 +82,10 @@ def test_what_groups_have_not_is_refused_by_its_field(
     assert says in message
 
 
-def test_quantiles_take_a_cpu_slot_and_say_what_they_are() -> None:
-    assert reduce(q=0.25).needs() == reduce(q=[0, 0.5], axis=0).needs() == by_key({"op": "median"}).needs() == "cpu"
+def test_quantiles_take_any_slot_but_by_key_and_say_what_they_are() -> None:
+    assert reduce(q=0.25, backend="cuda").needs() == reduce(q=[0, 0.5], axis=0, backend="cuda").needs() == "cuda"
+    assert reduce(q=0.25).needs() == "any"
+    assert by_key({"op": "median"}).needs() == "cpu"
     assert (
         reduce(q=[0.25, 0.5])
         .summary({"op": "quantile", "q": [0.25, 0.5], "method": "hazen"})[0]

@@ -131,9 +131,9 @@ def test_a_nan_makes_its_own_value_nan_and_no_other(backend: CudaBackend) -> Non
         backend.reduce(ArraySource(array.reshape(-1)), "median", nan_policy=NanPolicy.RAISE)
 
 
-def test_what_does_not_fit_the_gpu_is_read_for_each_digit() -> None:
+def test_what_does_not_fit_the_gpu_is_read_for_each_digit(backend: CudaBackend) -> None:
     array = np.random.default_rng().standard_normal(3_000_000).astype(np.float32)
-    small = CudaBackend(0, room=1 << 20)
+    small = CudaBackend(backend.gpu.index, room=1 << 20)
     try:
         listed = op_named("quantile").having(Parameters(q=(0.1, 0.9)))
         made = small.reduce_groups(ArraySource(array.reshape(3, -1)), (3, 1_000_000), AlongAxes((1,)), listed)

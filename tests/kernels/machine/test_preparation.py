@@ -26,7 +26,7 @@ from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.plain_text import plain_columns
 from warpfold.kernels.formats.tables import ColumnWanted
 from warpfold.kernels.machine.preparation import Preparation
-from warpfold.kernels.ops import OPS, NanPolicy
+from warpfold.kernels.ops import OPS, NanPolicy, Terms
 from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupPlan, KeyedPart, KeyedRows, KeyedSource
 from warpfold.kernels.source import ArraySource, GeneratedSource
@@ -351,4 +351,7 @@ def test_neither_compiling_nor_a_first_launch_is_time_of_a_gpus_kernel(
 
 def test_every_op_is_prepared_by_itself(backend: CpuBackend) -> None:
     source = ArraySource(np.array([1, 2], dtype=np.uint16))
-    assert all(backend.reduce(source, op).prepare_ms > 0 for op in OPS if OPS[op].sources == 1)
+    kernels = [  # those of several totals have the sums of others
+        op for op in OPS.values() if op.sources == 1 and op.terms is not Terms.TOTALS
+    ]
+    assert all(backend.reduce(source, op.name).prepare_ms > 0 for op in kernels)
