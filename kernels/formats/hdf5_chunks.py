@@ -99,13 +99,14 @@ class FilteredChunks:
         as_in_memory = dataset.id.get_type() == h5py.h5t.py_create(dataset.dtype, logical=True)
         self._own = as_in_memory and _DEFLATE in self._codes and {*self._codes} <= {_SHUFFLE, _DEFLATE, _FLETCHER}
         self._kept: OrderedDict[tuple[int, ...], NDArray[Any]] = OrderedDict()
-        self._written = _Written.of(dataset) if self._codes else None
+        self._written: _Written | None = None
 
     def read(self, block: tuple[slice, ...]) -> NDArray[Any]:
         """The elements of a block, each axis with start, stop and step. Raises InvalidInput, and the errors of the
         library."""
         if not self._codes:
             return np.asarray(self._dataset[block])
+        self._written = self._written or _Written.of(self._dataset)  # not before: some only ask what can be decoded
         indices = list(product(*(axis.tolist() for axis in chunks_of(block, self._chunk))))
         if not self._own:
             for index in indices:
@@ -162,7 +163,7 @@ class FilteredChunks:
 
     def _stored(self, index: tuple[int, ...]) -> tuple[int, bytes] | None:
         """The mask of the filters that a chunk has not passed, and its bytes; None if it is not there."""
-        assert self._written is not None, "the dataset has filters"
+        assert self._written is not None, "a block is read"
         size, mask = self._written.size_and_mask(index)
         if not size:
             return None
