@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from warpfold.client.artefacts import Format
     from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.exchange import Steps
-    from warpfold.client.groups import Axis, Segments
+    from warpfold.client.groups import Axis, Rolling, Segments
     from warpfold.client.job_results import ReduceResult, Result
     from warpfold.client.jobs import Follow, JobFilter
     from warpfold.client.mapping import Window
@@ -197,6 +197,18 @@ class Client(Connection, HandlesTables):
         self, data: object, op: str = "sum", *, segments: Segments, **options: Unpack[ReduceOptions]
     ) -> NDArray[Any]: ...
 
+    @overload
+    def reduce(
+        self,
+        data: object,
+        op: str = "sum",
+        *,
+        window: Rolling,
+        axis: Axis | None = None,
+        segments: Segments | None = None,
+        **options: Unpack[ReduceOptions],
+    ) -> NDArray[Any]: ...
+
     def reduce(
         self,
         data: object,
@@ -205,6 +217,7 @@ class Client(Connection, HandlesTables):
         axis: Axis | None = None,
         keepdims: bool = False,
         segments: Segments | None = None,
+        window: Rolling | None = None,
         other: object = None,
         weights: object = None,
         dtype: str | None = None,
@@ -220,13 +233,14 @@ class Client(Connection, HandlesTables):
         more are uploaded once. No integer is rounded: columns that no dtype holds together are reduced apart and added
         exactly. `dtype` converts the elements first, and names the dtype of a column of CSV or TSV; `other` is the
         second array of `dot`, `cov` and `corr`, and `weights` has a weight for each element. With `axis`, one or
-        several, or `segments`, their length or offsets, the values come as a NumPy array. A terminal shows a progress
+        several, or `segments`, their length or offsets, the values come as a NumPy array; with a `window`, such as its
+        number of rows, or an op such as cumsum there is one for each element. A terminal shows a progress
         bar. Raises JobFailed, and TypeError for no numbers or a dtype that does not hold them.
         """
         from warpfold.client import reductions
         from warpfold.client.groups import fields_of
 
-        fields = fields_of(axis, keepdims, segments)
+        fields = fields_of(axis, keepdims, segments, window)
         with bar(show_progress) as follow:
             return self._do(  # type: ignore[no-any-return]
                 reductions.reduce_any(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from warpfold.client.artefacts import Format
     from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.exchange import Steps
-    from warpfold.client.groups import Axis, Segments
+    from warpfold.client.groups import Axis, Rolling, Segments
     from warpfold.client.job_results import ReduceResult, Result
     from warpfold.client.jobs import Follow, JobFilter
     from warpfold.client.mapping import Window
@@ -189,6 +189,18 @@ class AsyncClient(AsyncConnection, HandlesTables):
         self, data: object, op: str = "sum", *, segments: Segments, **options: Unpack[ReduceOptions]
     ) -> NDArray[Any]: ...
 
+    @overload
+    async def reduce(
+        self,
+        data: object,
+        op: str = "sum",
+        *,
+        window: Rolling,
+        axis: Axis | None = None,
+        segments: Segments | None = None,
+        **options: Unpack[ReduceOptions],
+    ) -> NDArray[Any]: ...
+
     async def reduce(
         self,
         data: object,
@@ -197,6 +209,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
         axis: Axis | None = None,
         keepdims: bool = False,
         segments: Segments | None = None,
+        window: Rolling | None = None,
         other: object = None,
         weights: object = None,
         dtype: str | None = None,
@@ -204,12 +217,12 @@ class AsyncClient(AsyncConnection, HandlesTables):
         show_progress: bool | None = None,
         **options: Unpack[Options],
     ) -> ReduceResult | NDArray[Any]:
-        """Reduce as `Client.reduce` does: an array to its correctly rounded sum or another value or, with `axis` or
-        `segments`, to a NumPy array of values."""
+        """Reduce as `Client.reduce` does: an array to its correctly rounded sum or another value or, with `axis`,
+        `segments` or a `window`, to a NumPy array of values."""
         from warpfold.client import reductions
         from warpfold.client.groups import fields_of
 
-        fields = fields_of(axis, keepdims, segments)
+        fields = fields_of(axis, keepdims, segments, window)
         with bar(show_progress) as follow:
             return await self._do(
                 reductions.reduce_any(

@@ -3,17 +3,22 @@
 import operator
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from warpfold.contract.time_view import TimeView
+from warpfold.contract.windows import WindowSpec
 from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.iso8601 import TimeValue
 from warpfold.kernels.ops import Value
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.grouping import Segments as _Segments
+from warpfold.kernels.parts.rolling import Layout
 
 _NAT = -(1 << 63)
 
@@ -22,9 +27,28 @@ Segments = int | Sequence[int] | Mapping[str, Any]
 """The length of all segments, the offsets of each, or the object of a spec."""
 
 
-def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> dict[str, Any]:
+Rolling = int | Literal["expanding"] | Mapping[str, Any]
+"""The number of rows of a window that moves along the elements, or the object of a spec."""
+
+CUMULATIVE: Mapping[str, str] = MappingProxyType({"cumsum": "sum", "cummin": "min", "cummax": "max"})
+"""What NumPy and pandas call values of all elements so far, and the op of expanding windows that they are."""
+
+
+def cumulative(op: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The op and the fields of a spec, of which an op such as cumsum stands for both. Raises TypeError for one with a
+    window of its own."""
+    if op not in CUMULATIVE:
+        return op, fields
+    if "window" in fields:
+        raise TypeError(f"{op} is {CUMULATIVE[op]} over an expanding window, and takes no other")
+    return CUMULATIVE[op], {**fields, "window": {"expanding": True}}
+
+
+def fields_of(
+    axis: Axis | None, keepdims: bool | None, segments: Segments | None, window: Rolling | None = None
+) -> dict[str, Any]:
     """The fields of a spec that say which elements make which value; no fields if all elements make one value. Raises
-    TypeError for an axis or offsets that are not integers."""
+    TypeError for an axis, offsets or rows that are not integers."""
     fields: dict[str, Any] = {}
     if axis is not None:
         fields["axis"] = (
@@ -38,6 +62,10 @@ def fields_of(axis: Axis | None, keepdims: bool, segments: Segments | None) -> d
         whole = hasattr(segments, "__index__") and not np.ndim(segments)
         offsets = {"length": operator.index(segments)} if whole else {"offsets": list(map(operator.index, segments))}  # type: ignore[arg-type]
         fields["segments"] = offsets
+    if isinstance(window, Mapping):
+        fields["window"] = dict(window)
+    elif window is not None:
+        fields["window"] = {"expanding": True} if window == "expanding" else {"rows": operator.index(window)}
     return fields
 
 
@@ -52,8 +80,20 @@ def _number(q: Any) -> int | float:
     return int(q) if isinstance(q, int | np.integer) else float(q)
 
 
-def grouping_of(fields: Mapping[str, Any]) -> Grouping | None:
-    """The grouping for a reduction on this machine."""
+def grouping_of(fields: Mapping[str, Any]) -> Layout | None:
+    """The grouping for a reduction on this machine. Raises InvalidInput for a window that there is not."""
+    lines = _lines_of(fields)
+    if "window" not in fields:
+        return lines
+    try:
+        return WindowSpec.model_validate(fields["window"]).within(lines)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, ("window", *first["loc"])))
+        raise InvalidInput(f"{field}: {first['msg']}", field) from None
+
+
+def _lines_of(fields: Mapping[str, Any]) -> Grouping | None:
     if "segments" in fields:
         segments = fields["segments"]
         offsets = segments.get("offsets")

@@ -24,8 +24,9 @@ from warpfold.kernels.open import open_backend
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Parameters, empty_value, op_named
 from warpfold.kernels.ops.operands import Operands, operands
 from warpfold.kernels.ops.weights import Weighting
-from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.parts.keyed import GroupTable
+from warpfold.kernels.parts.rolling import Layout
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.sequential import Elements, gathered, shaped
@@ -119,7 +120,7 @@ def reduce_elements(
 def reduce_groups(
     first: Elements,
     op: str,
-    grouping: Grouping,
+    grouping: Layout,
     *,
     other: Elements | None = None,
     weights: Elements | None = None,
@@ -130,8 +131,8 @@ def reduce_groups(
     q: float | Sequence[float] | None = None,
     method: str | None = None,
 ) -> GroupedReduction:
-    """Reduce along axes or by segments; a list of `q` has a value of each on a last axis. Raises InvalidInput, and
-    Unavailable without the server's packages."""
+    """Reduce along axes, by segments or in windows; a list of `q` has a value of each on a last axis. Raises
+    InvalidInput, and Unavailable without the server's packages."""
     policy, asked = _policy(nan_policy), None if q is None else quantiles_of(q)
     row = op_named(op).having(Parameters(q=tuple(asked) if isinstance(asked, list) else asked, method=method))
     if not installed("numba"):

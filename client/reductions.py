@@ -13,7 +13,7 @@ from warpfold.client import artefacts, jobs, uploads
 from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, listed, parts_of, policy_of
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Steps
-from warpfold.client.groups import Axis, Segments, fields_of, quantiles_of
+from warpfold.client.groups import Axis, Rolling, Segments, cumulative, fields_of, quantiles_of
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
@@ -79,6 +79,7 @@ class GroupOptions(Options, total=False):
     axis: Axis | None
     keepdims: bool
     segments: Segments | None
+    window: Rolling | None
 
 
 OF_FILES = frozenset(
@@ -158,6 +159,7 @@ def reduce_any(
 ) -> Steps[Any]:
     """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments, or the options
     several quantiles, for an array."""
+    op, fields = cumulative(op, fields)
     options, fields = _with_quantiles(options, fields)
     if fields:
         return reduce_groups(
@@ -313,8 +315,9 @@ def submit_any(
 ) -> Steps[Job]:
     """Hand in a reduction to one value or to many. Raises TypeError as `submit`."""
     rest: Any = dict(options)
-    fields = fields_of(rest.pop("axis", None), rest.pop("keepdims", False), rest.pop("segments", None))
-    rest, shape = _with_quantiles(rest, fields)
+    fields = fields_of(*(rest.pop(name, None) for name in ("axis", "keepdims", "segments", "window")))
+    op, shape = cumulative(op, fields)
+    rest, shape = _with_quantiles(rest, shape)
     return submit(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=rest, fields=shape)
 
 

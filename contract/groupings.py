@@ -9,12 +9,14 @@ from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.unions import said_as
+from warpfold.contract.windows import WindowSpec, window_in_words
 from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
 from warpfold.kernels.ops.operands import check_states
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
+from warpfold.kernels.parts.rolling import Layout
 
 MOST_RESULTS = 10_000
 """Values that stand in a result. More are stored in files beside it."""
@@ -91,19 +93,22 @@ def shape_in_words(shape: tuple[int, ...] | None) -> str:
     return "" if shape is None else f" of shape {' × '.join(map(str, shape))}"
 
 
-def grouping_of(axis: int | tuple[int, ...] | None, keepdims: bool, segments: SegmentsSpec | None) -> Grouping | None:
+def grouping_of(
+    axis: int | tuple[int, ...] | None, keepdims: bool, segments: SegmentsSpec | None, window: WindowSpec | None
+) -> Layout | None:
     """The grouping, which says which elements make which value; None where all elements make one value. Raises
     InvalidInput where these fields do not go together."""
     if axis is not None and segments is not None:
         raise InvalidInput("segments and an axis cannot be combined", "segments")
     if keepdims and axis is None:
         raise InvalidInput("keepdims needs an axis", "keepdims")
-    if segments is not None:
-        return segments.grouping()
-    return None if axis is None else AlongAxes((axis,) if isinstance(axis, int) else axis, keepdims)
+    lines: Grouping | None = None if segments is None else segments.grouping()
+    if axis is not None:
+        lines = AlongAxes((axis,) if isinstance(axis, int) else axis, keepdims)
+    return lines if window is None else window.within(lines)
 
 
-def check_results(grouping: Grouping, shape: tuple[int, ...], op: Op | None = None) -> tuple[int, ...]:
+def check_results(grouping: Layout, shape: tuple[int, ...], op: Op | None = None) -> tuple[int, ...]:
     """The shape of the values for an array of `shape`, of an op that may have several for each group. Raises
     InvalidInput naming the field that is at fault: an axis that is not there, an offset outside of the array, or more
     values than a result may have."""
@@ -116,7 +121,7 @@ def check_results(grouping: Grouping, shape: tuple[int, ...], op: Op | None = No
     return result_shape
 
 
-def check_held(op: Op, grouping: Grouping, shape: tuple[int, ...], dtype: DType, most_bytes: int) -> None:
+def check_held(op: Op, grouping: Layout, shape: tuple[int, ...], dtype: DType, most_bytes: int) -> None:
     """Raise InvalidInput naming the field that is at fault where the values of `op` of elements of `dtype` are stored
     and are more bytes than a user may hold."""
     count, result = prod(op.shape_of(grouping.result_shape(shape))), op.result_dtype(dtype)
@@ -127,15 +132,20 @@ def check_held(op: Op, grouping: Grouping, shape: tuple[int, ...], dtype: DType,
         )
 
 
-def field_of(grouping: Grouping) -> str:
+def field_of(grouping: Layout) -> str:
     """The field of a spec that says how many values there are."""
     if isinstance(grouping, AlongAxes):
         return "q" if grouping.axes is None else "axis"
-    return "segments"
+    return "segments" if isinstance(grouping, Segments) else "window"
 
 
 def words_of(stored: Any) -> str:
     """The fields of a stored spec that say which elements make which value, in words."""
+    lines, windows = _lines_in_words(stored), window_in_words(stored.get("window"))
+    return f"{windows}, {lines}" if windows and lines else windows or lines
+
+
+def _lines_in_words(stored: Any) -> str:
     match stored:
         case {"axis": int(axis)}:
             return f"axis {axis}"
@@ -162,7 +172,7 @@ def serves_a_gpu(grouping: Grouping | None, shape: tuple[int, ...] | None, made:
     return shape is not None and len(grouping.runs(shape)) <= 2
 
 
-def check_states_of(op: Op, grouping: Grouping | None) -> None:
+def check_states_of(op: Op, grouping: Layout | None) -> None:
     """Raise InvalidInput naming "states" unless exact states of the values can be made."""
     if grouping is None:
         raise InvalidInput("needs an axis or segments: a single value has its `state` in any case", "states")

@@ -37,6 +37,12 @@ REDUCE_SPECS: list[JsonDict] = [
         "segments": {"offsets": [0, 2, 2, 5]},
         "source": {"type": "values", "values": [1.0, 2.0, 3.0, 4.0, 5.0]},
     },
+    {
+        "kind": "reduce",
+        "op": "mean",
+        "window": {"rows": 3, "min_count": 1},
+        "source": {"type": "values", "values": [1e300, 1.0, 2.0, 3.0, 4.0]},
+    },
 ]
 
 REDUCE_EXAMPLE: JsonDict = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,15 +98,15 @@ class Reduction:
 class GroupedReduction:
     """The values of a reduction, in C order of `shape`. A value is None where the op has no value for its elements.
 
-    More than LISTED values may come as arrays of float64, if no value is missing, and their counts as arrays of int64;
-    `listed` has them as a tuple in any case. `counts` says how many elements entered each. `kernel` names the compiled
-    loops that the shape chose. `states` has the exact states of all values where they were asked for: of the sums, or
-    of the sums and the sums of squares that a variance has. `decimals` are
-    the values of decimals in full, and `times` those of instants and durations in words. The other fields are those of
-    `Reduction`.
+    More than LISTED values may come as arrays of float64, if no value is missing, and their counts as arrays of int64.
+    Those of windows come as arrays of any dtype, masked where one is missing. `listed` has them as a tuple in any case.
+    `counts` says how many elements entered each. `kernel` names the compiled loops that the shape chose. `states` has
+    the exact states of all values where they were asked for: of the sums, or of the sums and the sums of squares that a
+    variance has. `decimals` are the values of decimals in full, and `times` those of instants and durations in words.
+    The other fields are those of `Reduction`.
     """
 
-    values: tuple[Value | None, ...] | NDArray[np.float64]
+    values: tuple[Value | None, ...] | NDArray[Any]
     shape: tuple[int, ...]
     dtype: str
     counts: tuple[int, ...] | NDArray[np.int64]

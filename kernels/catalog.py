@@ -90,6 +90,18 @@ def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 
 
+ROLLING_IN_WORDS = "sum, mean, norm1, min, max, norm_inf, count_nonzero, any and all"
+"""The ops that windows have, in words."""
+WINDOWS = "windows that move along an array"
+
+
+def check_rolling(op: Op) -> None:
+    """Raise InvalidInput naming "op" unless windows that move along an array have values of it."""
+    adds = op.fold == "sum" and op.terms is Terms.VALUES
+    if op.places or not (adds or op.fold in ("extreme", "nonzero")):
+        raise InvalidInput(f"windows have {ROLLING_IN_WORDS}, not {op.name}", "op")
+
+
 def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
     """Whether a GPU makes many values of `op` by kernels for many values, and the host only hands them on. It rounds
     sums, means, sums of squares, norm2, dot, var and std of float32 and float64, and has nothing to round where an op

@@ -8,6 +8,7 @@ from math import prod
 from typing import cast
 
 from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reduction
+from warpfold.kernels.catalog import WINDOWS
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.keyed_totals import group_by_totals
 from warpfold.kernels.lowering.reducing import lowered
@@ -15,9 +16,9 @@ from warpfold.kernels.lowering.totals import made_of_totals, of_totals
 from warpfold.kernels.ops import NanPolicy, Op, op_named
 from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.blocks import blocks, by_position, most_of_block
-from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
-from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
+from warpfold.kernels.parts.rolling import Layout, Rolling
+from warpfold.kernels.query import Answer, ByKey, Moving, Query, Shaped, Whole
 from warpfold.kernels.sources.sequential import Elements
 from warpfold.kernels.strategy import AUTO
 
@@ -48,6 +49,8 @@ class Backend(ABC):
 
     def _of_values(self, query: Query[Answer], progress: Progress | None) -> Answer:
         """The answer to a query whose elements are values. An op of several totals is made of the answers to others."""
+        if isinstance(query, Moving) and self.device.backend != "cpu":
+            raise InvalidInput(f"{WINDOWS} need the backend cpu or auto", "backend")
         if isinstance(query, ByKey):
             return cast(Answer, group_by_totals(query, self.aggregate, progress))
         if isinstance(query, Whole | Shaped) and made_of_totals(query):
@@ -84,7 +87,7 @@ class Backend(ABC):
         self,
         source: Elements,
         shape: tuple[int, ...],
-        grouping: Grouping,
+        grouping: Layout,
         op: str | Op,
         *,
         strategy: str = AUTO,
@@ -98,6 +101,12 @@ class Backend(ABC):
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape`, to the values of `grouping`; with `states` give the
         exact states of all values. Raises as `aggregate`."""
+        if isinstance(grouping, Rolling):
+            moving = Moving(
+                source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
+                shape=shape, grouping=grouping, weights=weights, weighting=weighting,
+            )  # fmt: skip
+            return self.answer(moving, progress)
         query = Shaped(
             source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
             shape=shape, grouping=grouping, states=states, weights=weights, weighting=weighting,
@@ -108,9 +117,12 @@ class Backend(ABC):
         """Reduce the rows of each group. Raises as `aggregate`."""
         return self.answer(ByKey(source, plan), progress)
 
-    def in_blocks(self, query: Shaped, progress: Progress | None = None) -> Iterator[GroupedReduction]:
+    def in_blocks(self, query: Shaped | Moving, progress: Progress | None = None) -> Iterator[GroupedReduction]:
         """The answer to `query` in blocks of neighbouring values, in their order. So what it needs in memory is
-        bounded, however many values there are. Raises as `aggregate`."""
+        bounded, however many values there are. All values of windows come at once. Raises as `aggregate`."""
+        if isinstance(query, Moving):
+            yield self.answer(query, progress)
+            return
         on_cpu, total, done = self.device.backend == "cpu", prod(query.shape), 0
         most = most_of_block(on_cpu=on_cpu, states=query.states or made_of_totals(query))
         values = prod(query.grouping.result_shape(query.shape))

@@ -1,6 +1,6 @@
-"""What a backend is asked for: what the elements of each group come to, in one of three layouts. All elements are one
-group (`Whole`), an array has a group for each index of some axes or for each segment (`Shaped`), and rows have keys
-(`ByKey`)."""
+"""What a backend is asked for: what the elements of each group come to, in one of four layouts. All elements are one
+group (`Whole`), an array has a group for each index of some axes or for each segment (`Shaped`) or a window for each
+element (`Moving`), and rows have keys (`ByKey`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.grouping import Grouping
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.parts.rolling import Rolling
 from warpfold.kernels.sources.sequential import Elements
 from warpfold.kernels.strategy import AUTO
 
@@ -68,6 +69,14 @@ class Shaped(OfElements[GroupedReduction]):
     shape: tuple[int, ...]
     grouping: Grouping
     states: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moving(OfElements[GroupedReduction]):
+    """A value for each element of an array of `shape`: that of the window which `grouping` has there."""
+
+    shape: tuple[int, ...]
+    grouping: Rolling
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,12 @@ class ArtefactWriter:
         """Add the next values, how many elements entered each, and their states. A value is None where the op has
         no value."""
         missing = None
-        if isinstance(values, np.ndarray):
-            present: Sequence[Value] | NDArray[Any] = values
+        present: Sequence[Value] | NDArray[Any]
+        if isinstance(values, np.ma.MaskedArray):
+            missing = np.ma.getmaskarray(values)
+            present = values.filled(np.nan if values.dtype.kind == "f" else 0)
+        elif isinstance(values, np.ndarray):
+            present = values
         else:
             empty: Value = float("nan") if self._dtype != INTEGER and DTYPES[self._dtype].is_float else 0
             present = [empty if value is None else value for value in values]

@@ -4,6 +4,7 @@ limit of values; more are stored in files."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,11 @@ from warpfold.kernels.lowering.nulls import keeps_nulls, nulls_met
 from warpfold.kernels.lowering.reducing import meaning_of, refuse_meaning
 from warpfold.kernels.ops import NanPolicy, Result
 from warpfold.kernels.ops.operands import result_dtype
-from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.parts.over_devices import together
+from warpfold.kernels.parts.rolling import Layout, Rolling
 from warpfold.kernels.parts.state_tables import TableOfStates
-from warpfold.kernels.query import Shaped
+from warpfold.kernels.query import Moving, Shaped
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
 from warpfold.worker.artefacts import ArtefactWriter, Stored
@@ -33,7 +35,7 @@ from warpfold.worker.stages import point_of, timings_of
 
 
 def run_grouped(
-    attempt: Attempt, spec: ReduceSpec, grouping: Grouping, opened: Mapping[str, Elements], inputs: Inputs
+    attempt: Attempt, spec: ReduceSpec, grouping: Layout, opened: Mapping[str, Elements], inputs: Inputs
 ) -> Success:
     """Reduce the elements of open sources, which are named by their fields and read `inputs`, to many values. Raises a
     KernelError."""
@@ -54,11 +56,16 @@ def run_grouped(
     def progress(done: int, total: int) -> None:
         attempt.progress(done * width, total * width, "bytes")
 
-    query = Shaped(
-        source=source, op=op, other=sources.get("other"), strategy=spec.strategy,
-        nan_policy=spec.nan_policy, ddof=spec.ddof, shape=shape, grouping=grouping, states=spec.states,
-        weights=sources.get("weights"), weighting=spec.weighting,
-    )  # fmt: skip
+    asked: dict[str, Any] = {
+        "source": source, "op": op, "other": sources.get("other"), "strategy": spec.strategy, "shape": shape,
+        "nan_policy": spec.nan_policy, "ddof": spec.ddof, "weights": sources.get("weights"),
+        "weighting": spec.weighting,
+    }  # fmt: skip
+    query: Shaped | Moving
+    if isinstance(grouping, Rolling):
+        query = Moving(**asked, grouping=grouping)
+    else:
+        query = Shaped(**asked, grouping=grouping, states=spec.states)
     many = prod(result_shape) > MOST_RESULTS
     stored: Stored | None = None
     if many:
@@ -70,6 +77,7 @@ def run_grouped(
     else:
         reduction = attempt.backend.answer(query, progress)
         count = sum(reduction.counted()) // (op.listed or 1)
+    count = prod(shape) if isinstance(grouping, Rolling) else count  # an element is in several windows
     read = [remote for part in read_in_order for remote in part.tally.objects]
     done = ManyValues(
         replace(reduction, shape=result_shape),
@@ -147,7 +155,7 @@ def success_of(
 
 
 def _reduced_to_files(
-    attempt: Attempt, spec: ReduceSpec, query: Shaped, progress: Progress, *, keep: bool
+    attempt: Attempt, spec: ReduceSpec, query: Shaped | Moving, progress: Progress, *, keep: bool
 ) -> tuple[GroupedReduction, int, Stored]:
     """Reduce block by block, and store the values. Returns the reduction of all blocks together, which has its values
     with `keep`, how many elements entered the values, and the stored artefact."""
@@ -170,7 +178,7 @@ def _numbers_alone(source: Elements) -> bool:
 def writer_of(
     attempt: Attempt,
     spec: ReduceSpec,
-    grouping: Grouping,
+    grouping: Layout,
     shape: tuple[int, ...],
     dtypes: Sequence[DType],
     *,

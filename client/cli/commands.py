@@ -28,8 +28,8 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
         "reduce": Row(
             "reducing",
             "Jobs",
-            "Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array, with --by "
-            "to a table of groups.",
+            "Reduce a file, by default to its correctly rounded sum; with --axis, --segments or --rolling to an array, "
+            "with --by to a table of groups.",
         ),
         "merge": Row(
             "merging",

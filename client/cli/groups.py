@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.opening import ReadHere
-from warpfold.client.groups import grouping_of, meant_from
+from warpfold.client.groups import CUMULATIVE, grouping_of, meant_from
 from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.json_value import hex_of
@@ -30,8 +31,30 @@ from warpfold.kernels.ops import Value
 from warpfold.kernels.sources.sequential import Elements, noticed, null_words_of
 
 
-def fields_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:
-    """The fields of a spec that the options set; none without --axis and --segments. Raises BadParameter."""
+def fields_from(
+    axis: str | None, segments: str | None, *, keepdims: bool, window: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The fields of a spec that the options set; none without --axis, --segments and a window. Raises BadParameter."""
+    if window and keepdims:
+        raise typer.BadParameter("is for values of whole axes, and a window keeps all axes", param_hint="--keepdims")
+    return _lines_from(axis, segments, keepdims=keepdims) | ({"window": dict(window)} if window else {})
+
+
+def window_from(op: str, rows: int | None, min_count: int | None, *, expanding: bool, centre: bool) -> dict[str, Any]:
+    """The window of a spec that the options set, which an op such as cumsum has by itself; none without them. Raises
+    BadParameter."""
+    expanding |= op in CUMULATIVE
+    if expanding and rows is not None:
+        raise typer.BadParameter("cannot be combined with --expanding or a running value", param_hint="--rolling")
+    if rows is None and (centre or (min_count is not None and not expanding)):
+        raise typer.BadParameter("needs --rolling", param_hint="--centre" if centre else "--min-count")
+    if rows is None and not expanding:
+        return {}
+    window: dict[str, Any] = {"expanding": True} if rows is None else {"rows": rows}
+    return window | ({"centre": True} if centre else {}) | ({} if min_count is None else {"min_count": min_count})
+
+
+def _lines_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:
     if axis is not None and segments is not None:
         raise typer.BadParameter("cannot be combined with --axis", param_hint="--segments")
     if keepdims and axis is None:
@@ -77,7 +100,7 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
         columns = {"value": values, "hex": result.hex or (None,) * len(values), "count": counts}
         write_csv(to, result.shape, columns | _words(result.decimal, result.time))
     else:
-        write_array(result.to_numpy(), to)
+        write_array(result.to_numpy(), to, of_windows=result.kernel == "rolling")
     where = result.device.get("name", result.backend)
     _say(result, result.count, f"{where}, {result.timings.words}", result.notice)
     if result.artefact is not None and result.artefact.part("states") is not None:
@@ -92,7 +115,7 @@ def _listed(array: NDArray[Any]) -> list[Any]:
 def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> None:
     """Raise BadParameter for a file that an array cannot be written to, and for one where there is no array."""
     if to is not None and (not fields or as_json):
-        raise typer.BadParameter("needs --axis, --segments or several --q, and no --json", param_hint="-o")
+        raise typer.BadParameter("needs --axis, --segments, a window or several --q, and no --json", param_hint="-o")
     if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
         raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
     check_folder(to)
@@ -104,10 +127,12 @@ def check_folder(to: Path | None) -> None:
         raise typer.BadParameter(f"there is no folder {to.parent}", param_hint="-o")
 
 
-def write_array(array: NDArray[Any], to: Path) -> None:
-    """Write the values of a result that is not stored to a .npy file."""
+def write_array(array: NDArray[Any], to: Path, *, of_windows: bool = False) -> None:
+    """Write the values of a result that is not stored to a .npy file. A window of too few floats has NaN there."""
     if to.suffix.lower() != ".npy":
         raise fail(f"{array.size:,} values are written as .npy and .csv only", Exit.USAGE)
+    if of_windows and isinstance(array, np.ma.MaskedArray) and array.dtype.kind == "f":
+        array = array.filled(np.nan)
     if np.ma.isMaskedArray(array) or array.dtype.hasobject:
         raise fail("a .npy file holds no missing values, no decimals and no integers beyond 64 bits", Exit.USAGE)
     with to.open("wb") as file:
@@ -145,10 +170,10 @@ def reduce_groups_locally(
     to: Path | None = None,
 ) -> None:
     """Reduce on this machine, and print or write as `print_array`."""
-    grouping = grouping_of(fields)
-    assert grouping is not None, "there is an axis, or there are segments or several quantiles"
     chosen = {**chosen, "q": fields["q"]} if "q" in fields else chosen
     try:
+        grouping = grouping_of(fields)
+        assert grouping is not None, "there is an axis, or there are segments, a window or several quantiles"
         operands: dict[str, Any] = dict(beside)
         result = local.reduce_groups(array, op, grouping, **operands, **chosen)
         source = read.view(null_words_of([array, *beside.values()]))
@@ -174,10 +199,12 @@ def reduce_groups_locally(
         columns = {"value": result.listed(), "hex": hexes, "count": result.counted()}
         write_csv(to, result.shape, columns | _words(result.decimals, result.times))
     elif to is not None:
-        write_array(meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times), to)
+        array_here = meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times)
+        write_array(array_here, to, of_windows="window" in fields)
     else:
         print_values(result.listed(), result.shape, result.decimals, result.times)
-    _say(result, sum(result.counted()) // len(fields.get("q", [0])), "this machine", notice)
+    count = len(result.counted()) if "window" in fields else sum(result.counted()) // len(fields.get("q", [0]))
+    _say(result, count, "this machine", notice)
 
 
 def _meant(result: GroupedReduction) -> dict[str, Any]:

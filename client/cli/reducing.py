@@ -13,13 +13,21 @@ from warpfold.client.cli.arrays import MappedArray, read_array
 from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
-from warpfold.client.cli.groups import check_file, fields_from, print_array, quantiles_from, reduce_groups_locally
+from warpfold.client.cli.groups import (
+    check_file,
+    fields_from,
+    print_array,
+    quantiles_from,
+    reduce_groups_locally,
+    window_from,
+)
 from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
 from warpfold.client.cli.values import print_value, reduce_locally
 from warpfold.client.errors import JobFailed
+from warpfold.client.groups import CUMULATIVE
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.places.place import is_url
 
@@ -44,6 +52,10 @@ warpfold reduce sales.parquet --column price --filter '{"op": "==", "column": "r
 warpfold reduce ocean.nc --array temp --select '[0, {"stop": 10}]' --op max
 
 warpfold reduce matrix.npy --axis 0 --op mean -o means.npy
+
+warpfold reduce prices.npy --op mean --rolling 1000 -o means.npy
+
+warpfold reduce steps.npy --op cumsum
 
 warpfold reduce sales.parquet --by region,year --column price,quantity --op sum,max
 
@@ -93,7 +105,9 @@ def register(app: typer.Typer) -> None:
 
 def complete_op(incomplete: str) -> list[tuple[str, str]]:
     """The completions of `--op` in the shell: the ops, each with its description."""
-    return [(op.name, op.summary) for op in OPS.values() if op.name.startswith(incomplete)]
+    running = ((name, f"{op} of all elements so far") for name, op in CUMULATIVE.items())
+    known = (*((op.name, op.summary) for op in OPS.values()), *running)
+    return [(name, summary) for name, summary in known if name.startswith(incomplete)]
 
 
 def reduce(
@@ -115,6 +129,14 @@ def reduce(
     by: Keys = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
     segments: Segments = None,
+    rolling: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Values of N neighbours, for each element.")
+    ] = None,
+    expanding: Annotated[bool, typer.Option("--expanding", help="Values of all elements so far.")] = False,
+    centre: Annotated[bool, typer.Option("--centre", help="Elements stand in the middle of --rolling.")] = False,
+    min_count: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Fewer elements have no value; else all of --rolling.")
+    ] = None,
     states: Annotated[bool, typer.Option("--states", help="Store exact states, for `warpfold merge`.")] = False,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
@@ -134,7 +156,7 @@ def reduce(
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
-    """Reduce a file, by default to its correctly rounded sum; with --axis or --segments to an array,
+    """Reduce a file, by default to its correctly rounded sum; with --axis, --segments or --rolling to an array,
     with --by to a table of groups.
 
     A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows its contents. A
@@ -157,7 +179,7 @@ def reduce(
     _check_where(files, beside, backend, locally=locally)
     check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
     if by is not None:
-        if len(files) > 1 or any((beside, axis, segments, array, select, stored, missing_chunks)):
+        if len(files) > 1 or any((beside, axis, segments, rolling, expanding, array, select, stored, missing_chunks)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words})
         reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
@@ -167,14 +189,17 @@ def reduce(
         | {"float8": float8, "dtype": dtype, "stored": stored or None, "missing_chunks": missing_chunks}
         | {"null_words": null_words, "words": words}
     )
-    shape = fields_from(axis, segments, keepdims=keepdims)
+    window = window_from(op, rolling, min_count, expanding=expanding, centre=centre)
+    shape = fields_from(axis, segments, keepdims=keepdims, window=window)
     if isinstance(fields.get("q"), list):
         shape["q"] = fields.pop("q")
-    asked = _Request(op, fields, shape, of_file)
+    asked = _Request(CUMULATIVE.get(op, op), fields, shape, of_file)
     check_file(to, asked.shape, as_json=as_json)
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if asked.shape:
-            raise typer.BadParameter("--axis, --segments and several --q take a single file", param_hint="FILE")
+            raise typer.BadParameter(
+                "--axis, --segments, windows and several --q take a single file", param_hint="FILE"
+            )
         if beside or locally or timeout is not None:
             raise typer.BadParameter("--other, --weights, --local and --timeout take a single file", param_hint="FILE")
         _reduce_each(context, matching(files), asked, how)

@@ -36,12 +36,14 @@ from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
+from warpfold.contract.windows import WindowField, check_windows
 from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, backends_of_any, refused_on_gpu, resolve_grouped
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, Op, Parameters, Value, op_named
 from warpfold.kernels.ops.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.ops.weights import Weighting
-from warpfold.kernels.parts.grouping import AlongAxes, Grouping
+from warpfold.kernels.parts.grouping import AlongAxes
+from warpfold.kernels.parts.rolling import Layout, Rolling
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
@@ -91,6 +93,7 @@ class ReduceSpec(Task):
         description="Segments of the elements, each of which is reduced to a value. GPU slots compute every op but "
         f"{NOT_MANY_ON_GPU}.",
     )
+    window: WindowField = None
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
@@ -105,6 +108,8 @@ class ReduceSpec(Task):
         the worker checks them."""
         op = self.row()
         check_arity(op, other=self.other is not None, ddof=self.ddof)
+        if self.window is not None:
+            check_windows(op, self.backend, {"weights": self.weights is not None, "states": self.states})
         self._be_alike()
         dtype, count = self.source.known_dtype, self.source.known_count
         other = None if self.other is None else self.other.known_dtype
@@ -126,18 +131,18 @@ class ReduceSpec(Task):
             check_states_of_nulls(self.sources())
         return self
 
-    def grouping(self) -> Grouping | None:
+    def grouping(self) -> Layout | None:
         """The grouping, which says which elements make which value; None where all elements make one value. A list of
         values of all elements is an array along all axes."""
-        grouping = grouping_of(self.axis, self.keepdims, self.segments)
+        grouping = grouping_of(self.axis, self.keepdims, self.segments, self.window)
         return AlongAxes(None) if grouping is None and self.row().listed else grouping
 
     def in_place(self) -> bool:
         """Whether every element is needed in its place, so that no null can be left out."""
         op, beside = self.row(), self.other is not None or self.weights is not None
-        return op.places or beside or self.axis is not None or self.segments is not None
+        return op.places or beside or any(part is not None for part in (self.axis, self.segments, self.window))
 
-    def _be_grouped(self, grouping: Grouping) -> None:
+    def _be_grouped(self, grouping: Layout) -> None:
         """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
         shape = self.source.known_shape
         if shape is not None:
@@ -158,7 +163,8 @@ class ReduceSpec(Task):
     def _claimed(self) -> Self:
         able = self.backends()
         op, dtype, grouping = self.row(), self.source.known_dtype, self.grouping()
-        if check_partitioned(op, self.strategy, self.partitions, of_dask=self.backend == DASK):
+        of_dask = check_partitioned(op, self.strategy, self.partitions, of_dask=self.backend == DASK)
+        if of_dask or isinstance(grouping, Rolling):
             return self
         if self.backend in ("cuda", GANG) and grouping is not None and self.weights is not None:
             raise InvalidInput("many values with weights need the backend cpu or auto", "backend")
@@ -179,7 +185,7 @@ class ReduceSpec(Task):
         backend can."""
         op = self.row()
         if (grouping := self.grouping()) is not None:
-            if self.weights is not None:
+            if self.weights is not None or isinstance(grouping, Rolling):
                 return ("cpu",)
             dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
@@ -251,7 +257,7 @@ class ReduceSpec(Task):
         arrays += "" if self.weights is None else f", {self.weighting.value} weights {self.weights.identity()}"
         freedom = f", ddof {self.ddof}" if self.row().ddof else ""
         nan = "" if self.nan_policy == NanPolicy.PROPAGATE else f", NaN: {self.nan_policy.value}"
-        groups = words_of(self.model_dump(mode="json", include={"axis", "segments"}))
+        groups = words_of(self.model_dump(mode="json", include={"axis", "segments", "window"}))
         freedom += f", {groups}" if groups else ""
         asked = op_in_words(self.model_dump(mode="json", include={"op", "q", "method"}))
         return f"{asked} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
@@ -275,6 +281,7 @@ class BriefReduceSpec(JobOptions):
     axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
     keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
     segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)
+    window: WindowField = None
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
@@ -382,7 +389,7 @@ class ReduceArrayResult(Frozen):
     kernel: str = Field(
         description="The compiled loops that the shape chose: `rows` and `long_rows` for neighbouring elements of one "
         "value, `columns` for neighbouring values, `turned_columns` for columns that are copied into rows first, "
-        "`segments`, `ranks` for the quantiles of all elements, or `numpy`."
+        "`segments`, `rolling` for windows, `ranks` for the quantiles of all elements, or `numpy`."
     )
     correctly_rounded: bool = Field(description="Whether every value is the true one, rounded once.")
     backend: Literal["cpu", "cuda", "dask"]

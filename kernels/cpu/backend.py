@@ -30,7 +30,7 @@ from warpfold.kernels.machine.jit import is_marked, mark_compiled
 from warpfold.kernels.machine.preparation import of_process
 from warpfold.kernels.ops.operands import Operands, check_states, operands
 from warpfold.kernels.parts.keyed import GroupTable
-from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
+from warpfold.kernels.query import Answer, ByKey, Moving, Query, Shaped, Whole
 from warpfold.kernels.source import GeneratedSource, bytes_at, generator_of
 from warpfold.kernels.sources.sequential import Elements, likely_count
 from warpfold.kernels.strategy import EXACT
@@ -68,6 +68,8 @@ class CpuBackend(Backend):
                 answer = self._whole(query, progress)
             case Shaped():
                 answer = self._shaped(query, progress)
+            case Moving():
+                answer = self._moving(query, progress)
             case ByKey():
                 answer = self._by_key(query, progress)
         return cast(Answer, answer)
@@ -100,6 +102,13 @@ class CpuBackend(Backend):
         small = op.adds and _is_small(asked.operands) and prod(query.grouping.result_shape(query.shape)) <= MANY
         compiled = self._prepared(key, partial(compile_for, asked, op, states=states), small=small)
         reduction = reduce_groups(asked, op, query.nan_policy, progress, states=states, compiled=compiled)
+        return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
+
+    def _moving(self, query: Moving, progress: Progress | None) -> GroupedReduction:
+        from warpfold.kernels.cpu.rolling.reducing import roll  # it imports Numba
+
+        before_ms = self._preparation.total_ms
+        reduction = roll(query, progress)
         return replace(reduction, prepare_ms=self._preparation.total_ms - before_ms)
 
     def _by_key(self, query: ByKey, progress: Progress | None) -> GroupTable:

@@ -33,7 +33,7 @@ from warpfold.kernels.lowering.wide_runs import reduce_all_runs
 from warpfold.kernels.ops import Extreme, Finish, NullPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.ops.operands import check_arity, check_freedom
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
-from warpfold.kernels.query import Answer, ByKey, OfElements, Query, Shaped, Whole
+from warpfold.kernels.query import Answer, ByKey, Moving, OfElements, Query, Shaped, Whole
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 T = TypeVar("T")
@@ -71,8 +71,10 @@ def lowered(query: Query[Answer], run: Callable[[Query[Answer]], Answer]) -> Ans
     answer: Any
     if isinstance(query, ByKey):
         answer = _by_key(query, run)
+    elif isinstance(query, Moving):
+        answer = _moving(query, run)
     else:
-        assert isinstance(query, Whole | Shaped), "there are three layouts"
+        assert isinstance(query, Whole | Shaped), "there are four layouts"
         with_zeros = _with_zeros(query)
         meant = any(meaning_of(source) is not None for source in query.sources)
         answer = _meant(with_zeros, run) if meant else run(with_zeros)
@@ -84,6 +86,21 @@ def lowered(query: Query[Answer], run: Callable[[Query[Answer]], Answer]) -> Ans
 def _by_key(query: ByKey, run: Run) -> Any:
     inner = partial(group_with_nulls, run=run) if query.plan.null_policy is NullPolicy.PROPAGATE else run
     return group_meant(query, inner) if any(query.source.meanings) else inner(query)
+
+
+def _moving(query: Moving, run: Run) -> Any:
+    """The answer about windows. A null makes all values null whose windows have it."""
+    for field, each in query.fields.items():
+        refuse_meaning(each, "a window that moves along an array", field)
+    answer = run(query.of([_bare(each) for each in query.sources]))
+    if not nulls_met(query.sources):
+        return answer
+    window = replace(query.grouping.window, min_count=0)
+    counted = Moving(
+        source=truths_of(*query.sources), op=op_named("count_nonzero"), shape=query.shape,
+        grouping=replace(query.grouping, window=window),
+    )  # fmt: skip
+    return without_values_of_nulls(answer, np.array(run(counted).listed(), np.int64))
 
 
 def _with_zeros(query: Whole | Shaped) -> Any:

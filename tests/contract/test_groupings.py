@@ -10,6 +10,7 @@ from warpfold.app.http.error_handlers import spec_problem
 from warpfold.contract.jobs import job_spec, result_of, summary_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
+from warpfold.kernels.parts.rolling import Rolling, Window
 
 MATRIX = {"type": "values", "values": [1, 2, 3, 4, 5, 6], "shape": [2, 3]}
 MOST = {"type": "generate", "distribution": "normal", "n": 2**31 + 2}
@@ -28,9 +29,14 @@ def test_an_axis_several_and_segments_become_groupings() -> None:
     assert spec(segments={"length": 4}).grouping() == Segments(None, 4)
     assert spec(segments={"offsets": [0, 0, 6]}).grouping() == Segments((0, 0, 6))
     assert spec().grouping() is None
+    assert spec(window={"rows": 3}).grouping() == Rolling(Window(3, min_count=3))
+    running = {"window": {"expanding": True, "min_count": 0}, "axis": 1, "op": "max"}
+    assert spec(**running).grouping() == Rolling(Window(min_count=0), AlongAxes((1,)))
+    centred = {"window": {"rows": 4, "centre": True, "min_count": 1}, "segments": {"length": 2}}
+    assert spec(**centred).grouping() == Rolling(Window(4, True, 1), Segments(None, 2))
 
 
-@pytest.mark.parametrize("fields", [{"axis": 0}, {"segments": {"length": 2}}])
+@pytest.mark.parametrize("fields", [{"axis": 0}, {"segments": {"length": 2}}, {"window": {"rows": 2}}])
 def test_auto_sends_such_a_job_to_a_cpu_slot(fields: dict[str, Any]) -> None:
     assert (spec(**fields).needs(), spec().needs()) == ("cpu", "any")
     assert spec(**fields, backend="cpu").needs() == "cpu"
@@ -50,6 +56,9 @@ def test_a_line_names_the_axis() -> None:
         ({"axis": [0, 1]}, "axes 0, 1"),
         ({"segments": {"length": 4}}, "segments of 4"),
         ({"segments": {"offsets": [0, 2, 6]}}, "2 segments"),
+        ({"window": {"rows": 2}}, "windows of 2"),
+        ({"window": {"rows": 2, "centre": True}, "axis": 1}, "windows of 2 in the middle, axis 1"),
+        ({"window": {"expanding": True}, "segments": {"length": 4}}, "expanding windows, segments of 4"),
     ):
         made = spec(**fields)
         assert summary_of("reduce", json.loads(made.model_dump_json())).endswith(f" · {words}")
@@ -79,6 +88,22 @@ def test_a_line_names_the_axis() -> None:
         ({"source": {**MATRIX, "shape": [7]}}, "source.shape", "has 7 elements, not 6"),
         ({"axis": 1, "source": {**MOST, "shape": [2**30 + 1, 2]}}, "axis", "1,073,741,825 values"),
         ({"segments": {"length": 2}, "source": MOST}, "segments", "a stored result has at most 1,073,741,824"),
+        ({"window": {}}, "window", "rows or expanding"),
+        ({"window": {"rows": 2, "expanding": True}}, "window", "not both"),
+        ({"window": {"rows": 0}}, "window.rows", "greater than or equal to 1"),
+        ({"window": {"rows": 2, "min_count": 3}}, "window.min_count", "never has more"),
+        ({"window": {"expanding": True, "centre": True}}, "window.centre", "only a window of rows"),
+        ({"window": {"rows": 2}, "op": "argmax"}, "op", "windows have sum, mean"),
+        ({"window": {"rows": 2}, "op": "quantile", "q": [0.5, 0.9]}, "op", "not quantile"),
+        ({"window": {"rows": 2}, "axis": [0, 1]}, "axis", "along one axis"),
+        ({"window": {"rows": 2}, "axis": 0, "keepdims": True}, "keepdims", "keeps all axes"),
+        ({"window": {"rows": 2}, "axis": 2}, "axis", "there is no axis 2"),
+        ({"window": {"rows": 2}, "segments": {"offsets": [0, 7]}}, "segments.offsets.1", "beyond the 6 elements"),
+        ({"window": {"rows": 2}, "states": True}, "states", "do not take it"),
+        ({"window": {"rows": 2}, "weights": MATRIX, "op": "mean"}, "weights", "do not take it"),
+        ({"window": {"rows": 2}, "backend": "cuda"}, "backend", "need the backend cpu"),
+        ({"window": {"rows": 2}, "backend": "dask"}, "backend", "need the backend cpu"),
+        ({"window": {"rows": 2}, "source": MOST}, "window", "a stored result has at most"),
         ({"axis": 0, "op": "dot", "other": {**MATRIX, "shape": [3, 2]}}, "other", "two sources of one shape"),
     ],
 )

@@ -17,6 +17,7 @@ PAGES = (
         "batches.md",
         "arrays.md",
         "quantiles.md",
+        "windows.md",
         "statistics.md",
         "groups.md",
         "engines.md",

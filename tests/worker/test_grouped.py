@@ -6,7 +6,9 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tests.support.leases import lease_on
 from warpfold.app.jobs.attempt import Success
@@ -107,6 +109,39 @@ def test_a_dot_product_by_rows_reads_both_sources(cpu: Kernels) -> None:
     with pytest.raises(InvalidInput, match="two sources of one shape") as refused:
         run(cpu, op="dot", source={"type": "path", "path": "c.npy"}, other=other, axis=1)
     assert refused.value.field == "other"
+
+
+def test_windows_have_a_value_for_each_element(cpu: Kernels) -> None:
+    source = {"type": "values", "values": [1e300, 1.0, 1.0, 2.0, 3.0, 4.0]}
+    windowed = reduced(cpu, source=source, window={"rows": 2})
+    assert windowed.values == (None, 1e300, 2.0, 3.0, 5.0, 7.0)
+    assert (windowed.shape, windowed.count, windowed.counts, windowed.kernel) == (
+        (6,),
+        6,
+        (1, 2, 2, 2, 2, 2),
+        "rolling",
+    )
+    along = reduced(cpu, source={"type": "path", "path": "fortran.npy"}, op="max", axis=1, window={"expanding": True})
+    assert along.shape == ARRAY.shape
+    assert along.values == tuple(np.maximum.accumulate(ARRAY, axis=1).reshape(-1).tolist())
+    integers = {"type": "values", "values": [2**62, 2**62, 2**62, -1], "dtype": "int64"}
+    assert reduced(cpu, source=integers, window={"expanding": True}).values == (2**62, 2**63, 3 * 2**62, 3 * 2**62 - 1)
+
+
+def test_a_null_makes_the_values_null_whose_windows_have_it(cpu: Kernels, folder: Path) -> None:
+    parquet.write_table(pa.table({"x": [1.0, None, 3.0, 4.0, 5.0]}), folder / "nulls.parquet")
+    source = {"type": "table", "path": "nulls.parquet", "column": "x"}
+    kept = reduced(cpu, source={**source, "null_policy": "propagate"}, window={"rows": 2, "min_count": 1})
+    assert (kept.values, kept.counts, kept.nulls) == ((1.0, None, None, 7.0, 9.0), (1, 1, 1, 2, 2), 1)
+    with pytest.raises(InvalidInput, match="null"):
+        run(cpu, source=source, window={"rows": 2})
+
+
+def test_instants_have_no_windows_so_far(cpu: Kernels, folder: Path) -> None:
+    parquet.write_table(pa.table({"x": pa.array([1, 2], pa.timestamp("s"))}), folder / "times.parquet")
+    with pytest.raises(InvalidInput, match="a window that moves along an array takes no") as refused:
+        run(cpu, source={"type": "table", "path": "times.parquet", "column": "x"}, op="max", window={"rows": 2})
+    assert refused.value.field == "source"
 
 
 @pytest.mark.parametrize(

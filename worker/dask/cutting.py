@@ -21,6 +21,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.reducing import refuse_meaning
 from warpfold.kernels.parts.array_parts import ArrayPart, cut_array
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, even_runs
+from warpfold.kernels.parts.rolling import Rolling
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.chained import ChainedSource
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, likely_count, shape_of
@@ -73,6 +74,7 @@ def cut(spec: ReduceSpec, folders: Folders, workers: int) -> Cut:
         lengths = " and ".join(f"{source.count:,}" for source in opened)
         raise InvalidInput(f"{op.name} needs two sources of one length, not {lengths} elements", "other")
     if grouping is not None:
+        assert not isinstance(grouping, Rolling), "specs refuse windows on a cluster"
         return _of_array(tuple(named), opened, grouping, folders, number, nbytes)
     if isinstance(opened[0], SequentialSource):
         return Cut(list(_in_order(named[0], opened[0], folders, number, nbytes)))

@@ -27,6 +27,26 @@ def test_segments_have_a_length_or_offsets(shell: Shell) -> None:
     assert json.loads(done.out)["values"] == [None, 1e16]
 
 
+def test_windows_have_rows_or_expand_and_running_values_have_names(shell: Shell) -> None:
+    np.save(shell.folder / "steps.npy", np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]]))
+    alone = Shell(shell.folder)
+    cases = (
+        (("--op", "cumsum"), "1.0\n3.0\n7.0\n15.0\n31.0\n63.0\n"),
+        (("--rolling", "2", "--axis", "1", "--op", "mean"), "null\t1.5\t3.0\nnull\t12.0\t24.0\n"),
+        (
+            ("--rolling", "3", "--centre", "--min-count", "1", "--axis", "1", "--op", "max"),
+            "2.0\t4.0\t4.0\n16.0\t32.0\t32.0\n",
+        ),
+        (("--expanding", "--min-count", "2", "--segments", "3", "--op", "min"), "null\n1.0\n1.0\nnull\n8.0\n8.0\n"),
+    )
+    for words, printed in cases:
+        assert alone.run("reduce", "steps.npy", *words, "--local").out == printed
+    assert shell.run("reduce", "steps.npy", *cases[1][0]).out == cases[1][1]
+    for asked, more in ((shell, []), (alone, ["--local"])):
+        assert asked.run("reduce", "steps.npy", "--rolling", "6", "-o", "few.npy", *more).code == 0
+        assert np.array_equal(np.load(shell.folder / "few.npy"), [np.nan] * 5 + [63.0], equal_nan=True)
+
+
 def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
     job = json.loads(shell.run("reduce", "samples.npy", "--segments", "1", "--json").out)
     assert job["result"]["values"] == [1e16, 1.0, -1e16]
@@ -40,6 +60,13 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
         (("--axis", "x"), "needs whole numbers"),
         (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
+        (("--rolling", "0"), "greater than or equal to 1"),
+        (("--rolling", "2", "--expanding"), "cannot be combined with --expanding"),
+        (("--rolling", "2", "--op", "cumsum"), "cannot be combined with --expanding"),
+        (("--centre",), "needs --rolling"),
+        (("--rolling", "2", "--axis", "0", "--keepdims"), "a window keeps all axes"),
+        (("--rolling", "2", "--min-count", "3", "--local"), "never has more elements"),
+        (("--rolling", "2", "--op", "median", "--local"), "windows have sum, mean"),
         (("--axis", "0", "-o", "no/x.npy"), "there is no folder no"),
         (("--axis", "1", "--local"), "there is no axis 1: the array has 1 axis"),
     ],
@@ -86,7 +113,7 @@ def test_few_values_go_to_a_file_as_npy_or_csv(shell: Shell) -> None:
     for words, message in (
         (("samples.npy", "--segments", "1", "-o", "few.arrow", "--local"), "written as .npy and .csv only"),
         (("samples.npy", "--segments", "1", "-o", "few.txt"), "should end in .npy"),
-        (("samples.npy", "-o", "few.npy"), "needs --axis, --segments or several --q"),
+        (("samples.npy", "-o", "few.npy"), "needs --axis, --segments, a window or several --q"),
         (("samples.npy", "--segments", "0,0", "--op", "max", "-o", "few.npy", "--local"), "no missing values"),
     ):
         done = alone.run("reduce", *words)
