@@ -102,6 +102,8 @@ class DriverConnection:
 
     def __init__(self, statements: Statements, fetch: Callable[[str, Sequence[object]], Fetched]) -> None:
         """`fetch` runs a text with the values of its places."""
+        self.info: dict[str, object] = {}
+        """What a unit of work notes about the connection for those that come after it."""
         self._statements = statements
         self._fetch = fetch
 
@@ -125,21 +127,16 @@ class BlockingDriver:
         self._options = options
         self._statements = Statements()
         self._closed = False
-        self._idle: list[psycopg.Connection[tuple[Any, ...]]] = []
+        self._idle: list[tuple[psycopg.Connection[tuple[Any, ...]], DriverConnection]] = []
 
     def run(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work`. Raises what SQLAlchemy would raise."""
-        connection = self._idle.pop() if self._idle else self._connected()
-
-        def fetch(text: str, values: Sequence[object]) -> Fetched:
-            cursor = connection.execute(text, values, prepare=True)
-            return cursor.fetchall(), lambda: cursor.description
-
+        connection, driver = self._idle.pop() if self._idle else self._connected()
         try:
-            return work(cast(Connection, DriverConnection(self._statements, fetch)), *args, **kwargs)
+            return work(cast(Connection, driver), *args, **kwargs)
         finally:
             if connection.info.transaction_status is TransactionStatus.IDLE and not self._closed:
-                self._idle.append(connection)
+                self._idle.append((connection, driver))
             else:  # lost, in the middle of a statement, or the last to come back
                 if connection.broken:
                     self._close_idle()  # Postgres was restarted, or the network cut off: the idle ones are dead as well
@@ -152,13 +149,21 @@ class BlockingDriver:
 
     def _close_idle(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
 
-    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _connected(self) -> tuple[psycopg.Connection[tuple[Any, ...]], DriverConnection]:
         try:
-            return psycopg.connect(self._conninfo, autocommit=True, cursor_factory=psycopg.RawCursor, **self._options)
+            connection = psycopg.connect(
+                self._conninfo, autocommit=True, cursor_factory=psycopg.RawCursor, **self._options
+            )
         except psycopg.Error as error:
             raise _as_sqlalchemy_says("", error) from error
+
+        def fetch(text: str, values: Sequence[object]) -> Fetched:
+            cursor = connection.execute(text, values, prepare=True)
+            return cursor.fetchall() if cursor.description else (), lambda: cursor.description
+
+        return connection, DriverConnection(self._statements, fetch)
 
 
 class AsyncDriver:
@@ -195,7 +200,7 @@ class AsyncDriver:
     ) -> T:
         async def fetched(text: str, values: Sequence[object]) -> Fetched:
             cursor = await connection.execute(text, values, prepare=True)
-            return await cursor.fetchall(), lambda: cursor.description
+            return await cursor.fetchall() if cursor.description else (), lambda: cursor.description
 
         def fetch(text: str, values: Sequence[object]) -> Fetched:
             return await_only(fetched(text, values))

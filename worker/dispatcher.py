@@ -159,7 +159,7 @@ class Dispatcher:
         """Hand queued jobs to slots with room, and send them there once that is committed."""
         if time.monotonic() < self._redis_again:
             return
-        handed = self._database.step(choose, self._depth, self._max_running)
+        handed = self._database.quickly(choose, self._depth, self._max_running)
         if not handed:
             return
         try:
@@ -179,7 +179,7 @@ class Dispatcher:
 
     def settle(self) -> None:
         """Bring presets up to date with their children."""
-        behind = self._database.step(presets.unsettled)
+        behind = self._database.quickly(presets.unsettled)
         if behind:
             self._database.run(presets.settle, behind)
 

@@ -33,10 +33,11 @@ class Assignment:
 
 
 def assign(
-    now: DispatchState, waiting: Mapping[str, Sequence[Candidate]], places: int, depth: Depth
+    now: DispatchState, waiting: Mapping[str, Sequence[Candidate]], owners: int, places: int, depth: Depth
 ) -> tuple[Sequence[Assignment], bool]:
-    """Assign the candidates in `waiting`, which are by backend, to slots, in this order; the second value tells that
-    more could be assigned if more candidates were read.
+    """Assign the candidates in `waiting`, which are by backend, to `places` places of slots, in this order. They are of
+    up to `owners` owners a rank. The second value tells that more could be assigned with more places, or if more
+    candidates were read.
 
     The slot with the fewest long jobs in hand gets the next job, then the one with the fewest small ones, a GPU before
     a CPU: jobs that either can run go to the faster. Of a job whose end can be predicted the prediction decides. A
@@ -44,13 +45,13 @@ def assign(
     """
     slots = {slot.worker: slot for slot in now.slots}
     hungry = {slot.worker for slot in now.slots if slot.wants_small(depth)}
-    lanes = {backend: _Lanes(now, backend, those) for backend, those in waiting.items()}
+    lanes = {backend: _Lanes(now, backend, those, owners) for backend, those in waiting.items()}
     forecast = Forecast(now)
     in_hand = Counter(now.in_hand)
     gone: set[UUID] = set()
     assignments: list[Assignment] = []
-    cut = False
-    while len(assignments) < places and lanes:
+    more = False
+    while lanes:
         choices: list[tuple[OpenSlot, str, Candidate]] = []
         for backend, theirs in list(lanes.items()):
             job = theirs.following(in_hand, gone)
@@ -60,11 +61,14 @@ def assign(
             suited = [each for each in slots.values() if each.backend == backend]
             slot = None if job is None else _slot_for(job, suited, hungry, depth, forecast)
             if job is None or slot is None:
-                cut = cut or theirs.cut
+                more = more or theirs.cut
                 del lanes[backend]
             else:
                 choices.append((slot, backend, job))
         if not choices:
+            break
+        if len(assignments) == places:
+            more = any(not job.small or slot.wants_small(depth) for slot, _, job in choices)
             break
         slot, backend, job = min(choices, key=lambda choice: _by_room(choice[0]))
         assignments.append(Assignment(job, slot, *forecast.assigned(job, slot)))
@@ -72,7 +76,7 @@ def assign(
         in_hand[job.owner_id] += 1
         gone.add(job.job_id)
         lanes[backend].had_turn(job, seconds(job, slot))
-    return assignments, cut
+    return assignments, more
 
 
 def _by_room(slot: OpenSlot) -> tuple[int, int, bool]:
@@ -101,13 +105,14 @@ class _Lanes:
     never too late: it is put back where it belongs when it comes out.
     """
 
-    def __init__(self, now: DispatchState, backend: str, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, now: DispatchState, backend: str, candidates: Sequence[Candidate], owners: int) -> None:
         self._now, self._backend = now, backend
         self._added_s: defaultdict[int, float] = defaultdict(float)
         self._lanes: dict[tuple[int, int], deque[Candidate]] = {}
         for job in candidates:
             self._lanes.setdefault((job.rank, job.owner_id), deque()).append(job)
         self._cut = {lane: len(those) >= those[0].read for lane, those in self._lanes.items()}
+        self._others_wait = max(Counter(rank for rank, _ in self._lanes).values(), default=0) >= owners
         self._turns = len(self._lanes)
         self._heap = [
             (-rank, self._given_s(rank, owner), turn, owner) for turn, (rank, owner) in enumerate(self._lanes)
@@ -117,7 +122,7 @@ class _Lanes:
 
     def following(self, in_hand: Mapping[int, int], gone: Collection[UUID]) -> Candidate | None:
         """The next candidate that is not in `gone`. None where no candidate is left, and where the next job was not
-        read; then `cut` is True."""
+        read, or more owners may wait than were read; then `cut` is True."""
         while self._heap:
             rank, given_s, turn, owner = self._heap[0]
             lane = self._lanes[-rank, owner]
@@ -133,6 +138,7 @@ class _Lanes:
                 return None
             else:
                 return lane[0]
+        self.cut = self._others_wait
         return None
 
     def pass_by(self) -> None:

@@ -48,10 +48,14 @@ class OpenSlot:
         """Whether it is to get small jobs: it is filled up when half of its places are free, not at every end."""
         return self.takes_small(depth) and (self.long > 0 or self.small <= depth.small // 2)
 
+    def long_places(self, depth: Depth) -> int:
+        """How many further long jobs it has room for."""
+        return max(0, depth.long - self.long)
+
     def places(self, depth: Depth) -> int:
         """The largest number of further jobs, long or small, that it may have room for."""
         small = depth.small if self.long == 0 else depth.long - self.long
-        return max(0, depth.long - self.long) + (small - self.small if self.wants_small(depth) else 0)
+        return self.long_places(depth) + (small - self.small if self.wants_small(depth) else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,12 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class TimeUsed:
     """The seconds for which jobs have held slots, by backend and owner, as they stood `counted_at`. Whoever comes to a
-    rank begins with the `floors` of backend and rank. Of the owners in `growing` more is told than is stored."""
+    rank begins with the `floors` of backend and rank. `since` tells for each backend where anything is counted how many
+    jobs have held slots since the count was stored."""
 
     used: Mapping[tuple[str, int], float] = field(default_factory=dict)
     floors: Mapping[tuple[str, int], float] = field(default_factory=dict)
-    growing: Collection[tuple[str, int]] = ()
+    since: Mapping[str, int] = field(default_factory=dict)
     counted_at: datetime | None = None
 
     def of(self, backend: str, rank: int, owner_id: int) -> float:

@@ -44,6 +44,7 @@ from warpfold.app.jobs.assignment import Assignment, assign
 from warpfold.app.jobs.dispatch_state import ANY_NUMBER, Candidate, Depth, DispatchState, OpenSlot
 from warpfold.app.jobs.forecast import UNKNOWN_S, small_s
 from warpfold.app.jobs.queue import HandOver, taken_by
+from warpfold.app.jobs.slot_time import FEW, as_array
 from warpfold.app.quotas.quota import QuotaName
 from warpfold.app.tables import jobs as tables
 from warpfold.app.tables.jobs import OPEN, in_groups, in_hand, in_lanes, jobs, lives, workers
@@ -54,8 +55,10 @@ from warpfold.contract.placement import RatesView, Work
 _PLACES = 64
 """How many places are filled at a time at most."""
 _OWNERS = 16
-"""Of how many owners of a rank who wait those with the least time are found. Of more, those who follow the last that
-had a turn: all come in reach when the turns go round."""
+"""Of how many owners of a rank who wait those with the least time are found, or of as many as there are places for long
+jobs. Of more, those who follow the last that had a turn: all come in reach when the turns go round."""
+_SPARE = 3
+"""How many jobs of each owner are read beyond an equal share of the places: who has used less time gets more."""
 
 _PLANNED = "warpfold: who is next"
 """Whether a connection has its plan of who is next, in what SQLAlchemy keeps of the connection."""
@@ -110,45 +113,48 @@ _any_waits = select(_TEXT, _TEXT, exists().where(in_lanes(ALL)), _NUMBER, _count
 # One statement, because it runs at each end of a job. The columns that are null tell the kinds of rows apart.
 _LOOK = union_all(_WORKERS, _in_hand, _own_limits, _no_gpu, _any_waits)
 
-# Owners are found one after the other, for each rank from the one after the last that had a turn to the end (lap 0),
-# and from the beginning to that one (lap 1). A step is a probe of the index for each word of `needs`: it finds the next
-# owner, not the next job. Owners who get nothing now do not count. Those who have used the least time are in reach. Of
+# Owners are found one after the other, for each rank and word of `needs` from the one after the last that had a turn to
+# the end (lap 0), and from the beginning to that one (lap 1). A step is a probe of the index: it finds the next owner,
+# not the next job. Owners who get nothing now do not count. Those who have used the least time are in reach. Of
 # each one's jobs the oldest are read: of all of a rank together about as many as there are places. Of all indexes
 # `ix_jobs_waiting` alone has the orders of both steps and answers rows of `needs`, owner and `seq`. With an owner given
 # as one value, and in the order of `seq` alone, the plan read all jobs of a user who waited alone.
 _NEXT: TextClause = text("""
-    with recursive in_turn(rank, floor_s, last_id, lap, owner_id, owners) as (
-        select ranks.rank, coalesce(turns.used_s, 0), coalesce(turns.owner_id, 0), 0, coalesce(turns.owner_id, 0), 0
-        from unnest(array[2, 1, 0]::smallint[]) as ranks(rank)
+    with recursive in_turn(rank, needs, floor_s, last_id, lap, owner_id, owners) as (
+        select ranks.rank, lane.needs, coalesce(turns.used_s, 0), coalesce(turns.owner_id, 0), 0,
+               coalesce(turns.owner_id, 0), 0
+        from unnest(array[2, 1, 0]::smallint[]) as ranks(rank) cross join unnest(:needs) as lane(needs)
         left join turns on turns.backend = :backend and turns.rank = ranks.rank
         union all
-        select in_turn.rank, in_turn.floor_s, in_turn.last_id,
+        select in_turn.rank, in_turn.needs, in_turn.floor_s, in_turn.last_id,
                case when following.owner_id is null then 1 else in_turn.lap end,
                coalesce(following.owner_id, 0),
                in_turn.owners + (
                    following.owner_id is not null and (following.owner_id = any(:named)) = :only_named
                )::int
-        from in_turn cross join lateral (
-            select min(head.owner_id) as owner_id
-            from unnest(:needs) as lane(needs) cross join lateral (
-                select owner_id from jobs
-                where status = 'queued' and dispatched_at is null and needs <> 'none'
-                  and rank = in_turn.rank and needs = lane.needs and owner_id > in_turn.owner_id
-                  and owner_id <= case in_turn.lap when 0 then 9223372036854775807 else in_turn.last_id end
-                order by owner_id, seq limit 1
-            ) as head
-        ) as following
+        from in_turn left join lateral (
+            select owner_id from jobs
+            where status = 'queued' and dispatched_at is null and needs <> 'none'
+              and rank = in_turn.rank and jobs.needs = in_turn.needs and owner_id > in_turn.owner_id
+              and owner_id <= case in_turn.lap when 0 then 9223372036854775807 else in_turn.last_id end
+            order by owner_id, seq limit 1
+        ) as following on true
         where in_turn.owners < :looked_at and (following.owner_id is not null or in_turn.lap = 0)
     ), by_time as (
         select rank, lap, owner_id, row_number() over (
             partition by rank
             order by greatest(coalesce(known.used_s, 0), floor_s) + coalesce(known.held_s, 0), lap, owner_id
         ) as place
-        from in_turn left join unnest(:known, :used, :held) as known(owner_id, used_s, held_s) using (owner_id)
-        where (owner_id = any(:named)) = :only_named
-          and case lap when 0 then owner_id > last_id else owner_id > 0 end
+        from (
+            select distinct rank, floor_s, lap, owner_id from in_turn
+            where (owner_id = any(:named)) = :only_named
+              and case lap when 0 then owner_id > last_id else owner_id > 0 end
+        ) as waiting
+        left join unnest(cast(:known as bigint[]), cast(:used as float8[]), cast(:held as float8[]))
+            as known(owner_id, used_s, held_s) using (owner_id)
     ), in_reach as (
-        select owner_id, rank, lap, ceil(cast(:places as numeric) / count(*) over (partition by rank))::int as share
+        select owner_id, rank, lap,
+               least(:places, ceil(cast(:places as numeric) / count(*) over (partition by rank)) + :spare)::int as share
         from by_time where place <= :most
     )
     select oldest.id, in_reach.owner_id, in_reach.rank, oldest.small, in_reach.share, oldest.anywhere, oldest.work
@@ -173,11 +179,12 @@ _NEXT: TextClause = text("""
     bindparam("only_named", type_=Boolean),
     bindparam("locked", type_=ARRAY(Uuid)),
     bindparam("places", type_=Integer),
+    bindparam("spare", _SPARE, Integer),
     bindparam("most", type_=Integer),
     bindparam("looked_at", type_=Integer),
-    bindparam("known", type_=ARRAY(BigInteger)),
-    bindparam("used", type_=ARRAY(Double)),
-    bindparam("held", type_=ARRAY(Double)),
+    bindparam("known", type_=Text),
+    bindparam("used", type_=Text),
+    bindparam("held", type_=Text),
 )
 
 _HAND_OVER: TextClause = text(f"""
@@ -270,17 +277,19 @@ def hand_over_some(
     if places == 0:
         return DispatchPass()
     backends = sorted({slot.backend for slot in now.slots if slot.places(depth)})
+    looked_at = max(_OWNERS, min(_PLACES, sum(slot.long_places(depth) for slot in now.slots)))
     # So that owners with nothing in hand are found, as many as there are places.
-    owners = places + len(now.in_hand)
+    owners = min(looked_at, places + len(now.in_hand))
     now = replace(now, time=slot_time.read(connection))
-    asked = {"locked": list(locked), "places": places, "most": owners, "looked_at": max(_OWNERS, owners)}
+    # One job more than there are places: it tells whether another pass would find a place for it.
+    asked = {"locked": list(locked), "places": places + 1, "most": owners, "looked_at": looked_at}
     waiting = {backend: _next(connection, now, backend, asked) for backend in backends}
     counted = {backend for backend, _ in now.time.used}
     if unwanted := [backend for backend in backends if backend in counted and not waiting[backend]]:
         slot_time.forget(connection, unwanted)
-    assignments, cut = assign(now, waiting, places, depth)
+    assignments, more = assign(now, waiting, owners, places, depth)
     if not assignments:
-        return DispatchPass(more=cut)
+        return DispatchPass(more=more)
     rows = connection.execute(
         _HAND_OVER,
         {
@@ -306,35 +315,41 @@ def hand_over_some(
     }
     order = [each.job.job_id for each in assignments]
     missed = [job_id for job_id in order if job_id not in handed]
-    all_found = all(len({job.owner_id for job in those}) < owners for those in waiting.values())
-    more = cut or not all_found or bool(missed) or len(order) == _PLACES
-    return DispatchPass([handed[job_id] for job_id in order if job_id in handed], missed, more)
+    return DispatchPass([handed[job_id] for job_id in order if job_id in handed], missed, more or bool(missed))
 
 
 def _turns_and_time(
     now: DispatchState, waiting: Mapping[str, Sequence[Candidate]], assignments: Sequence[Assignment]
 ) -> Mapping[str, object]:
     """The parameters of a hand-over that say who had the last turns, what time whoever comes begins with, and what time
-    those have used who had a turn or whose jobs held slots."""
+    users have used at those kinds of slots where that is to be stored: some jobs have held slots since it was, or
+    somebody begins."""
     last = {(each.slot.backend, each.job.rank): each.job.owner_id for each in assignments}
     floors = {
         (backend, rank): min(now.time.of(backend, rank, job.owner_id) for job in waiting[backend] if job.rank == rank)
         for backend, rank in last
     }
-    used_s = {key: now.time.used[key] for key in now.time.growing if waiting.get(key[0])}
+    to_store = {backend for backend, number in now.time.since.items() if number >= FEW and waiting.get(backend)}
+    used_s = dict(now.time.used)
     for each in assignments:
         key = each.slot.backend, each.job.owner_id
-        used_s[key] = max(used_s.get(key, 0.0), now.time.of(each.slot.backend, each.job.rank, each.job.owner_id))
-    used = sorted(used_s.items())
+        begins_s = now.time.of(each.slot.backend, each.job.rank, each.job.owner_id)
+        if key not in used_s or used_s[key] < begins_s:
+            used_s[key] = begins_s
+            to_store.add(each.slot.backend)
+    stored = {
+        backend: [(owner, so_far_s) for (of, owner), so_far_s in used_s.items() if of == backend]
+        for backend in to_store
+    }
     return {
         "backends": [backend for backend, _ in last],
         "ranks": [rank for _, rank in last],
         "owners": list(last.values()),
         "floors": [floors[lane] for lane in last],
         "counted_at": now.time.counted_at,
-        "used_backends": [backend for (backend, _), _ in used],
-        "used_owners": [owner_id for (_, owner_id), _ in used],
-        "used_seconds": [so_far_s for _, so_far_s in used],
+        "used_backends": list(stored),
+        "used_owners": [as_array(owner for owner, _ in those) for those in stored.values()],
+        "used_seconds": [as_array(so_far_s for _, so_far_s in those) for those in stored.values()],
     }
 
 
@@ -356,9 +371,9 @@ def _next(connection: Connection, now: DispatchState, backend: str, asked: Mappi
         "needs": taken_by(backend, now.live),
         "named": sorted(named),
         "only_named": only_named,
-        "known": known,
-        "used": [now.time.used.get((backend, owner), 0.0) for owner in known],
-        "held": [now.held_s.get((backend, owner), 0.0) for owner in known],
+        "known": as_array(known),
+        "used": as_array(now.time.used.get((backend, owner), 0.0) for owner in known),
+        "held": as_array(now.held_s.get((backend, owner), 0.0) for owner in known),
     }
     return [
         Candidate(*columns, work=None if work is None else Work.model_validate(work))

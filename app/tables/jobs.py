@@ -7,6 +7,7 @@ exact service must return (docs/decisions/0005-json-not-jsonb.md).
 from collections.abc import Iterable
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
     BigInteger,
     Boolean,
@@ -182,13 +183,14 @@ turns = Table(
     Column("used_s", Double, nullable=False, server_default=text("0")),
 )
 
-# The seconds for which jobs of a user have held slots of a backend while others waited (app.jobs.slot_time).
+# The seconds for which the jobs of users have held slots of a backend while others waited, in the order of `owners`
+# (app.jobs.slot_time). One row, because a hand-over writes all of them.
 slot_time = Table(
     "slot_time",
     metadata,
     Column("backend", String(16), primary_key=True),
-    Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
-    Column("used_s", Double, nullable=False),
+    Column("owners", ARRAY(BigInteger), nullable=False),
+    Column("used_s", ARRAY(Double), nullable=False),
     Column("counted_at", DateTime(timezone=True), nullable=False),  # what was held later is not in it
 )
 

@@ -26,7 +26,7 @@ def state(
 
 
 def assigned_to(now: DispatchState, *candidates: Candidate, places: int = 64) -> list[Assignment]:
-    return list(assign(now, {slot.backend: candidates for slot in now.slots}, places, DEPTH)[0])
+    return list(assign(now, {slot.backend: candidates for slot in now.slots}, 16, places, DEPTH)[0])
 
 
 def jobs(assignments: Sequence[Assignment]) -> list[UUID]:
@@ -72,6 +72,20 @@ def test_no_later_job_passes_one_that_there_is_no_room_for() -> None:
     assert assigned_to(state(full), candidate(1), candidate(2, small=False)) == []
 
 
+def test_another_pass_is_worth_it_only_where_it_would_find_a_place() -> None:
+    cpu, small = OpenSlot("a:cpu", "cpu"), [candidate(1) for _ in range(20)]
+
+    def more(*candidates: Candidate, places: int, owners: int = 16) -> bool:
+        return assign(state(cpu), {"cpu": candidates}, owners, places, DEPTH)[1]
+
+    assert more(*small, places=4), "half of the places of the slot are free after the first four"
+    assert not more(*small, places=5), "it is filled up again when four more have ended"
+    assert not more(*small, places=64)
+    assert more(*(candidate(1, small=False) for _ in range(3)), places=1)
+    assert not more(candidate(1), candidate(2), places=64)
+    assert more(candidate(1), candidate(2), places=64, owners=2), "others may wait, whose jobs were not read"
+
+
 def test_users_take_turns_and_the_time_of_what_they_have_in_hand_counts() -> None:
     first, second = [candidate(1) for _ in range(8)], [candidate(2) for _ in range(8)]
     assigned = assigned_to(state(OpenSlot("a:cpu", "cpu"), held_s={("cpu", 1): 0.0019}), *first, *second)
@@ -115,5 +129,5 @@ def test_a_higher_rank_goes_first_and_a_limit_of_running_jobs_counts_each() -> N
 def test_where_more_jobs_were_not_read_nobody_is_passed() -> None:
     """One was read of perhaps many high jobs of the first user: the second user's low ones must not pass those."""
     first, second = candidate(1, rank=2, read=1), [candidate(2, rank=0) for _ in range(3)]
-    assignments, more = assign(state(OpenSlot("a:cpu", "cpu")), {"cpu": [first, *second]}, 64, DEPTH)
+    assignments, more = assign(state(OpenSlot("a:cpu", "cpu")), {"cpu": [first, *second]}, 16, 64, DEPTH)
     assert (jobs(list(assignments)), more) == ([first.job_id], True)

@@ -30,7 +30,7 @@ def allotted(
     """What one pass assigns. `only` are jobs that slots of one backend alone can run; they came last."""
     now = DispatchState(slots, {slot.backend for slot in slots}, {}, {}, ANY_NUMBER, no_gpu)
     waiting = {slot.backend: [*jobs, *(only or {}).get(slot.backend, ())] for slot in slots}
-    return list(assign(now, waiting, 64, Depth(2, 8))[0])
+    return list(assign(now, waiting, 16, 64, Depth(2, 8))[0])
 
 
 def where(assignments: Sequence[Assignment]) -> list[str]:

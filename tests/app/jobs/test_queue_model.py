@@ -187,7 +187,7 @@ class Day:
         candidates = [Candidate(job.id, job.owner, 1) for job in in_turn]
         by_id = {job.id: job for job in first}
         state = DispatchState(slots, {"cpu"}, in_hand, {}, ANY_NUMBER, ())
-        for each in assign(state, {"cpu": candidates}, 64, DEPTH)[0]:
+        for each in assign(state, {"cpu": candidates}, ANY_NUMBER, 64, DEPTH)[0]:
             job = by_id[each.job.job_id]
             self.waiting.remove(job)
             self.slots[int(each.slot.worker)].append(job)

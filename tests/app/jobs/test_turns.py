@@ -19,6 +19,7 @@ from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.turns import live_slots
 from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits
+from warpfold.app.tables import jobs as tables
 from warpfold.app.tables.jobs import jobs
 from warpfold.contract.placement import Placement, Work
 from warpfold.worker.dispatcher import choose
@@ -261,6 +262,38 @@ def test_where_nothing_waits_the_end_of_a_job_costs_the_dispatcher_one_statement
     job_id = ledger.submit()
     [handed] = ledger.database.step(choose, Depth(2))
     assert handed.job_id == job_id
+
+
+@pytest.mark.parametrize(("small", "number"), [(True, 12), (False, 2)])
+def test_slots_are_filled_by_four_statements_however_many_users_wait(ledger: Ledger, small: bool, number: int) -> None:
+    ledger.worker("cpu")
+    for user in USERS[:4]:
+        for _ in range(6):
+            ledger.submit(owner=user, small=small)
+    statements: list[str] = []
+    event.listen(
+        ledger.database._engine, "before_cursor_execute", lambda *event_arguments: statements.append(event_arguments[2])
+    )
+    assert len(ledger.database.step(choose, Depth(2, 12))) == number
+    assert len(statements) == 4
+
+
+def test_time_is_stored_when_somebody_begins_and_after_a_few_jobs(ledger: Ledger) -> None:
+    cpu = ledger.worker("cpu")
+    for user in ("user0", "user1"):
+        for _ in range(30):
+            ledger.submit(owner=user)
+
+    def stored(connection: Connection) -> float:
+        return float(sum(connection.execute(select(tables.slot_time.c.used_s)).scalar_one()))
+
+    serve(ledger, cpu, 2, prefetch=1)
+    assert ledger.database.run(stored) == pytest.approx(1.0, abs=0.2), "the second user began after the first's job"
+    serve(ledger, cpu, 5, prefetch=1)
+    assert ledger.database.run(stored) == pytest.approx(1.0, abs=0.2)
+    serve(ledger, cpu, 10, prefetch=1)
+    assert ledger.database.run(stored) > 8.0
+    assert sum(ledger.database.run(slot_time.read).used.values()) == pytest.approx(17.0, abs=0.5)
 
 
 def test_a_hand_over_says_where_a_job_ends_first_and_counts_what_slots_have_in_hand(ledger: Ledger) -> None:
