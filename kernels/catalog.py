@@ -6,7 +6,7 @@ from warpfold.kernels.cpu.strategies.rows import CPU_ROWS
 from warpfold.kernels.cuda.strategies.rows import cuda_rows
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Op, Terms
+from warpfold.kernels.ops import Op, Terms, terms_of
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 
@@ -90,14 +90,16 @@ def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 
 
-ROLLING_IN_WORDS = "sum, mean, norm1, min, max, norm_inf, count_nonzero, any and all"
+ROLLING_IN_WORDS = (
+    "sum, mean, norm1, sum_squares, norm2, rms, var, std, sem, min, max, norm_inf, count_nonzero, any and all"
+)
 """The ops that windows have, in words."""
 WINDOWS = "windows that move along an array"
 
 
 def check_rolling(op: Op) -> None:
     """Raise InvalidInput naming "op" unless windows that move along an array have values of it."""
-    adds = op.fold == "sum" and op.terms is Terms.VALUES
+    adds = op.adds and op.sources == 1 and set(terms_of(op)) <= {Terms.VALUES, Terms.PRODUCTS}
     if op.places or not (adds or op.fold in ("extreme", "nonzero")):
         raise InvalidInput(f"windows have {ROLLING_IN_WORDS}, not {op.name}", "op")
 

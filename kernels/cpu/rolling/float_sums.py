@@ -5,110 +5,54 @@ Each chunk begins with the sum of its first window. A short one is added up anew
 blocks, which all chunks share, so that a running sum of a long array is added up twice and not once for each chunk.
 """
 
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.aggregates.patterns import readable, widened
-from warpfold.kernels.cpu.accumulator import accumulator
-from warpfold.kernels.cpu.rolling.integer_sums import counted
-from warpfold.kernels.cpu.rolling.threads import on_all_cores
+from warpfold.kernels.cpu.rolling.elements import BlockTotals, FiniteElements, limbs_of
 from warpfold.kernels.cpu.windows import rolling
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact import ORIGIN
+from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.ops import Terms
 from warpfold.kernels.parts.grouping import Index
 
-CHUNK = 1 << 16
-"""Values that a thread makes at a time."""
-
-_FLOAT64 = DTYPES["float64"]
 _UNIT = ORIGIN[Terms.VALUES]
 _WORD = 32
 _MOST_PLACE = 850
-_MAGNITUDE = np.int64(np.iinfo(np.int64).max)
-_INFINITY = 0x7FF << 52
 
 
-class FloatWindows:
+class MovingSums:
     """Sums or means of `elements` of a dtype, or of their magnitudes, over windows of up to `longest`; with `omits`
     NaNs are left out."""
 
     def __init__(
         self, elements: NDArray[Any], dtype: DType, longest: int, *, magnitudes: bool, divides: bool, omits: bool
     ) -> None:
-        patterns = readable(as_float64(elements, dtype), np.dtype(np.int64))
-        if magnitudes:
-            patterns = patterns & _MAGNITUDE
+        self._finite = FiniteElements(elements, dtype, magnitudes=magnitudes, omits=omits)
+        self._patterns = self._finite.patterns
+        self._elements = self._patterns.view(np.float64)
+        self._form = dtype.precision, dtype.min_exponent, dtype.max_exponent
         self._divides = divides
-        self._specials: dict[str, NDArray[np.bool_]] = {}
-        most, _, negative_zero = rolling.look(readable(patterns, patterns.dtype))
-        if most >= _INFINITY or negative_zero:
-            patterns = self._without_specials(patterns, omits=omits)
-        self._sums = MovingSums(
-            readable(patterns, patterns.dtype), (dtype.precision, dtype.min_exponent, dtype.max_exponent)
-        )
-        self._sums.prepare(longest)
-
-    def _without_specials(self, patterns: NDArray[np.int64], *, omits: bool) -> NDArray[np.int64]:
-        values = patterns.view(np.float64)
-        missing = np.isnan(values)
-        kinds = {"nan": missing, "inf": values == np.inf, "-inf": values == -np.inf, "-0": patterns < -_MAGNITUDE}
-        if omits:
-            del kinds["nan"]
-        self._specials = {name: places for name, places in kinds.items() if places.any()}
-        return np.where((patterns & _MAGNITUDE) < _INFINITY, patterns, 0)
+        self._plain = dtype.precision == DTYPES["float64"].precision
+        self._totals = BlockTotals(self._elements, Terms.VALUES, longest)
 
     def values(self, begins: Index, ends: Index, counts: Index, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of windows that `counts` elements enter, written to `values`."""
-        self._sums.values(begins, ends, np.maximum(counts, 1) if self._divides else None, values)
-        numbers = {name: counted(places, begins, ends) for name, places in self._specials.items()}
-        if not numbers:
-            return values
-        none = np.zeros(1, np.int64)
-        if "-0" in numbers:
-            values[(numbers["-0"] == counts) & (counts > 0)] = -0.0
-        above, below = numbers.get("inf", none) > 0, numbers.get("-inf", none) > 0
-        values[np.broadcast_to(above, values.shape)] = np.inf
-        values[np.broadcast_to(below, values.shape)] = -np.inf
-        values[np.broadcast_to((above & below) | (numbers.get("nan", none) > 0), values.shape)] = np.nan
+        self._add(begins, ends, np.maximum(counts, 1) if self._divides else None, values)
+        flags = self._finite.flags(begins, ends, counts)
+        if flags is not None:
+            values[(flags == 0) & (counts > 0)] = -0.0
+            values[flags & int(Flags.POS_INF) != 0] = np.inf
+            values[flags & int(Flags.NEG_INF) != 0] = -np.inf
+            infinite = int(Flags.POS_INF | Flags.NEG_INF)
+            values[(flags & infinite == infinite) | (flags & int(Flags.NAN) != 0)] = np.nan
         return values
 
-
-def as_float64(elements: NDArray[Any], dtype: DType) -> NDArray[np.float64]:
-    """The elements of a float dtype, which float64 holds."""
-    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
-        wide: NDArray[np.float64] = widened(elements, dtype).astype(np.float64, copy=False)
-    return wide
-
-
-class MovingSums:
-    """Sums of finite float64, whose patterns are `patterns`. `form` is the format of the values: precision, least and
-    most exponents."""
-
-    def __init__(self, patterns: NDArray[np.int64], form: tuple[int, int, int]) -> None:
-        self._patterns = patterns
-        self._elements = patterns.view(np.float64)
-        self._form = form
-        self._plain = form[0] == _FLOAT64.precision
-        self._before: list[int] = []
-
-    def prepare(self, longest: int) -> None:
-        """Add up what chunks of windows of up to `longest` elements begin with."""
-        if longest > CHUNK // 2:
-            starts = range(0, self._patterns.size, CHUNK)
-            totals = on_all_cores(lambda start: self._added(start, min(start + CHUNK, self._patterns.size)), starts)
-            self._before = list(accumulate(totals, initial=0))
-
-    def values(self, begins: Index, ends: Index, divisors: Index | None, values: NDArray[np.float64]) -> None:
+    def _add(self, begins: Index, ends: Index, divisors: Index | None, values: NDArray[np.float64]) -> None:
         """Write the sums of elements begins[i] to ends[i], divided by divisors[i], which are at least 1."""
-        begin = end = int(begins[0])
-        units = 0
-        if self._before and int(ends[0]) - begin > CHUNK // 2:
-            end = int(ends[0])
-            units = self._total(begin, end)
+        begin = int(begins[0])
+        end, units = self._totals.begin(begin, int(ends[0]))
         touched = [slice(end, int(ends[-1])), slice(begin, int(begins[-1]))]
         if touched[1].stop >= touched[0].start:
             touched = [slice(begin, int(ends[-1]))]
@@ -147,26 +91,11 @@ class MovingSums:
             lowest = min(lowest, (chunk.units & -chunk.units).bit_length() - 1 + _UNIT)
         highest = max((most >> 52) - 1022 + self._patterns.size.bit_length(), chunk.units.bit_length() + _UNIT)
         size = max(0, highest - lowest) // _WORD + 4
-        limbs = _limbs(chunk.units, lowest, size)
+        limbs = limbs_of(chunk.units, lowest - _UNIT, size)
         rolling.slide_limbs(
             self._patterns, chunk.begins, chunk.ends, chunk.begin, chunk.end, limbs, limbs.copy(), lowest,
             chunk.by(), self._form, chunk.values,
         )  # fmt: skip
-
-    def _total(self, start: int, stop: int) -> int:
-        """The exact sum of the elements `start` to `stop` − 1, of which there are more than half a block."""
-        first, last = -(-start // CHUNK), stop // CHUNK
-        if first > last:
-            return self._added(start, stop)
-        inside = self._before[last] - self._before[first]
-        return inside + self._added(start, first * CHUNK) + self._added(last * CHUNK, stop)
-
-    def _added(self, start: int, stop: int) -> int:
-        if start == stop:
-            return 0
-        added = accumulator(_FLOAT64, Terms.VALUES)
-        added.add(self._elements[start:stop])
-        return added.state().units
 
 
 class _Chunk:
@@ -199,10 +128,3 @@ def _levels(units: int, place: int) -> tuple[float, float] | None:
         return None
     rest = (units & ((1 << shift) - 1)) >> below
     return float(units >> shift) * 2.0**place, float(rest) * 2.0 ** (place - rolling.BELOW)
-
-
-def _limbs(units: int, lowest: int, size: int) -> NDArray[Any]:
-    """A sum, which is a multiple of 2**lowest, as digits of 32 bits, of which the last one has the sign."""
-    scaled = units >> (lowest - _UNIT)
-    digits = [(scaled >> (_WORD * k)) & ((1 << _WORD) - 1) for k in range(size - 1)]
-    return np.array([*digits, scaled >> (_WORD * (size - 1))], np.int64)

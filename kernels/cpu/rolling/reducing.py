@@ -12,15 +12,16 @@ from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan, widened
 from warpfold.kernels.backend import GroupedReduction, Progress, Stages
 from warpfold.kernels.catalog import check_rolling, resolve_grouped
 from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.cpu.rolling import float_sums
-from warpfold.kernels.cpu.rolling.float_sums import FloatWindows, as_float64
+from warpfold.kernels.cpu.rolling import elements as finite
+from warpfold.kernels.cpu.rolling.float_sums import MovingSums
 from warpfold.kernels.cpu.rolling.integer_sums import RunningSums, counted
+from warpfold.kernels.cpu.rolling.squares import LongSquares, MovingSquares, are_long
 from warpfold.kernels.cpu.rolling.threads import on_all_cores
 from warpfold.kernels.cpu.windows.rolling import slide_least
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.machine.preparation import working_s
-from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op
+from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms
 from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.rolling import Spans
@@ -57,7 +58,7 @@ def roll(query: Moving, progress: Progress | None) -> GroupedReduction:
     lines = grouping.lines(query.shape)
     elements = lines.arranged(elements)
     spans = Spans(grouping.window, lines.bounds)
-    made = _Chunks(elements, dtype, op, spans, omits=query.nan_policy is NanPolicy.OMIT)
+    made = _Chunks(elements, dtype, query, spans)
     values, counts = np.empty(count, _stored(op, dtype)), np.empty(count, np.int64)
     for first, part in zip(range(0, count, made.chunk), made.all(values, counts), strict=True):
         if part.base is not values:
@@ -68,7 +69,7 @@ def roll(query: Moving, progress: Progress | None) -> GroupedReduction:
     counts = lines.back(lines.without_gaps(counts))
     ended = working_s()
     return GroupedReduction(
-        values=_defined(op, dtype, lines.back(values), counts, grouping.window.min_count),
+        values=_defined(lines.back(values), counts, max(grouping.window.min_count, op.least_count(query.ddof))),
         shape=shape,
         dtype=taken.result_dtype(op),
         counts=counts,
@@ -90,20 +91,19 @@ def _stored(op: Op, dtype: DType) -> "np.dtype[Any]":
     return np.dtype(np.float64) if DTYPES[result].is_float else DTYPES[result].numpy
 
 
-def _defined(op: Op, dtype: DType, values: NDArray[Any], counts: Index, least: int) -> NDArray[Any]:
-    """The values, masked where too few elements entered them."""
-    missing = counts < max(least, op.least_count(0))
-    if not missing.any():
-        return values
-    return np.ma.masked_array(values, missing)
+def _defined(values: NDArray[Any], counts: Index, least: int) -> NDArray[Any]:
+    """The values, masked where fewer than `least` elements entered them."""
+    missing = counts < least
+    return np.ma.masked_array(values, missing) if missing.any() else values
 
 
 class _Chunks:
-    """Values of `op` of `elements`, which are arranged line after line, chunk by chunk."""
+    """Values of the op of a query, of `elements` which are arranged line after line, chunk by chunk."""
 
-    def __init__(self, elements: NDArray[Any], dtype: DType, op: Op, spans: Spans, *, omits: bool) -> None:
-        self._elements, self._dtype, self._op, self._spans = elements, dtype, op, spans
-        self.chunk = float_sums.CHUNK
+    def __init__(self, elements: NDArray[Any], dtype: DType, query: Moving, spans: Spans) -> None:
+        self._elements, self._dtype, self._op, self._spans = elements, dtype, query.op, spans
+        self._ddof, omits = query.ddof, query.nan_policy is NanPolicy.OMIT
+        self.chunk = finite.CHUNK
         self._nans: NDArray[np.bool_] | None = None
         if omits and dtype.is_float and (nans := is_nan(elements, dtype)).any():
             self._nans = nans
@@ -128,17 +128,22 @@ class _Chunks:
         op = self._op
         if op.extreme is not None:
             # Each chunk begins with its first window anew.
-            self.chunk = max(float_sums.CHUNK, 4 * self._spans.longest)
+            self.chunk = max(finite.CHUNK, 4 * self._spans.longest)
             return self._extremes(Keys(op, self._dtype, omit=omits))
         if not op.adds:
             return self._tested()
-        divides, longest = op.finish is Finish.MEAN, self._spans.longest
-        if self._dtype.is_float:
-            floats = FloatWindows(
-                self._elements, self._dtype, longest, magnitudes=op.magnitudes, divides=divides, omits=omits
-            )
-            return floats.values
-        integers = RunningSums(self._elements, longest, magnitudes=op.magnitudes)
+        return self._added(omits=omits)
+
+    def _added(self, *, omits: bool) -> Make:
+        op, elements, dtype, longest = self._op, self._elements, self._dtype, self._spans.longest
+        divides = op.finish is Finish.MEAN
+        if op.terms is not Terms.VALUES:
+            if not dtype.is_float and are_long(elements):
+                return LongSquares(elements, dtype, op, self._ddof).values
+            return MovingSquares(elements, dtype, longest, op, self._ddof, omits=omits).values
+        if dtype.is_float:
+            return MovingSums(elements, dtype, longest, magnitudes=op.magnitudes, divides=divides, omits=omits).values
+        integers = RunningSums(elements, longest, magnitudes=op.magnitudes)
         if divides:
             return lambda begins, ends, counts, _: integers.means(begins, ends, np.maximum(counts, 1))
         return lambda begins, ends, counts, _: integers.sums(begins, ends)
@@ -154,7 +159,7 @@ class _Chunks:
             slide_least(of_elements, begins, ends, fronts, none, least)
             values = keys.elements(least)
             if self._dtype.is_float:
-                return as_float64(values, self._dtype)
+                return finite.as_float64(values, self._dtype)
             if whole and values.dtype == np.uint64:
                 return values.astype(object if (values >> np.uint64(63)).any() else np.int64)
             return values.astype(np.int64) if whole else values

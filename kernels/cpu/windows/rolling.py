@@ -246,6 +246,52 @@ def slide_limbs(
 
 
 @jit
+def _add_square(limbs: Any, pattern: Any, sign: Any, origin: Any) -> None:
+    exponent = (pattern >> 52) & 0x7FF
+    significand = pattern & 0xFFFFFFFFFFFFF
+    if exponent:
+        significand |= 1 << 52
+    high, low = significand >> 27, significand & 0x7FFFFFF
+    place = 2 * (clamped_exponent(exponent) - 1075) - origin
+    deposit(limbs, sign * (low * low), place)
+    deposit(limbs, sign * (high * low), place + 28)
+    deposit(limbs, sign * (high * high), place + 54)
+
+
+@jit
+def slide_squares(
+    patterns: Any, begins: Any, ends: Any, begin: Any, end: Any, limbs: Any, squares: Any, origin: Any,
+    of_values: Any, of_squares: Any,
+) -> None:  # fmt: skip
+    """of_values[i] and of_squares[i] = the sums of elements[begins[i] : ends[i]] and of their squares, resolved.
+    `limbs` and `squares` are those from `begin` to `end`, in units of 2**`origin` and of its square, and stay so."""
+    left = _CARRY
+    for i in range(begins.size):
+        while end < ends[i]:
+            if patterns[end] & _MAGNITUDE:
+                _add(limbs, patterns[end], 1, origin)
+                _add_square(squares, patterns[end], 1, 2 * origin)
+            end += 1
+            left -= 1
+        while begin < begins[i]:
+            if patterns[begin] & _MAGNITUDE:
+                _add(limbs, patterns[begin], -1, origin)
+                _add_square(squares, patterns[begin], -1, 2 * origin)
+            begin += 1
+            left -= 1
+        if left <= 0:
+            resolve(limbs)
+            resolve(squares)
+            left = _CARRY
+        for k in range(limbs.size):
+            of_values[i, k] = limbs[k]
+        for k in range(squares.size):
+            of_squares[i, k] = squares[k]
+        resolve(of_values[i])
+        resolve(of_squares[i])
+
+
+@jit
 def slide_least(keys: Any, begins: Any, ends: Any, fronts: Any, none: Any, least: Any) -> None:
     """least[i] = the least of keys[begins[i] : ends[i]], or `none`. A window has a front part, of which `fronts` has
     the least key from each place on, and a back part that grows. Once the front part has left, all that is there
