@@ -19,6 +19,7 @@ from warpfold.app.metrics.metrics import CONTENT_TYPE
 from warpfold.app.metrics.monitoring import drained_workers, live_workers, somebody_leads
 
 _PATIENCE_S = 2.0
+_UNREACHABLE = ("unreachable", 0, 0, False)
 
 
 class Alive(BaseModel):
@@ -66,13 +67,22 @@ async def readyz(context: Using) -> Ready:
 async def _postgres(context: Context) -> tuple[str, int, int, bool]:
     """Whether Postgres answers, how many workers could take a job and how many are drained, and whether a dispatcher
     leads."""
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
+
+    async def look() -> tuple[str, int, int, bool]:
+        try:
             workers = await context.database.read(live_workers)
             drained = 0 if workers else await context.database.read(drained_workers)
             return "ok", workers, drained, await context.database.read(somebody_leads)
-    except (*DATABASE_LOST, TimeoutError):
-        return "unreachable", 0, 0, False
+        except DATABASE_LOST:
+            return _UNREACHABLE
+
+    looking = asyncio.create_task(look())
+    try:
+        done, _ = await asyncio.wait({looking}, timeout=_PATIENCE_S)
+    finally:
+        # The answer does not wait for the cancellation: psycopg asks a Postgres that hangs for ten seconds to cancel.
+        looking.cancel()
+    return looking.result() if done else _UNREACHABLE
 
 
 async def _redis(url: str) -> str:

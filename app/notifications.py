@@ -82,27 +82,33 @@ class Notifications:
         backoff = Backoff()
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
+                connection = await psycopg.AsyncConnection.connect(
                     self._url,
                     autocommit=True,
                     connect_timeout=5,
                     application_name="warpfold api notifications",
                     options=LETS_GO,
                     **NOTICES_LOSS,
-                ) as connection:
-                    for channel in (JOB, OUTCOME, ENDED, ACCESS):
-                        await connection.execute(f"listen {channel}")
-                    backoff.reset()
-                    self._tell_all()  # notifications may have been missed before
-                    while True:
-                        async for notification in connection.notifies(timeout=0):
-                            self._tell(notification.channel, notification.payload)
-                        await _readable(connection.fileno())
+                )
+                try:
+                    await self._listen(connection, backoff)
+                finally:  # at the end of `async with` psycopg rolls back first: cancelled there, it leaves it open
+                    await connection.close()
             except psycopg.Error as error:
                 if not backoff.failing:
                     log.warning("listening was interrupted", error=str(error).strip().split("\n")[0])
             self._tell_all()
             await asyncio.sleep(backoff.next())
+
+    async def _listen(self, connection: psycopg.AsyncConnection[tuple[object, ...]], backoff: Backoff) -> None:
+        for channel in (JOB, OUTCOME, ENDED, ACCESS):
+            await connection.execute(f"listen {channel}")
+        backoff.reset()
+        self._tell_all()  # notifications may have been missed before
+        while True:
+            async for notification in connection.notifies(timeout=0):
+                self._tell(notification.channel, notification.payload)
+            await _readable(connection.fileno())
 
     def _tell(self, channel: str, payload: str) -> None:
         if channel == ACCESS:

@@ -3,12 +3,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import httpx
+import psutil
 import pytest
 from sqlalchemy import Connection, update
 
 from tests.support.api import WORKER, Api, leading, running_api
 from tests.support.servers import Servers
 from tests.support.waiting import until
+from warpfold.app import health
 from warpfold.app.config import Settings
 from warpfold.app.jobs.workers import report as report_worker
 from warpfold.app.tables.jobs import workers
@@ -94,7 +96,21 @@ def test_it_is_not_ready_without_redis(fragile: Api, servers: Servers) -> None:
         assert checks(fragile) == {"postgres": "ok", "redis": "unreachable", "workers": 1, "dispatcher": "leads"}
 
 
-def test_it_is_not_ready_without_postgres(fragile: Api, servers: Servers) -> None:
+def test_it_is_not_ready_without_postgres(fragile: Api, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_PATIENCE_S", 1.0)
     report(fragile, "idle")
+    without = {"postgres": "unreachable", "redis": "ok", "workers": 0, "dispatcher": "unknown"}
+    assert checks(fragile)["postgres"] == "ok"
+    server = psutil.Process(servers.postgres.pid)
+    processes = [server, *server.children(recursive=True)]
+    try:
+        for process in processes:
+            process.suspend()
+        began = time.monotonic()
+        assert checks(fragile) == without
+        assert time.monotonic() - began < 8.0, "psycopg waits for ten seconds until a server that hangs has cancelled"
+    finally:
+        for process in processes:
+            process.resume()
     servers.postgres.stop()
-    assert checks(fragile) == {"postgres": "unreachable", "redis": "ok", "workers": 0, "dispatcher": "unknown"}
+    assert checks(fragile) == without

@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import time
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -33,6 +35,26 @@ async def time_to_news(notifications: Notifications, url: str, job_id: str, payl
         started = time.monotonic()
         await watch.wait(30)
         return time.monotonic() - started
+
+
+def test_a_listener_that_is_cancelled_twice_leaves_no_connection_open(database_url: str) -> None:
+    async def run() -> None:
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        notifications = Notifications(database_url, on_access=lambda: heard.put_nowait("access"))
+        notifications.start()
+        await heard.get()
+        await asyncio.sleep(0.05)  # it waits for news
+        [listener] = [task for task in asyncio.all_tasks() if task.get_name() == "notifications"]
+        for _ in range(2):
+            listener.cancel()
+            await asyncio.sleep(0)  # the listener goes on with its end, up to where it waits
+        await asyncio.wait({listener})
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", ResourceWarning)
+        asyncio.run(run())
+        gc.collect()
+    assert seen == []
 
 
 @pytest.mark.usefixtures("without_timer")
