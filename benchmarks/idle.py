@@ -26,8 +26,8 @@ _ROLES = (
     ("warpfold.app", "api"),
     ("warpfold.worker.dispatcher", "dispatcher"),
     ("warpfold.worker.serve", "serve"),
+    ("warpfold.worker.nursery", "nursery"),
     ("warpfold.worker", "worker"),
-    ("multiprocessing.resource_tracker", "resource tracker of the worker"),
 )
 
 

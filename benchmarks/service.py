@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -137,12 +138,18 @@ def listing(target: Target, database_url: str, rows: int = 1_000_000, times: int
 
 def memory(data_dir: Path) -> list[Figure]:
     """The resident memory of the slot's parent process, after the other measurements."""
-    for process in psutil.process_iter(["cmdline", "environ"]):
-        line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
-        if "warpfold.worker" in line and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
+    log = data_dir / "logs" / "worker-cpu.log"
+    for process in psutil.process_iter(["cmdline"]):
+        if "warpfold.worker" in (process.info["cmdline"] or []) and _writes_to(process, log):
             mib = process.memory_info().rss / 2**20
             return [Figure("resident memory of a slot's parent", f"{mib:.0f} MiB", "≤ 150 MB", mib * 2**20 <= 150e6)]
     raise LookupError("the worker's parent process was not found")
+
+
+def _writes_to(process: psutil.Process, log: Path) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{process.pid}/fd/2").readlink() == log
+    return False
 
 
 def measure(service: Service, data_dir: Path) -> list[Figure]:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from redis import Redis
 
+from tests.support import warm
 from tests.support.api import Api, running_api
 from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
@@ -27,11 +28,11 @@ from tests.support.servers import (
     postgres_server,
     redis_server,
 )
-from tests.support.warm import nursery
 from tests.support.warm_children import warm_children
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.queue import connect
 from warpfold.worker.stop import Stop
 
@@ -113,8 +114,16 @@ def compiled_by_one_process() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def forked_children() -> Iterator[None]:
     """Processes that tests spawn by way of our code are forks; `real_children` is for tests of what a start does."""
-    with warm_children(nursery):
+    with warm_children(warm.nursery):
         yield
+    if warm.nursery.cache_info().currsize:
+        warm.nursery().close()
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Nursery:
+    """The nursery of the children of slots that tests make."""
+    return warm.nursery()
 
 
 # --- servers and settings

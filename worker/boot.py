@@ -22,12 +22,14 @@ from warpfold.app.jobs import leases, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
+from warpfold.contract.needs import DASK
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.direct import DirectMessages
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn, SlotTaken, gpus_of, slot_lock
 from warpfold.worker.heartbeat import Heartbeat
 from warpfold.worker.messages import Opener, Prepare, Spare
+from warpfold.worker.nursery import Nursery, NurseryLost
 from warpfold.worker.queue import Consumer, connect
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop, StopRequested
@@ -41,15 +43,23 @@ def _nothing() -> None:
 
 
 def serve_slot(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop, prepare: Prepare = _nothing) -> int:
-    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served. A spare
-    child calls `prepare` before `opener`."""
+    """Serve one slot; returns the exit code: 0 after a request to stop, 1 if the slot cannot be served. It is to be
+    called before this process has a second thread. A spare child calls `prepare` before `opener`, and so does the
+    nursery of the children, except for slots of GPUs: what is loaded for a GPU must not be forked."""
+    nursery = Nursery(prepare if info.backend in ("cpu", DASK) else _nothing)
+    # A spare child of a GPU opens no device: a second CUDA context takes memory, and would be open while times are
+    # taken.
+    spare = Spare(prepare, opens=info.backend == "cpu") if settings.spare_child else None
+    slot = Slot(info.slot, opener, stop, nursery, silent_s=settings.lease_s, spare=spare)
     try:
         with slot_lock(settings.lock_dir(), info.slot):
-            return _serve(settings, info, opener, prepare, stop)
+            return _serve(settings, info, slot, stop)
     except SlotTaken as error:
         log.error("slot taken", error=str(error))
-    except BrokenSlot as error:
+    except (BrokenSlot, NurseryLost) as error:
         log.error("slot broken", error=str(error))
+    finally:
+        nursery.close()
     return 1
 
 
@@ -114,12 +124,8 @@ class CompileAhead:
             self._process.send_signal(number)  # this does nothing if the process has ended
 
 
-def _serve(settings: Settings, info: WorkerInfo, opener: Opener, prepare: Prepare, stop: Stop) -> int:
+def _serve(settings: Settings, info: WorkerInfo, slot: Slot, stop: Stop) -> int:
     database = BlockingDatabase(settings.database_url, application=f"warpfold-{info.slot}")
-    # A spare child of a GPU opens no device: a second CUDA context takes memory, and would be open while times are
-    # taken.
-    spare = Spare(prepare, opens=info.backend == "cpu") if settings.spare_child else None
-    slot = Slot(info.slot, opener, stop, silent_s=settings.lease_s, spare=spare)
     tracing = start_tracing(settings, "worker", id=info.id, slot=info.slot)
     try:
         _take_over(database, settings, info, stop)

@@ -45,6 +45,9 @@ from warpfold.worker.messages import (
 
 log: FilteringBoundLogger = structlog.get_logger()
 
+CHILD_END = 3
+"""The number by which a child has its end of the pipe."""
+
 _PROGRESS_EVERY_S = 0.1
 _IDLE_S = 0.5
 """A child that has been idle for this time measures the rates of its slot, if they are not known."""
@@ -183,21 +186,17 @@ class ChildEnd:
         return bytes(came)
 
 
-def child_main(
-    end: socket.socket, opener: Opener, slot: str, parent: int, pulse_s: float, *, spare: Spare | None = None
-) -> None:
-    """Body of the child. `parent` is the id of the process that started it. While a job runs, the child says every
+def child_main(opener: Opener, slot: str, pulse_s: float, *, spare: Spare | None = None) -> None:
+    """Body of the child, whose end of the pipe is the file `CHILD_END`. While a job runs, the child says every
     `pulse_s` seconds that it lives. A `spare` child prepares itself, and may wait for the message `Open` before it
     opens its device."""
     # imported here, because the parent imports this module and must stay small
     from warpfold.kernels.errors import KernelError
-    from warpfold.kernels.machine.parent_death import end_with
     from warpfold.worker.start import imports
 
-    end_with(parent)  # elsewhere than on Linux the end of the pipe ends it, after the job that it runs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides
     logs.configure(role="child", slot=slot)
-    connection = ChildEnd(end)
+    connection = ChildEnd(socket.socket(fileno=CHILD_END))
     try:
         if spare is not None:
             with imports():
@@ -253,11 +252,14 @@ def _warm(work: Work) -> None:
 
 def _measure(work: Measuring, connection: ChildEnd) -> None:
     """Measure the rates of the slot. If a lease comes first, the rates are measured in a later pause."""
+    from warpfold.kernels.cpu.memory import give_back
+
     if connection.readable(_IDLE_S):
         return
     for _ in work.measuring():
         if work.rates is None and connection.readable(_BETWEEN_S):
             return
+    give_back()
 
 
 class _Pulse:
@@ -327,12 +329,18 @@ def open_kernels(
 
 
 def prepare_kernels(slot: str) -> None:
-    """Import what opening the device of a real slot needs, and what its jobs need, without touching the device."""
+    """Import what opening the device of a real slot needs, and what its jobs need, without touching a GPU."""
     from warpfold.kernels.open import import_libraries
     from warpfold.worker import execute, kinds  # noqa: F401 (heavy, and the parent imports this module)
 
     kinds.runs()
     import_libraries(slot)
+    if slot == "cpu":
+        from warpfold.kernels.cpu.backend import CpuBackend
+
+        CpuBackend(
+            at_once=True
+        ).warm()  # children that are forked after this share the machine code of the commonest jobs
 
 
 class _ProgressSender:

@@ -1,17 +1,22 @@
 """A child process of a slot, as its parent sees it: started, waited for until its device is open, and ended."""
 
-import os
 import select
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from multiprocessing import get_context
+from functools import partial
+from subprocess import TimeoutExpired
 
 import psutil
 
-from warpfold.worker.child import ParentEnd, PipeClosed, child_main, pipe
+from warpfold.worker.child import CHILD_END, ParentEnd, PipeClosed, child_main, pipe
+from warpfold.worker.forks import Order
 from warpfold.worker.messages import Broken, Open, Opener, Prepared, Rated, Ready, Spare
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
+
+CHILD = "warpfold.worker.child"
+"""What the command line of a child says, besides its slot."""
 
 _LOOK_EVERY_S = 0.1
 
@@ -21,14 +26,14 @@ class BrokenSlot(Exception):
 
 
 class Child:
-    """A process of its own, spawned: a CUDA context does not survive a fork. Making the object starts the process.
+    """A process of its own, forked by a nursery. Making the object starts the process.
 
     A child opens its device at once. A spare child first prepares itself as `spare` says; after that it stands by, and
     uses no processor time.
     """
 
     def __init__(
-        self, slot: str, opener: Opener, *, pulse_s: float, grace_s: float, spare: Spare | None = None
+        self, slot: str, opener: Opener, nursery: Nursery, *, pulse_s: float, grace_s: float, spare: Spare | None = None
     ) -> None:
         """`pulse_s` is how often the child is to say that it lives; `grace_s` how long it may take to end."""
         self._grace_s = grace_s
@@ -39,18 +44,13 @@ class Child:
         """The rates of the slot as the child has reported them, None before that."""
         self._started = time.monotonic()
         self._pipe, theirs = pipe()
-        self._process = get_context("spawn").Process(
-            target=child_main,
-            args=(theirs, opener, slot, os.getpid(), pulse_s),
-            kwargs={"spare": spare},
-            name=f"warpfold-{slot}",
-        )
-        self._process.start()
-        theirs.close()
+        with theirs:
+            body = partial(child_main, opener, slot, pulse_s, spare=spare)
+            self._process = nursery.start(Order(f"{CHILD} {slot}", body, [CHILD_END]), [theirs.fileno()])
         self._seen: psutil.Process | None = None
 
     @property
-    def pid(self) -> int | None:
+    def pid(self) -> int:
         return self._process.pid
 
     @property
@@ -102,8 +102,9 @@ class Child:
 
     def exit_code(self) -> int | None:
         """The exit code of a process that is about to end; a negative code is the number of a signal."""
-        self._process.join(self._grace_s)  # Linux closes the files of a process before it reports the exit code
-        return self._process.exitcode
+        with suppress(TimeoutExpired):
+            return self._process.wait(self._grace_s)
+        return None
 
     def hear(self) -> None:
         """Receive the messages that an idle child has sent, without waiting. A later call finds out whether its process
@@ -146,12 +147,12 @@ class Child:
 
     def end(self) -> None:
         """Send SIGTERM, and SIGKILL if SIGTERM has no effect in time, or cannot have one."""
-        if self._process.is_alive() and not self.is_stopped():
+        if not self.is_stopped():
             self._process.terminate()
-            self._process.join(self._grace_s)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join(self._grace_s)
+            self.exit_code()
+        self._process.kill()
+        self.exit_code()
+        self._process.close()
         self.pipe.close()
 
     def _say_open(self) -> None:
@@ -173,7 +174,7 @@ class Child:
             case Rated(rates):
                 self.rates = rates
             case Broken(error):
-                self._process.join(self._grace_s)
+                self.exit_code()
                 raise BrokenSlot(error)
 
     def _ended(self) -> BrokenSlot:

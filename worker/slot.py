@@ -15,6 +15,7 @@ from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
 from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, Hung, LeaseExchange
 from warpfold.worker.messages import Measured, News, Opener, PointBegun, Progress, Pulse, Rated, Spare, Timed
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -47,8 +48,7 @@ def _keep_nothing(news: PointBegun | Measured) -> None:
 class Slot:
     """One child process that works and, if there is a `spare`, a second one that stands by to take its place.
 
-    `opener` is called in the child. All methods belong to the thread that made the slot: Linux ends the child when
-    the thread that spawned it ends.
+    `opener` is called in the child, which `nursery` forks. All methods belong to the thread that made the slot.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Slot:
         name: str,
         opener: Opener,
         stop: Stop,
+        nursery: Nursery,
         *,
         start_within_s: float = 120.0,
         grace_s: float = 2.0,
@@ -67,6 +68,7 @@ class Slot:
         self._name = name
         self._opener = opener
         self._stop = stop
+        self._nursery = nursery
         self._start_within_s = start_within_s
         self._grace_s = grace_s
         self._silent_s = silent_s
@@ -233,7 +235,7 @@ class Slot:
 
     def _spawned(self, spare: Spare | None = None) -> Child:
         pulse_s = self._silent_s / 10
-        return Child(self._name, self._opener, pulse_s=pulse_s, grace_s=self._grace_s, spare=spare)
+        return Child(self._name, self._opener, self._nursery, pulse_s=pulse_s, grace_s=self._grace_s, spare=spare)
 
     def _started(self, give_up: Callable[[], bool]) -> Child:
         child = self._spawned()

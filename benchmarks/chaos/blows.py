@@ -33,7 +33,7 @@ class Target:
         with which its service ends, is none of them."""
         by_role: dict[str, list[psutil.Process]] = {}
         for process in psutil.process_iter():
-            with suppress(psutil.Error):
+            with suppress(psutil.Error, OSError):
                 role = self._role(process)
                 if role is not None:
                     by_role.setdefault(role, []).append(process)
@@ -45,7 +45,8 @@ class Target:
         program, *words = process.cmdline() or [""]
         if any(str(self.data_dir) in word for word in (program, *words)):
             return next((role for name, role in _SERVERS.items() if name in program), None)
-        if process.environ().get("WARPFOLD_DATA_DIR") != str(self.data_dir):
+        # A fork has the environment of `serve` in /proc.
+        if not Path(f"/proc/{process.pid}/fd/2").readlink().is_relative_to(self.data_dir / "logs"):
             return None
         return next((_MODULES[word] for word in words if word in _MODULES), None)
 

@@ -8,13 +8,14 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with(parent: int) -> None:
-    """Have the kernel end this process as soon as its `parent` (a process id) dies, even while it computes.
+def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel end this process, by a signal, as soon as its `parent` (a process id) dies, even while it
+    computes.
 
     More exactly, the kernel does so as soon as the thread that started this process ends; a thread that lasts must
     start it. On other systems than Linux this function does nothing.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, by)
         if os.getppid() != parent:  # it died before we asked
             os._exit(1)

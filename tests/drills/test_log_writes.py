@@ -18,10 +18,12 @@ from tests.support import processes
 from tests.support.api import THREE_VALUES
 from tests.support.service import running_service
 from tests.support.waiting import until
-from tests.support.warm import Descriptor, Fork
+from tests.support.warm import fork
+from tests.support.workers import supervised
 from warpfold.app.auth.access_tokens import create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.process import KEPT, Process, rotate, stop_all
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +89,7 @@ def start(settings: Settings, place: int | None, *module: str) -> processes.Proc
     begins with them closed: it has no standard output."""
     environment = processes.environment(settings)
     if place is not None:
-        return Fork(module, environment, Descriptor(place))
+        return fork(module, environment, place)
     return subprocess.Popen(
         ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable, "-m", *module], env=environment
     )
@@ -257,19 +259,13 @@ def test_what_cannot_be_worded_is_a_line_that_says_so(tmp_path: Path) -> None:
     assert surrogate["name"] == "\udcff"
 
 
-CHATTY = """
-import itertools, os
-for number in itertools.count():
-    os.write(2, b"%09d %s\\n" % (number, b"z" * 89))
-"""
 LENGTH = 99
 
 
-def test_the_log_of_a_chatty_process_stays_within_its_bounds(tmp_path: Path) -> None:
-    (tmp_path / "chatty.py").write_text(CHATTY)
+def test_the_log_of_a_chatty_process_stays_within_its_bounds(tmp_path: Path, nursery: Nursery) -> None:
     most = 1 << 18
     log = tmp_path / "chatty.log"
-    process = Process("chatty", ("chatty",), {**os.environ, "PYTHONPATH": str(tmp_path)}, log)
+    process = Process("chatty", (supervised.__name__, "chatter"), dict(os.environ), log, nursery)
     process.start()
     try:
         rotated = 0

@@ -13,8 +13,10 @@ import pytest
 from tests.support.api import WORKER, Api, leading
 from tests.support.servers import kill
 from tests.support.waiting import until
+from tests.support.workers import supervised
 from warpfold.app.jobs import workers
 from warpfold.worker.embedded import EmbeddedRedis
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.process import Process, stop_all
 from warpfold.worker.serve.supervisor import NotReady, wait_until_ready
@@ -48,8 +50,8 @@ def starting(processes: Sequence[Process], servers: Servers = NO_SERVERS) -> Ite
         stop_all(processes, 3.0)
 
 
-def test_a_process_that_is_killed_before_everything_is_ready_is_started_again(tmp_path: Path) -> None:
-    process = Process("api", ("http.server", "--bind", "127.0.0.1", "0"), {}, tmp_path / "log")
+def test_a_process_that_is_killed_before_everything_is_ready_is_started_again(tmp_path: Path, nursery: Nursery) -> None:
+    process = Process("api", (supervised.__name__, "stay"), {}, tmp_path / "log", nursery)
     with starting([process]) as came_to:
         for deaths in range(1, 4):
             until(lambda: process.exit_code() is None)
@@ -62,8 +64,8 @@ def _restarted(process: Process, times: int) -> bool:
     return process.restarts == times and process.exit_code() is None
 
 
-def test_a_process_that_cannot_start_is_given_up_and_named(tmp_path: Path) -> None:
-    process = Process("worker-cpu", ("no_module_of_this_name",), {}, tmp_path / "log")
+def test_a_process_that_cannot_start_is_given_up_and_named(tmp_path: Path, nursery: Nursery) -> None:
+    process = Process("worker-cpu", ("no_module_of_this_name",), {}, tmp_path / "log", nursery)
     with starting([process]) as came_to:
         until(lambda: bool(came_to))
     assert "worker-cpu ended 3 times" in str(came_to[0])

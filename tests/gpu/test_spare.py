@@ -16,6 +16,7 @@ from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.worker.child import open_kernels, prepare_kernels
 from warpfold.worker.lease_exchange import Ending
 from warpfold.worker.messages import Progress, Spare
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop
 
@@ -30,10 +31,10 @@ def stop() -> Iterator[Stop]:
 
 
 @pytest.fixture
-def slot(backend: CudaBackend, stop: Stop) -> Iterator[Slot]:
+def slot(backend: CudaBackend, stop: Stop, nursery: Nursery) -> Iterator[Slot]:
     """The slot of the first GPU, which `backend` has found there, with a spare child that stands by."""
     opener = partial(open_kernels, "cuda:0", "here:cuda:0", Folders((), Path()))
-    slot = Slot("cuda:0", opener, stop, spare=Spare(partial(prepare_kernels, "cuda:0"), opens=False))
+    slot = Slot("cuda:0", opener, stop, nursery, spare=Spare(partial(prepare_kernels, "cuda:0"), opens=False))
     slot.ready()
 
     def stands_by() -> int | None:

@@ -13,6 +13,7 @@ from warpfold.contract.kinds.accuracy import AccuracyResult
 from warpfold.contract.states import Status
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 from warpfold.worker.tasks import run_job
@@ -26,8 +27,10 @@ STUDY = {
 
 
 @pytest.fixture
-def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: Path) -> Iterator[Place]:
-    slot = Slot("cpu", dying, stop, grace_s=0.3)
+def place(
+    settings: Settings, database: BlockingDatabase, stop: Stop, nursery: Nursery, tmp_path: Path
+) -> Iterator[Place]:
+    slot = Slot("cpu", dying, stop, nursery, grace_s=0.3)
     slot.ready()
     yield Place("here:cpu", slot, GpuTurn(tmp_path, []), database, settings, stop)
     slot.close()

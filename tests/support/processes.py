@@ -13,8 +13,9 @@ import psutil
 
 from tests.support import warm_children
 from tests.support.waiting import until
-from tests.support.warm import Fork
+from tests.support.warm import fork
 from warpfold.app.config import Settings
+from warpfold.worker.child_process import CHILD
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -50,7 +51,7 @@ class Process(Protocol):
 def start(settings: Settings, log: Path, *module: str) -> Process:
     """What `python -m module …` does with these settings, its output appended to `log`, in a fork of a process that has
     imported the service."""
-    return Fork(module, environment(settings), log)
+    return fork(module, environment(settings), log)
 
 
 def start_afresh(settings: Settings, log: Path, *module: str) -> Process:
@@ -90,7 +91,8 @@ def end(processes: Sequence[Process]) -> None:
 
 
 def spawned(pid: int) -> list[psutil.Process]:
-    """The processes that multiprocessing spawned for process `pid`, but not its resource tracker."""
+    """The children of process `pid` that compute: the child of a slot, and what multiprocessing spawned, but not its
+    resource tracker."""
     try:
         return [child for child in psutil.Process(pid).children() if is_spawned(child)]
     except psutil.NoSuchProcess:
@@ -98,9 +100,11 @@ def spawned(pid: int) -> list[psutil.Process]:
 
 
 def is_spawned(process: psutil.Process) -> bool:
-    """Whether multiprocessing spawned the process, or a nursery forked it in place of that."""
+    """Whether the process is the child of a slot, or multiprocessing spawned it, or a nursery forked it in place of
+    that."""
     try:
-        return process.name() == warm_children.NAME or any("spawn_main" in word for word in process.cmdline())
+        words = process.cmdline()
+        return bool({CHILD, warm_children.NAME} & set(words)) or any("spawn_main" in word for word in words)
     except psutil.Error:  # it ended while it was looked at
         return False
 

@@ -15,7 +15,6 @@ import pytest
 from tests.support import processes
 from tests.support.leases import lease_on
 from tests.support.waiting import until
-from tests.support.warm_children import real_children
 from tests.support.workers.actor import (
     actor,
     note,
@@ -28,27 +27,20 @@ from tests.support.workers.actor import (
 from warpfold.app.jobs.attempt import Success
 from warpfold.worker.lease_exchange import Died, Ending
 from warpfold.worker.messages import Opener, Prepare, Progress, Spare
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested
-
-
-@pytest.fixture(autouse=True)
-def interpreters() -> Iterator[None]:
-    """The processes of these tests are started as in a service: the tests are about that."""
-    with real_children():
-        yield
-
 
 Make = Callable[..., Slot]
 
 
 @pytest.fixture
-def make(stop: Stop) -> Iterator[Make]:
+def make(stop: Stop, nursery: Nursery) -> Iterator[Make]:
     """A slot whose child is ready, with a spare child."""
     with ExitStack() as made:
 
         def make(prepare: Prepare = prepare_nothing, *, opens: bool = True, opener: Opener | None = None) -> Slot:
-            slot = Slot("cpu", opener or actor(), stop, grace_s=0.3, spare=Spare(prepare, opens))
+            slot = Slot("cpu", opener or actor(), stop, nursery, grace_s=0.3, spare=Spare(prepare, opens))
             made.callback(slot.close)
             slot.ready()
             return slot
@@ -180,12 +172,13 @@ import time
 from tests.support.workers.actor import actor, prepare_nothing
 from warpfold.app import logs
 from warpfold.worker.messages import Spare
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 
 def main():
     logs.configure(role="test")  # on stderr
-    slot = Slot("cpu", actor(), Stop(), spare=Spare(prepare_nothing, True))
+    slot = Slot("cpu", actor(), Stop(), Nursery(prepare_nothing), spare=Spare(prepare_nothing, True))
     slot.ready()
     while slot.spare_pid is None:
         slot.keep_spare()

@@ -20,6 +20,7 @@ from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.states import Loss, Status
 from warpfold.worker.endings import Place, store
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 from warpfold.worker.tasks import run_job
@@ -29,9 +30,11 @@ QUOTA = 5_000
 
 
 @pytest.fixture
-def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: Path) -> Iterator[Place]:
+def place(
+    settings: Settings, database: BlockingDatabase, stop: Stop, nursery: Nursery, tmp_path: Path
+) -> Iterator[Place]:
     small = settings.model_copy(update={"dataset_quota_bytes": QUOTA, "keep_free_bytes": 0})
-    slot = Slot("cpu", storing(small.folders()), stop, grace_s=0.3)
+    slot = Slot("cpu", storing(small.folders()), stop, nursery, grace_s=0.3)
     slot.ready()
     yield Place(WORKER, slot, GpuTurn(tmp_path, []), database, small, stop)
     slot.close()

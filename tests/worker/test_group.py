@@ -24,6 +24,7 @@ from warpfold.worker import group
 from warpfold.worker.direct import DirectMessage
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.queue import AttemptQueues, Consumer
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
@@ -40,16 +41,18 @@ def a_long_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: Path) -> Iterator[Place]:
+def place(
+    settings: Settings, database: BlockingDatabase, stop: Stop, nursery: Nursery, tmp_path: Path
+) -> Iterator[Place]:
     quick = settings.model_copy(update={"heartbeat_s": 0.05})
-    slot = Slot("cpu", actor(), stop, grace_s=0.3)
+    slot = Slot("cpu", actor(), stop, nursery, grace_s=0.3)
     slot.ready()
     yield Place(WORKER, slot, GpuTurn(tmp_path, []), database, quick, stop)
     slot.close()
 
 
 @pytest.fixture
-def consumer(place: Place, redis: Redis, stop: Stop) -> Iterator[Consumer]:
+def consumer(place: Place, redis: Redis, stop: Stop, nursery: Nursery) -> Iterator[Consumer]:
     consumer = Consumer(WORKER, redis, partial(run_job, place), stop)
     consumer.enter()
     yield consumer

@@ -23,6 +23,7 @@ from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
 from warpfold.worker.lease_exchange import Died, EndCause
 from warpfold.worker.messages import Measured, PointBegun
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.points import Points
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
@@ -32,8 +33,10 @@ WORKER = "here:cuda:0"
 
 
 @pytest.fixture
-def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: Path) -> Iterator[Place]:
-    slot = Slot("cuda:0", measurer, stop, grace_s=0.3)
+def place(
+    settings: Settings, database: BlockingDatabase, stop: Stop, nursery: Nursery, tmp_path: Path
+) -> Iterator[Place]:
+    slot = Slot("cuda:0", measurer, stop, nursery, grace_s=0.3)
     slot.ready()
     yield Place(WORKER, slot, GpuTurn(tmp_path, [0]), database, settings, stop)
     slot.close()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ from warpfold.contract.states import Reason
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 from warpfold.worker.messages import Opener, Progress
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
 
@@ -33,8 +35,8 @@ def stop() -> Iterator[Stop]:
 
 
 @pytest.fixture
-def slot(stop: Stop) -> Iterator[Slot]:
-    slot = Slot("cpu", actor(), stop, grace_s=0.3)
+def slot(stop: Stop, nursery: Nursery) -> Iterator[Slot]:
+    slot = Slot("cpu", actor(), stop, nursery, grace_s=0.3)
     slot.ready()
     yield slot
     slot.close()
@@ -124,8 +126,8 @@ def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
     assert seen[0].total == 1000
 
 
-def test_the_last_progress_before_a_halt_reaches_the_beat(stop: Stop) -> None:
-    slot = Slot("cpu", actor(), stop, grace_s=0.3, silent_s=1.0)
+def test_the_last_progress_before_a_halt_reaches_the_beat(stop: Stop, nursery: Nursery) -> None:
+    slot = Slot("cpu", actor(), stop, nursery, grace_s=0.3, silent_s=1.0)
 
     def beat(progress: Progress | None) -> Verdict:
         return Verdict.CANCEL if progress is not None and progress.done == progress.total else Verdict.GO_ON
@@ -173,9 +175,9 @@ def test_an_error_in_the_beat_leaves_no_child_that_would_answer_late(slot: Slot)
 
 
 @pytest.fixture
-def impatient(stop: Stop) -> Iterator[Slot]:
+def impatient(stop: Stop, nursery: Nursery) -> Iterator[Slot]:
     """One that takes a child for hung that is silent for a second."""
-    slot = Slot("cpu", actor(), stop, grace_s=0.3, silent_s=1.0)
+    slot = Slot("cpu", actor(), stop, nursery, grace_s=0.3, silent_s=1.0)
     slot.ready()
     yield slot
     slot.close()
@@ -304,10 +306,14 @@ def test_a_child_that_saw_a_cuda_error_is_replaced(slot: Slot) -> None:
 
 
 def test_an_unforeseen_error_shows_a_number_to_its_owner_and_its_traceback_to_the_log(
-    stop: Stop, capfd: pytest.CaptureFixture[str]
+    stop: Stop, nursery: Nursery, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slot = Slot("cpu", actor(), stop)
-    slot.ready()  # here, for the child's stderr is the one of this moment
+    start = nursery.start
+    monkeypatch.setattr(  # the child's stderr is the one of this moment, not that of the nursery
+        nursery, "start", lambda order, files: start(replace(order, files=(*order.files, 2)), (*files, 2))
+    )
+    slot = Slot("cpu", actor(), stop, nursery)
+    slot.ready()
     ending = run(slot, "raise bug")
     slot.close()
     assert isinstance(ending, Failure)
@@ -323,23 +329,25 @@ def test_an_unforeseen_error_shows_a_number_to_its_owner_and_its_traceback_to_th
     ("opener", "message"),
     [(open_without_gpu, "no GPU is visible to this process"), (open_and_exit, "ended with code 3")],
 )
-def test_a_device_that_does_not_open_breaks_the_slot(stop: Stop, opener: Opener, message: str) -> None:
+def test_a_device_that_does_not_open_breaks_the_slot(
+    stop: Stop, nursery: Nursery, opener: Opener, message: str
+) -> None:
     with pytest.raises(BrokenSlot, match=message):
-        Slot("cuda:0", opener, stop).ready()
+        Slot("cuda:0", opener, stop, nursery).ready()
 
 
-def test_a_device_that_opens_too_slowly_breaks_the_slot(stop: Stop) -> None:
+def test_a_device_that_opens_too_slowly_breaks_the_slot(stop: Stop, nursery: Nursery) -> None:
     with pytest.raises(BrokenSlot, match=r"did not open within 0\.3 s"):
-        Slot("cuda:0", open_slowly, stop, start_within_s=0.3, grace_s=0.3).ready()
+        Slot("cuda:0", open_slowly, stop, nursery, start_within_s=0.3, grace_s=0.3).ready()
 
 
-def test_a_request_to_stop_ends_the_wait_for_the_device(stop: Stop) -> None:
+def test_a_request_to_stop_ends_the_wait_for_the_device(stop: Stop, nursery: Nursery) -> None:
     stop.request()
     with pytest.raises(StopRequested):
-        Slot("cuda:0", open_slowly, stop).ready()
+        Slot("cuda:0", open_slowly, stop, nursery).ready()
 
 
-def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop) -> None:
+def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop, nursery: Nursery) -> None:
     asked = 0
 
     def give_up() -> bool:
@@ -347,7 +355,7 @@ def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop) -> None:
         asked += 1
         return asked == 3
 
-    slot = Slot("cuda:0", open_slowly, stop, grace_s=0.3)
+    slot = Slot("cuda:0", open_slowly, stop, nursery, grace_s=0.3)
     with pytest.raises(WaitAbandoned):
         slot.ready(give_up)
     assert (asked, slot.pid) == (3, None)
@@ -357,14 +365,15 @@ _PARENT = """
 import sys, time
 from tests.support import processes
 from tests.support.leases import lease_on
-from tests.support.workers.actor import actor
+from tests.support.workers.actor import actor, prepare_nothing
 from warpfold.app import logs
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot, Verdict
 from warpfold.worker.stop import Stop
 
 def main():
     logs.configure(role="test")  # on stderr
-    slot = Slot("cpu", actor(), Stop())
+    slot = Slot("cpu", actor(), Stop(), Nursery(prepare_nothing))
     slot.ready()
     print(slot.pid, flush=True)
     lease = lease_on('{"do": "' + sys.argv[1] + '"}')

@@ -25,7 +25,8 @@ def test_a_module_or_package_is_run_after_its_imports_without_garbage_collection
     (tmp_path / "package" / "__init__.py").touch()
     (tmp_path / "package" / "__main__.py").write_text(WATCHER)
     (tmp_path / "watcher.py").write_text(WATCHER)
-    command = [sys.executable, "-m", "warpfold.worker.start", module, "--port", "1"]
+    code = f"import sys; from warpfold.worker.start import run; sys.exit(run(['{module}', '--port', '1']))"
+    command = [sys.executable, "-c", code]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (3, "False True True --port 1\n"), ended.stderr
 

@@ -24,6 +24,7 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.endings import Place
 from warpfold.worker.gpu_lock import GpuTurn
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 from warpfold.worker.tasks import run_job
@@ -32,9 +33,11 @@ WORKER = "here:cuda:0"
 
 
 @pytest.fixture
-def place(settings: Settings, database: BlockingDatabase, stop: Stop, tmp_path: Path) -> Iterator[Place]:
+def place(
+    settings: Settings, database: BlockingDatabase, stop: Stop, nursery: Nursery, tmp_path: Path
+) -> Iterator[Place]:
     quick = settings.model_copy(update={"heartbeat_s": 0.05})
-    slot = Slot("cuda:0", actor(), stop, grace_s=0.3)
+    slot = Slot("cuda:0", actor(), stop, nursery, grace_s=0.3)
     slot.ready()
     yield Place(WORKER, slot, GpuTurn(tmp_path, [0]), database, quick, stop)
     slot.close()

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -18,6 +19,7 @@ from warpfold.app.server.descriptors import raise_limit
 from warpfold.contract.needs import DASK, GANG
 from warpfold.worker.embedded.server import ServerMissing
 from warpfold.worker.gpu_lock import gpu_count
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.bootstrap import (
     LOCK_FILE,
     TOKEN_FILE,
@@ -36,6 +38,7 @@ from warpfold.worker.serve.supervisor import (
     wait_until_ready,
     why_not_listen,
 )
+from warpfold.worker.start import import_service, imports
 from warpfold.worker.stop import Stop
 
 _SLOT = re.compile(rf"cpu|{GANG}|{DASK}|cuda:\d+")
@@ -66,7 +69,7 @@ def serve(
     if data_dir is not None:
         settings = settings.model_copy(update={"data_dir": data_dir})
     try:
-        chosen = default_slots() if slots is None else parse_slots(slots)
+        chosen = None if slots is None else parse_slots(slots)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--slots") from None
     obstacle = why_not_listen(host, port)
@@ -83,25 +86,30 @@ def serve(
         _fail(f"another `warpfold serve` uses {root}; stop it, or choose another --data-dir")
 
 
-def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str, ...]) -> None:
+def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str, ...] | None) -> None:
     logs.configure(role="serve")
     stop = Stop()
     stop.listen()
     raise_limit()
     _note(f"starting {_embedded(settings)} in {root}" if _embedded(settings) else "using the servers that are set")
     try:
-        servers = start_servers(settings, root)
+        with imports(), ThreadPoolExecutor(1) as importer:  # this process waits for the servers most of the time
+            importing = importer.submit(import_service)
+            servers = start_servers(settings, root)
+            importing.result()
     except ServerMissing as error:
         _fail(str(error))
     processes = []
+    nursery = Nursery(import_service)  # before the driver of GPUs is asked for them: its state would be forked
     try:
+        slots = slots or default_slots()
         _note("bringing the schema up to date")
         migrations.upgrade(servers.database_url)
         write_secret(root / DATABASE_NOTE, servers.database_url)
         token = first_token(servers.database_url, exists=(root / TOKEN_FILE).exists())
         if token is not None:
             write_secret(root / TOKEN_FILE, token)
-        processes = service_processes(servers, root, host, port, slots)
+        processes = service_processes(servers, root, host, port, slots, nursery=nursery)
         _note(f"starting the api, the dispatcher and the slots {', '.join(slots)}")
         for process in processes:
             process.start()
@@ -119,6 +127,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
     except OperationalError as error:
         _fail(f"the database cannot be used: {first_line(error)}")
     finally:
+        nursery.close()
         shut_down(processes, servers)
 
 

@@ -4,15 +4,14 @@ must not hold the process up. So a log is not renamed but copied and cut. That w
 written between the last look of the copy and the cut, some microseconds, are lost.
 """
 
-import ctypes
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -20,8 +19,10 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.backoff import Backoff
+from warpfold.worker import start
+from warpfold.worker.forks import Order
+from warpfold.worker.nursery import Forked, Nursery
 
-_PR_SET_PDEATHSIG = 1
 _QUICK_DEATH_S = 10.0
 _SHORTEST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
@@ -33,14 +34,10 @@ KEPT = 3
 log: FilteringBoundLogger = structlog.get_logger()
 
 
-def _end_with_parent() -> None:
-    """Ask Linux to end this process when the supervisor dies, even by SIGKILL: nothing may be left behind."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
 @dataclass
 class Process:
-    """A Python module that runs as a process of its own, and whose output is appended to a log file.
+    """A Python module with a function `main` that runs as a process of its own, which `nursery` forks, and whose output
+    is appended to a log file.
 
     `restarts` counts how often it had to be started again. After a death that came soon after the start, the next
     start waits, twice as long each time.
@@ -50,28 +47,30 @@ class Process:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     log: Path
+    nursery: Nursery
     restarts: int = 0
-    _popen: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    _process: Forked | None = field(default=None, repr=False)
     _started: float = 0.0
     _backoff: Backoff = field(default_factory=lambda: Backoff(_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S), repr=False)
     _restart_at: float | None = None
 
     @property
     def pid(self) -> int | None:
-        return None if self._popen is None else self._popen.pid
+        return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        with self._output() as output:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", *self.arguments],
-                env=dict(self.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Ctrl-C reaches the supervisor alone, which then stops its processes in order.
-                start_new_session=True,
-                preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 (no threads yet)
-            )
+        if self._process is not None:
+            self._process.close()
+        order = Order(
+            " ".join(self.arguments),
+            partial(start.run, self.arguments),
+            files=(0, 1, 2),
+            environment=dict(self.environment),
+            dies_by=signal.SIGTERM,  # even if the supervisor is killed, nothing may be left behind
+            leads_session=True,  # Ctrl-C reaches the supervisor alone, which then stops its processes in order
+        )
+        with Path(os.devnull).open("rb") as nothing, self._output() as output:
+            self._process = self.nursery.start(order, [nothing.fileno(), output.fileno(), output.fileno()])
         self._started = time.monotonic()
 
     def _output(self) -> IO[bytes]:
@@ -84,7 +83,7 @@ class Process:
 
     def exit_code(self) -> int | None:
         """The exit code of the process, or None while it runs."""
-        return None if self._popen is None else self._popen.poll()
+        return None if self._process is None else self._process.poll()
 
     def watch(self) -> int | None:
         """Return the exit code once after the process died, and start it again later. It is to be called often."""
@@ -104,15 +103,15 @@ class Process:
         return None
 
     def signal(self, number: int) -> None:
-        if self._popen is not None and self._popen.poll() is None:
-            self._popen.send_signal(number)
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
 
     def wait(self, until: float) -> bool:
         """Whether the process ended before the monotonic time `until`."""
-        if self._popen is None:
+        if self._process is None:
             return True
         try:
-            self._popen.wait(max(0.0, until - time.monotonic()))
+            self._process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             return False
         return True

@@ -15,6 +15,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.contract.backoff import Backoff
 from warpfold.kernels.cpu.memory import share_of_memory
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import HangDetector
 from warpfold.worker.serve.process import Process, rotate, stop_all
@@ -36,13 +37,15 @@ class NotReady(RuntimeError):
     """The service did not become ready; the message names the part at fault and its log."""
 
 
-def service_processes(servers: Servers, root: Path, host: str, port: int, slots: Sequence[str]) -> list[Process]:
+def service_processes(
+    servers: Servers, root: Path, host: str, port: int, slots: Sequence[str], *, nursery: Nursery
+) -> list[Process]:
     """The api, the dispatcher and one worker a slot, all with the same settings."""
     environment = _environment(servers, root, len(slots))
 
     def process(name: str, *arguments: str) -> Process:
         log_file = root / "logs" / f"{name.replace(':', '-')}.log"
-        return Process(name, ("warpfold.worker.start", *arguments), environment, log_file)
+        return Process(name, arguments, environment, log_file, nursery)
 
     return [
         process("api", "warpfold.app", "--host", host, "--port", str(port)),

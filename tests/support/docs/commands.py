@@ -20,7 +20,7 @@ from pathlib import Path
 import warpfold.client.cli  # noqa: F401 (what this process is for)
 from tests.support.servers import folder
 from tests.support.waiting import until
-from tests.support.warm import Fork
+from tests.support.warm import fork
 
 ASK = Path(__file__).parent / "ask.py"
 
@@ -30,7 +30,7 @@ def command_server() -> Iterator[Path]:
     """The address of a process that runs commands, until the end of the block."""
     with folder() as root:
         address, log = root / "commands", root / "log"
-        server = Fork((__name__, str(address)), os.environ, log)
+        server = fork((__name__, str(address)), os.environ, log)
         try:
             until(lambda: address.exists() or server.poll() is not None, 60, describe=log.read_text)
             yield address

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.support import warm
 from tests.support.leases import lease_on
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import ArtefactFolder, Folders
@@ -61,7 +62,7 @@ def watched_slot(root: Path, memory_bytes: int | None = None, *, planned: bool =
     folders = Folders((root,), root / "datasets", artefacts=ArtefactFolder(root / "artefacts", 1 << 34, 0))
     opener: Opener = partial(open_kernels, "cpu", "here:cpu", folders, 8 * MIB, memory_bytes=memory_bytes)
     stop = Stop()
-    slot = Slot("cpu", opener if planned else partial(Unplanned, opener), stop, grace_s=0.3)
+    slot = Slot("cpu", opener if planned else partial(Unplanned, opener), stop, warm.nursery(), grace_s=0.3)
     slot.ready()
     try:
         yield WatchedSlot(slot)

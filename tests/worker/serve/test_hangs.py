@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, update
 
-from tests.support import processes
+from tests.support import processes, warm
 from tests.support.clock import HandClock
 from tests.support.ledger import Ledger
 from tests.support.servers import Servers as OwnServers
 from tests.support.servers import kill
 from tests.support.waiting import until
+from tests.support.workers import supervised
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.metrics.monitoring import somebody_leads
 from warpfold.app.tables.jobs import workers
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.bootstrap import Servers
 from warpfold.worker.serve.hangs import HangDetector, Reports
 from warpfold.worker.serve.process import Process, stop_all
@@ -28,13 +30,11 @@ from warpfold.worker.serve.supervisor import keep_alive
 from warpfold.worker.stop import Stop
 
 NOWHERE = "http://127.0.0.1:9"
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Process]:
-    command = ("http.server", "0", "--bind", "127.0.0.1")
-    process = Process("dispatcher", command, dict(os.environ), tmp_path / "log")
+def process(tmp_path: Path, nursery: Nursery) -> Iterator[Process]:
+    process = Process("dispatcher", (supervised.__name__, "stay"), dict(os.environ), tmp_path / "log", nursery)
     process.start()
     yield process
     process.signal(signal.SIGCONT)
@@ -103,8 +103,7 @@ def test_a_dispatcher_that_does_nothing_is_replaced_by_one_that_leads(
         note.touch()  # it would work
     quick = settings.model_copy(update={"lead_s": 1.0, "dispatch_interval_s": 0.1})
     command = ("tests.support.workers.wedged_dispatcher", str(note))
-    environment = {**processes.environment(quick), "PYTHONPATH": str(ROOT)}  # so that it finds `tests`
-    dispatcher = Process("dispatcher", command, environment, tmp_path / "log")
+    dispatcher = Process("dispatcher", command, processes.environment(quick), tmp_path / "log", warm.nursery())
     hangs = HangDetector(NOWHERE, reports, clock=clock)
     watch = ([dispatcher], Servers("", "", None, None), stop, hangs, 1 << 20)
     keeper = threading.Thread(target=keep_alive, args=watch)

@@ -1,33 +1,33 @@
-"""Real processes: Python's http.server stays, `this` prints and ends."""
+"""Real processes."""
 
 import errno
 import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.waiting import until
+from tests.support.workers import supervised
+from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.process import KEPT, Process, rotate, stop_all
 
 MOST = 1000
-STUBBORN = """
-import signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("deaf", flush=True)
-time.sleep(60)
-"""
+Make = Callable[[str], Process]
 
 
-def _process(tmp_path: Path, *arguments: str) -> Process:
-    return Process("one", arguments, dict(os.environ), tmp_path / "log")
+@pytest.fixture
+def make(tmp_path: Path, nursery: Nursery) -> Make:
+    """A process that does what a word says, by `tests/support/workers/supervised.py`."""
+    return lambda word: Process(word, (supervised.__name__, word), dict(os.environ), tmp_path / word, nursery)
 
 
-def test_a_killed_process_is_seen_once_and_started_again(tmp_path: Path) -> None:
-    process = _process(tmp_path, "http.server", "0", "--bind", "127.0.0.1")
+def test_a_killed_process_is_seen_once_and_started_again(make: Make) -> None:
+    process = make("stay")
     process.start()
     first = process.pid
     process.signal(signal.SIGKILL)
@@ -48,8 +48,8 @@ def test_a_killed_process_is_seen_once_and_started_again(tmp_path: Path) -> None
         stop_all([process], 60.0)
 
 
-def test_a_process_that_keeps_dying_is_started_ever_more_rarely(tmp_path: Path) -> None:
-    process = _process(tmp_path, "this")
+def test_a_process_that_keeps_dying_is_started_ever_more_rarely(make: Make) -> None:
+    process = make("speak")
     process.start()
     started = time.monotonic()
 
@@ -63,24 +63,21 @@ def test_a_process_that_keeps_dying_is_started_ever_more_rarely(tmp_path: Path) 
     stop_all([process], 60.0)
 
 
-def test_stopping_asks_first_and_kills_the_stubborn(tmp_path: Path) -> None:
-    (tmp_path / "stubborn.py").write_text(STUBBORN)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    stubborn = Process("stubborn", ("stubborn",), environment, tmp_path / "stubborn.log")
-    polite = _process(tmp_path, "http.server", "0", "--bind", "127.0.0.1")
+def test_stopping_asks_first_and_kills_the_stubborn(make: Make) -> None:
+    stubborn, polite = make("resist"), make("stay")
     for process in (stubborn, polite):
         process.start()
     until(lambda: "deaf" in stubborn.log.read_text())
-    assert stop_all([stubborn, polite], 2.0) == ["stubborn"]
+    assert stop_all([stubborn, polite], 2.0) == ["resist"]
     assert stubborn.exit_code() == -signal.SIGKILL
     assert polite.exit_code() is not None
 
 
-def test_what_a_process_prints_is_kept_in_its_log(tmp_path: Path) -> None:
-    process = _process(tmp_path, "this")
+def test_what_a_process_prints_is_kept_in_its_log(make: Make) -> None:
+    process = make("speak")
     process.start()
     assert process.wait(time.monotonic() + 60)
-    assert "Beautiful is better than ugly" in process.log.read_text()
+    assert sorted(process.log.read_text().split()) == ["error", "output"]
 
 
 def write(path: Path, count: int, letter: str = "x") -> None:
