@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.waiting import until
 from warpfold.worker.forks import Order
 from warpfold.worker.nursery import Forked, Nursery
 
@@ -56,7 +57,7 @@ def test_a_process_that_runs_has_its_parent_its_title_and_no_exit_code(nursery: 
             process.wait(0.01)
         seen = psutil.Process(process.pid)
         assert seen.ppid() == os.getpid()
-        assert seen.cmdline()[:5] == ["python", "-m", "some.module", "--slot", "cpu"]
+        until(lambda: seen.cmdline()[:5] == ["python", "-m", "some.module", "--slot", "cpu"])
     finally:
         process.terminate()
     assert process.wait(WITHIN_S) == -signal.SIGTERM
