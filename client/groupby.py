@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar
 
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
-from warpfold.client.groups import quantiles_of
+from warpfold.client.groups import parameters_in
 from warpfold.client.models import Job
 from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.kernels.machine.extras import install
@@ -64,14 +65,16 @@ class GroupBy:
         ddof: int = 0,
         q: float | Sequence[float] | None = None,
         method: str | None = None,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
         **named: tuple[str, str],
     ) -> Any:
         """Several ops of several columns in one pass: `agg({"price": ["sum", "max"]})`, whose columns are called
         price_sum and price_max, or `agg(total=("price", "sum"))`. `ddof` is for var, skew and others, `q` and `method`
-        are for quantile: several q make a column each, price_quantile_0.5."""
+        are for quantile: several q make a column each, price_quantile_0.5. The `parameters` of other ops are {"k": 3}
+        and the like: so many elements make a column each, price_top_k_0."""
         asked = [(column, op, f"{column}_{op}") for column, ops in (columns or {}).items() for op in _listed(ops)]
         asked += [(column, op, name) for name, (column, op) in named.items()]
-        return self._made(asked, {"ddof": ddof, "q": q, "method": method})
+        return self._made(asked, {"ddof": ddof, "q": q, "method": method, **parameters})
 
     def sum(self, *columns: str) -> Any:
         """The correctly rounded sums of these columns, or of all but the keys, called as the columns are."""
@@ -92,6 +95,14 @@ class GroupBy:
     def median(self, *columns: str) -> Any:
         """The middle elements, or the means of the two in the middle, rounded once; see `sum`."""
         return self._made_of("median", columns)
+
+    def first(self, *columns: str) -> Any:
+        """The first elements that are no nulls; see `sum`."""
+        return self._made_of("first", columns)
+
+    def last(self, *columns: str) -> Any:
+        """The last elements that are no nulls; see `sum`."""
+        return self._made_of("last", columns)
 
     def nunique(self, *columns: str) -> Any:
         """How many different elements there are; see `sum`."""
@@ -128,8 +139,7 @@ def parameters_of(op: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if row is None:  # the service refuses it by name
         return {}
     taken = {name: value for name, value in chosen.items() if name in row.takes}
-    if "q" in taken:
-        taken["q"] = quantiles_of(taken["q"])
+    taken = parameters_in(taken)
     return {**taken, "ddof": chosen["ddof"]} if row.ddof and chosen.get("ddof") else taken
 
 

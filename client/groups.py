@@ -4,7 +4,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from warpfold.contract.windows import WindowSpec
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.iso8601 import TimeValue
-from warpfold.kernels.ops import Value
+from warpfold.kernels.ops import Op, Parameters, Value, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
 from warpfold.kernels.parts.grouping import Segments as _Segments
 from warpfold.kernels.parts.rolling import Layout
@@ -69,15 +69,44 @@ def fields_of(
     return fields
 
 
-def quantiles_of(q: Any) -> Any:
-    """The `q` of a spec: a number, or a list of numbers. Raises TypeError."""
-    return [_number(each) for each in q] if np.ndim(q) else _number(q)
+class OpOptions(TypedDict, total=False):
+    """What is said of an op besides its elements: see `kernels.ops.parameters`."""
+
+    q: float | Sequence[float]
+    method: str
+    n: int
+    k: int
+    bins: int | Sequence[float]
+    range: Sequence[float]
 
 
-def _number(q: Any) -> int | float:
-    if isinstance(q, bool) or not isinstance(q, int | float | np.integer | np.floating):
-        raise TypeError(f"q is a number from 0 to 1 or a list of such numbers, not {q!r}")
-    return int(q) if isinstance(q, int | np.integer) else float(q)
+def parameters_in(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of ops among these fields, as a spec has them: numbers and lists of numbers. Raises TypeError."""
+    chosen = {name: fields[name] for name in Parameters.names() if fields.get(name) is not None}
+    return {name: value if name == "method" else _numbers(name, value) for name, value in chosen.items()}
+
+
+def of_several(parameters: Mapping[str, Any]) -> bool:
+    """Whether these ask for several values of each group, which lie on a last axis."""
+    return isinstance(parameters.get("q"), list) or parameters.keys() & {"k", "bins"} != set()
+
+
+def op_of(op: str, parameters: Mapping[str, Any]) -> Op:
+    """The op with these parameters. Raises InvalidInput naming one."""
+    chosen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()
+    }
+    return op_named(op).having(Parameters(**chosen))
+
+
+def _numbers(name: str, value: Any) -> Any:
+    return [_number(name, each) for each in value] if np.ndim(value) else _number(name, value)
+
+
+def _number(name: str, value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} is a number or a list of numbers, not {value!r}")
+    return int(value) if isinstance(value, int | np.integer) else float(value)
 
 
 def grouping_of(fields: Mapping[str, Any]) -> Layout | None:
@@ -99,7 +128,7 @@ def _lines_of(fields: Mapping[str, Any]) -> Grouping | None:
         offsets = segments.get("offsets")
         return _Segments(None if offsets is None else tuple(offsets), segments.get("length"))
     if "axis" not in fields:
-        return AlongAxes(None) if "q" in fields else None
+        return AlongAxes(None) if of_several(fields) else None
     axis = fields["axis"]
     return AlongAxes((axis,) if isinstance(axis, int) else tuple(axis), bool(fields.get("keepdims")))
 

@@ -1,17 +1,17 @@
 """Reductions without a service: on this machine, by the same code that the service's CPU slots run."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
 from warpfold.client.as_files import AsFile, as_file, elements_here
-from warpfold.client.groups import quantiles_of
+from warpfold.client.groups import OpOptions, op_of, parameters_in
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
@@ -21,7 +21,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Parameters, empty_value, op_named
+from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
 from warpfold.kernels.ops.operands import Operands, operands
 from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.grouping import AlongAxes
@@ -44,8 +44,7 @@ def reduce(
     nan_policy: str = "propagate",
     null_policy: str = "omit",
     ddof: int = 0,
-    q: float | None = None,
-    method: str | None = None,
+    **parameters: Unpack[OpOptions],
 ) -> Reduction:
     """Reduce an array, or two, here and now: any array that `client.arrays.as_numpy` takes, and times, decimals and
     complex numbers as `client.as_files` has them. Nulls of columns are left out, or with `null_policy` "raise" are a
@@ -67,7 +66,7 @@ def reduce(
         else:
             first, second = map(ArraySource, alike(data, other))
         how: dict[str, Any] = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof}
-        return reduce_elements(first, op, other=second, weights=beside, weighting=weighting, q=q, method=method, **how)
+        return reduce_elements(first, op, other=second, weights=beside, weighting=weighting, **parameters, **how)
 
 
 def _elements(data: object, nulls: Nulls, opened: ExitStack) -> Elements:
@@ -87,12 +86,11 @@ def reduce_elements(
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
-    q: float | None = None,
-    method: str | None = None,
+    **parameters: Unpack[OpOptions],
 ) -> Reduction:
     """Reduce elements of any source, such as those of a file that is larger than the memory. Raises as `reduce`."""
     second, policy = other, _policy(nan_policy)
-    row = op_named(op).having(Parameters(q=q, method=method))
+    row = op_of(op, parameters_in(parameters))
     if installed("numba"):
         backend = open_backend("cpu")
         with intact([("", part) for part in (first, second, weights)]):
@@ -128,13 +126,11 @@ def reduce_groups(
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
-    q: float | Sequence[float] | None = None,
-    method: str | None = None,
+    **parameters: Unpack[OpOptions],
 ) -> GroupedReduction:
-    """Reduce along axes, by segments or in windows; a list of `q` has a value of each on a last axis. Raises
-    InvalidInput, and Unavailable without the server's packages."""
-    policy, asked = _policy(nan_policy), None if q is None else quantiles_of(q)
-    row = op_named(op).having(Parameters(q=tuple(asked) if isinstance(asked, list) else asked, method=method))
+    """Reduce along axes, by segments or in windows; several values of a group lie on a last axis. Raises InvalidInput,
+    and Unavailable without the server's packages."""
+    policy, row = _policy(nan_policy), op_of(op, parameters_in(parameters))
     if not installed("numba"):
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
     backend = open_backend("cpu")

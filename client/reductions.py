@@ -5,7 +5,7 @@ import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -13,7 +13,7 @@ from warpfold.client import artefacts, jobs, uploads
 from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, listed, parts_of, policy_of
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Steps
-from warpfold.client.groups import Axis, Rolling, Segments, cumulative, fields_of, quantiles_of
+from warpfold.client.groups import Axis, OpOptions, Rolling, Segments, cumulative, fields_of, of_several, parameters_in
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
@@ -24,7 +24,7 @@ from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.signature import delimiter_of, is_text
-from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, op_named
+from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, Parameters, op_named
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -32,7 +32,7 @@ MOST_VALUES = 10_000
 """Elements up to which an array travels in the request itself."""
 
 
-class Options(TypedDict, total=False):
+class Options(OpOptions, total=False):
     """The options of a reduction besides its op. The service's defaults hold for options that are left out (`POST
     /v1/jobs`). The options from `array` on choose elements of a file that is given as a Path or a URL
     (docs/sources.md)."""
@@ -42,8 +42,6 @@ class Options(TypedDict, total=False):
     partitions: int
     nan_policy: str
     ddof: int
-    q: float | Sequence[float]
-    method: str
     weighting: str
     states: bool
     fingerprint: bool
@@ -158,9 +156,9 @@ def reduce_any(
     weights: object = None,
 ) -> Steps[Any]:
     """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments, or the options
-    several quantiles, for an array."""
+    several values of each group, for an array."""
     op, fields = cumulative(op, fields)
-    options, fields = _with_quantiles(options, fields)
+    options, fields = _with_parameters(options, fields)
     if fields:
         return reduce_groups(
             data, op, fields, other=other, weights=weights, dtype=dtype, options=options, follow=follow, rehash=rehash
@@ -168,12 +166,11 @@ def reduce_any(
     return reduce(data, op, other=other, weights=weights, dtype=dtype, options=options, follow=follow, rehash=rehash)
 
 
-def _with_quantiles(options: Any, fields: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """The options and the fields, of which these have a list of quantiles: its values are an array."""
-    if options.get("q") is None:
-        return options, fields
-    q, rest = quantiles_of(options["q"]), {name: value for name, value in options.items() if name != "q"}
-    return (rest, {**fields, "q": q}) if isinstance(q, list) else ({**rest, "q": q}, fields)
+def _with_parameters(options: Any, fields: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """The options and the fields, of which these have parameters that ask for several values: they are an array."""
+    parameters = parameters_in(options)
+    rest = {name: value for name, value in options.items() if name not in Parameters.names()}
+    return (rest, {**fields, **parameters}) if of_several(parameters) else ({**rest, **parameters}, fields)
 
 
 def reduce_groups(
@@ -266,7 +263,7 @@ def submit(
         dtype = None
     elif other is not None:
         data, other = _beside_complex(data, other), _beside_complex(other, data)
-    elif other is None and weights is None and not is_file(data) and not fields.keys() - {"q"}:
+    elif other is None and weights is None and not is_file(data) and not fields.keys() - {*Parameters.names()}:
         nulls, options = _nulls_of(op, options)
         data, dtype = as_kept(data, dtype, nulls), None
     alone = other is None and weights is None and not fields
@@ -317,7 +314,7 @@ def submit_any(
     rest: Any = dict(options)
     fields = fields_of(*(rest.pop(name, None) for name in ("axis", "keepdims", "segments", "window")))
     op, shape = cumulative(op, fields)
-    rest, shape = _with_quantiles(rest, shape)
+    rest, shape = _with_parameters(rest, shape)
     return submit(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=rest, fields=shape)
 
 

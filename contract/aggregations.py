@@ -1,14 +1,22 @@
 """The columns of a group-by request: those of keys, and those that are reduced."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from warpfold.contract.fields import OpName
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.op_parameters import DdofField, MethodField, QuantilesField
+from warpfold.contract.op_parameters import (
+    BinsField,
+    DdofField,
+    MethodField,
+    PickedField,
+    PlaceField,
+    QuantilesField,
+    RangeField,
+    op_with_parameters,
+)
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.dataset import DatasetSource
@@ -20,7 +28,7 @@ from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.kernels.catalog import keyed_backends, refused_by_key
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Op, Parameters, op_named
+from warpfold.kernels.ops import Op, op_named
 
 KeySource = Annotated[
     GivenKeys | GenerateSource | PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource,
@@ -65,6 +73,10 @@ class AggregationSpec(Frozen):
     ddof: DdofField = 0
     q: QuantilesField = None
     method: MethodField = None
+    n: PlaceField = None
+    k: PickedField = None
+    bins: BinsField = None
+    range: RangeField = None
 
     @property
     def label(self) -> str:
@@ -73,15 +85,15 @@ class AggregationSpec(Frozen):
 
     def row(self) -> Op:
         """The op with its parameters. Raises InvalidInput naming a parameter."""
-        return op_named(self.op).having(Parameters(q=self.q, method=self.method))
+        return op_with_parameters(self)
 
     def columns(self) -> tuple[tuple[str, Op], ...]:
         """The columns of values: their names, and the op of each. A list of quantiles has a column for each, whose name
-        ends with its q: `price_quantile_0.5`."""
-        if not isinstance(self.q, tuple):
-            return ((self.label, self.row()),)
-        each = Parameters(method=self.method)
-        return tuple((f"{self.label}_{q}", self.row().having(replace(each, q=q))) for q in self.q)
+        ends with its q: `price_quantile_0.5`. So have elements and bins, whose names end with their numbers from 0."""
+        op = self.row()
+        if op.listed is None:
+            return ((self.label, op),)
+        return tuple((f"{self.label}_{label}", single) for label, single in zip(op.labels, op.singles(), strict=True))
 
     def backends(self) -> tuple[str, ...]:
         """The backends that can run it, so far as that is known without looking at files."""

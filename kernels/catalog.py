@@ -6,7 +6,7 @@ from warpfold.kernels.cpu.strategies.rows import CPU_ROWS
 from warpfold.kernels.cuda.strategies.rows import cuda_rows
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import Op, Terms, terms_of
+from warpfold.kernels.ops import OPS, Op, Terms, terms_of
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
 
@@ -77,15 +77,16 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
 
 _MANY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot", "quantile"))
 """The folds, by their names in rows of ops, whose GPU kernels make many values along axes and by segments."""
-NOT_MANY_ON_GPU = "products of numbers and nunique"
+_ON_CPU_ALONE = tuple(op.name for op in OPS.values() if op.fold not in _MANY_ON_GPU and not op.multiplies)
+NOT_MANY_ON_GPU = f"{', '.join(_ON_CPU_ALONE)} and products of numbers"
 """In words, what `grouped_backends` leaves to a CPU."""
-NOT_BY_KEY_ON_GPU = "products of numbers, median, quantile and nunique"
+NOT_BY_KEY_ON_GPU = f"median, quantile, {NOT_MANY_ON_GPU}"
 """In words, what `keyed_backends` leaves to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor counts
-    different elements. A dtype of None is not known yet."""
+    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor picks
+    or counts elements by their order. A dtype of None is not known yet."""
     tests = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
     return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 

@@ -76,7 +76,9 @@ class Backend(ABC):
         """Reduce all elements of `source`. Raises as `aggregate`, and InvalidInput naming "q" for a list of values."""
         row = op_named(op)
         if row.listed is not None:
-            raise InvalidInput("a list of q has several values: reduce along all axes to an array", "q")
+            raise InvalidInput(
+                f"{row.name} has several values: reduce along all axes to an array", "q" if row.selects else "op"
+            )
         query = Whole(
             source=source, op=row, other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
             weights=weights, weighting=weighting,

@@ -18,7 +18,7 @@ from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.opening import ReadHere
-from warpfold.client.groups import CUMULATIVE, grouping_of, meant_from
+from warpfold.client.groups import CUMULATIVE, grouping_of, meant_from, op_of, parameters_in
 from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.json_value import hex_of
@@ -68,14 +68,14 @@ def _lines_from(axis: str | None, segments: str | None, *, keepdims: bool) -> di
     return {"segments": {"length": offsets[0]} if len(offsets) == 1 else {"offsets": offsets}}
 
 
-def quantiles_from(q: str | None) -> float | list[float] | None:
-    """The quantiles that --q names; several are a list. Raises BadParameter."""
-    if q is None:
+def numbers_from(text: str | None, option: str) -> float | list[float] | None:
+    """The numbers that an option names; several are a list. Raises BadParameter."""
+    if text is None:
         return None
     try:
-        several = [float(each) for each in q.split(",")]
+        several = [int(each) if each.strip().lstrip("-").isdigit() else float(each) for each in text.split(",")]
     except ValueError:
-        raise typer.BadParameter("needs numbers from 0 to 1, with commas between them", param_hint="--q") from None
+        raise typer.BadParameter("needs numbers, with commas between them", param_hint=option) from None
     return several if len(several) > 1 else several[0]
 
 
@@ -115,7 +115,7 @@ def _listed(array: NDArray[Any]) -> list[Any]:
 def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> None:
     """Raise BadParameter for a file that an array cannot be written to, and for one where there is no array."""
     if to is not None and (not fields or as_json):
-        raise typer.BadParameter("needs --axis, --segments, a window or several --q, and no --json", param_hint="-o")
+        raise typer.BadParameter("needs --axis, --segments, a window or several values, and no --json", param_hint="-o")
     if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
         raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
     check_folder(to)
@@ -170,10 +170,12 @@ def reduce_groups_locally(
     to: Path | None = None,
 ) -> None:
     """Reduce on this machine, and print or write as `print_array`."""
-    chosen = {**chosen, "q": fields["q"]} if "q" in fields else chosen
+    chosen = {**chosen, **parameters_in(fields)}
     try:
         grouping = grouping_of(fields)
-        assert grouping is not None, "there is an axis, or there are segments, a window or several quantiles"
+        assert grouping is not None, (
+            "there is an axis, or there are segments, a window or several values of all elements"
+        )
         operands: dict[str, Any] = dict(beside)
         result = local.reduce_groups(array, op, grouping, **operands, **chosen)
         source = read.view(null_words_of([array, *beside.values()]))
@@ -203,7 +205,8 @@ def reduce_groups_locally(
         write_array(array_here, to, of_windows="window" in fields)
     else:
         print_values(result.listed(), result.shape, result.decimals, result.times)
-    count = len(result.counted()) if "window" in fields else sum(result.counted()) // len(fields.get("q", [0]))
+    listed = op_of(op, parameters_in(chosen)).listed or 1
+    count = len(result.counted()) if "window" in fields else sum(result.counted()) // listed
     _say(result, count, "this machine", notice)
 
 

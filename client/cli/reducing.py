@@ -16,8 +16,8 @@ from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
 from warpfold.client.cli.groups import (
     check_file,
     fields_from,
+    numbers_from,
     print_array,
-    quantiles_from,
     reduce_groups_locally,
     window_from,
 )
@@ -27,8 +27,8 @@ from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
 from warpfold.client.cli.values import print_value, reduce_locally
 from warpfold.client.errors import JobFailed
-from warpfold.client.groups import CUMULATIVE
-from warpfold.kernels.ops import OPS
+from warpfold.client.groups import CUMULATIVE, of_several, parameters_in
+from warpfold.kernels.ops import OPS, Parameters
 from warpfold.kernels.places.place import is_url
 
 _EXAMPLES = """Examples:
@@ -125,6 +125,10 @@ def reduce(
     ddof: Annotated[int | None, typer.Option(min=0, help="var, std, sem and cov divide by n − ddof.")] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="Of quantile: 0.9, or several: 0.5,0.99.")] = None,
     method: Annotated[str | None, typer.Option(help="Of quantile: linear, hazen, …, as in NumPy.")] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Of nth: the place; −1 is the last one.")] = None,
+    k: Annotated[int | None, typer.Option("--k", help="Of top_k and its like: how many elements.")] = None,
+    bins: Annotated[str | None, typer.Option(metavar="N", help="Of histogram: a number, or edges: 0,1,10.")] = None,
+    ends: Annotated[str | None, typer.Option("--range", metavar="LOW,HIGH", help="Of so many --bins.")] = None,
     axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
     by: Keys = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
@@ -166,8 +170,12 @@ def reduce(
     name of its file.
     """
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
-        "q": quantiles_from(q),
+        "q": numbers_from(q, "--q"),
         "method": method,
+        "n": n,
+        "k": k,
+        "bins": numbers_from(bins, "--bins"),
+        "range": numbers_from(ends, "--range"),
         "weighting": weighting,
         "partitions": checked_partitions(partitions, backend),
         "states": _checked_states(states, by, axis or segments, locally=locally),
@@ -191,14 +199,14 @@ def reduce(
     )
     window = window_from(op, rolling, min_count, expanding=expanding, centre=centre)
     shape = fields_from(axis, segments, keepdims=keepdims, window=window)
-    if isinstance(fields.get("q"), list):
-        shape["q"] = fields.pop("q")
+    if of_several(fields):
+        shape |= {name: fields.pop(name) for name in parameters_in(fields)}
     asked = _Request(CUMULATIVE.get(op, op), fields, shape, of_file)
     check_file(to, asked.shape, as_json=as_json)
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if asked.shape:
             raise typer.BadParameter(
-                "--axis, --segments, windows and several --q take a single file", param_hint="FILE"
+                "--axis, --segments, windows and several values take a single file", param_hint="FILE"
             )
         if beside or locally or timeout is not None:
             raise typer.BadParameter("--other, --weights, --local and --timeout take a single file", param_hint="FILE")
@@ -247,7 +255,7 @@ def _reduce_here(file: str, beside: Mapping[str, str], asked: _Request, how: Run
         named = [(file, first), *((beside[name], part) for name, part in others.items())]
         paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
         read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
-        row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {"q"} or "weights" in beside)
+        row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {*Parameters.names()} or "weights" in beside)
         with_it = {name: part.elements(f"--{name}", row, in_place=in_place) for name, part in others.items()}
         elements = first.elements("FILE", row, in_place=in_place)
         if asked.shape:

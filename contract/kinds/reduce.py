@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 
+from warpfold.contract import op_parameters as of_op
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.beside import OtherField, WeightingField, WeightsField, as_beside, check_beside, check_weights
 from warpfold.contract.fields import JobOptions, OpName, ReduceBackendName, StrategyName
@@ -27,7 +28,6 @@ from warpfold.contract.inputs import FingerprintField, InputField, NoticeField
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import ANY, DASK, GANG
-from warpfold.contract.op_parameters import DdofField, MethodField, QuantilesField, op_in_words
 from warpfold.contract.partitions import PartitionsField, SpreadField, check_partitioned
 from warpfold.contract.placement import PlacementField, Work
 from warpfold.contract.provenance import DeviceView, Provenance
@@ -39,7 +39,7 @@ from warpfold.contract.timings import Timings
 from warpfold.contract.windows import WindowField, check_windows
 from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, backends_of_any, refused_on_gpu, resolve_grouped
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.ops import NanPolicy, Op, Parameters, Value, op_named
+from warpfold.kernels.ops import NanPolicy, Op, Parameters, Value
 from warpfold.kernels.ops.operands import check, check_arity, check_counts, check_freedom
 from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.grouping import AlongAxes
@@ -73,9 +73,13 @@ class ReduceSpec(Task):
     other: OtherField = None
     weights: WeightsField = None
     weighting: WeightingField = Weighting.FREQUENCY
-    ddof: DdofField = 0
-    q: QuantilesField = None
-    method: MethodField = None
+    ddof: of_op.DdofField = 0
+    q: of_op.QuantilesField = None
+    method: of_op.MethodField = None
+    n: of_op.PlaceField = None
+    k: of_op.PickedField = None
+    bins: of_op.BinsField = None
+    range: of_op.RangeField = None
     axis: AxisField = Field(
         None,
         exclude_if=lambda axis: axis is None,
@@ -100,7 +104,7 @@ class ReduceSpec(Task):
 
     def row(self) -> Op:
         """The op with its parameters. Raises InvalidInput naming a parameter."""
-        return op_named(self.op).having(Parameters(q=self.q, method=self.method))
+        return of_op.op_with_parameters(self)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -205,11 +209,8 @@ class ReduceSpec(Task):
         return able[0] if len(able) == 1 else ANY
 
     def sources(self) -> Iterator[tuple[str, Source]]:
-        yield "source", self.source
-        if self.other is not None:
-            yield "other", self.other
-        if self.weights is not None:
-            yield "weights", self.weights
+        named = (("source", self.source), ("other", self.other), ("weights", self.weights))
+        return ((field, source) for field, source in named if source is not None)
 
     def small(self) -> bool:
         counts = [source.known_count for _, source in self.sources()]
@@ -246,7 +247,7 @@ class ReduceSpec(Task):
     def summary(stored: Mapping[str, Any]) -> Sequence[str]:
         other, weights = stored.get("other"), stored.get("weights")
         return (
-            f"{op_in_words(stored)} of {summary_of_source(stored.get('source'))}",
+            f"{of_op.op_in_words(stored)} of {summary_of_source(stored.get('source'))}",
             summary_of_source(other) if other else "",
             f"weights {summary_of_source(weights)}" if weights else "",
             words_of(stored),
@@ -259,11 +260,11 @@ class ReduceSpec(Task):
         nan = "" if self.nan_policy == NanPolicy.PROPAGATE else f", NaN: {self.nan_policy.value}"
         groups = words_of(self.model_dump(mode="json", include={"axis", "segments", "window"}))
         freedom += f", {groups}" if groups else ""
-        asked = op_in_words(self.model_dump(mode="json", include={"op", "q", "method"}))
+        asked = of_op.op_in_words(self.model_dump(mode="json", include={"op", *Parameters.names()}))
         return f"{asked} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
 
 
-class BriefReduceSpec(JobOptions):
+class BriefReduceSpec(JobOptions, of_op.OpFields):
     """A `reduce` spec with many values, in brief."""
 
     kind: Literal["reduce"]
@@ -276,8 +277,6 @@ class BriefReduceSpec(JobOptions):
     weights: Source | BriefValues | None = Field(None, exclude_if=lambda weights: weights is None)
     weighting: WeightingField = Weighting.FREQUENCY
     ddof: int
-    q: QuantilesField = None
-    method: MethodField = None
     axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
     keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
     segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)

@@ -5,9 +5,11 @@ from types import MappingProxyType
 from typing import Protocol
 
 from warpfold.kernels.aggregates.aggregate import Aggregate
-from warpfold.kernels.aggregates.collected import Distinct
+from warpfold.kernels.aggregates.collected import Distinct, MostFrequent
 from warpfold.kernels.aggregates.count import Nonzero
-from warpfold.kernels.aggregates.extreme import LeastKey
+from warpfold.kernels.aggregates.extreme import LeastKey, Span
+from warpfold.kernels.aggregates.histogram import Histogram
+from warpfold.kernels.aggregates.picked import Picked
 from warpfold.kernels.aggregates.product import Product
 from warpfold.kernels.aggregates.quantile import Quantile
 from warpfold.kernels.dtypes import DType
@@ -19,7 +21,18 @@ class Make(Protocol):
 
 
 AGGREGATES: Mapping[str, Make] = MappingProxyType(
-    {"extreme": LeastKey, "nonzero": Nonzero, "product": Product, "quantile": Quantile, "distinct": Distinct}
+    {
+        "extreme": LeastKey,
+        "nonzero": Nonzero,
+        "count": Nonzero,
+        "product": Product,
+        "quantile": Quantile,
+        "distinct": Distinct,
+        "mode": MostFrequent,
+        "span": Span,
+        "picked": Picked,
+        "histogram": Histogram,
+    }
 )
 
 
@@ -31,7 +44,7 @@ def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
 def combines(op: Op) -> bool:
     """Whether partial values of `op` make its value. Products do not: one of integers may be too long in a partition
     and zero as a whole. Nor do quantiles and numbers of different elements, which need all elements."""
-    return op.adds or AGGREGATES[op.fold] not in (Product, Quantile, Distinct)
+    return op.adds or AGGREGATES[op.fold] in (LeastKey, Nonzero)
 
 
 def selecting(op: Op, dtype: DType) -> LeastKey | Nonzero:

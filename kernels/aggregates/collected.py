@@ -1,5 +1,5 @@
 """Elements that are kept until all have come: what ops need whose value follows from the order of the elements; and how
-many different elements each group has."""
+many different elements each group has, and the most frequent one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -151,3 +151,30 @@ class Distinct:
         distinct = np.zeros(sizes.size, np.int64)
         loops.count_distinct(keys, bounds, self._keys.none, self._omit, distinct)
         return distinct
+
+
+class MostFrequent:
+    """All elements of each group, until they are put in order. −0 and 0 are one. A NaN makes the value NaN; with `omit`
+    NaNs are left out."""
+
+    def __init__(self, op: Op, dtype: DType, *, omit: bool = False) -> None:
+        self._dtype, self._omit = dtype, omit
+        self._keys = Keys(op, dtype, omit=True)
+
+    def begun(self, groups: int = 0) -> Collected:
+        """A state under way."""
+        return Collected(self._keys, groups)
+
+    def finish(self, state: State, counts: Index) -> NDArray[Any]:
+        """The most frequent element of each group. The keys of the state are brought in another order."""
+        from warpfold.kernels.aggregates import loops  # it imports Numba
+
+        keys, sizes = state
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        modes = np.zeros(sizes.size, self._keys.word)
+        loops.most_frequent(keys, bounds, self._keys.none, self._dtype.is_float, self._omit, modes)
+        elements = self._keys.elements(modes)
+        if not self._dtype.is_float:
+            return elements
+        with np.errstate(invalid="ignore"):
+            return elements.astype(np.float64)

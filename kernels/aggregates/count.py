@@ -49,7 +49,8 @@ class Counted(Mergeable):
 
 
 class Nonzero(Counted):
-    """The number of elements that are not zero, for count_nonzero, any and all. With `omit`, NaNs are left out."""
+    """The number of elements that are not zero, for count_nonzero, any and all, and beside those that
+    count tells. With `omit`, NaNs are left out."""
 
     def __init__(self, op: Op, dtype: DType, *, omit: bool = False) -> None:
         self._op = op
@@ -79,5 +80,5 @@ class Nonzero(Counted):
 
     def finish(self, state: State, counts: Index) -> NDArray[Any]:
         (nonzero,) = state
-        tests = {"any": nonzero > 0, "all": nonzero == counts}
+        tests = {"any": nonzero > 0, "all": nonzero == counts, "count": counts}
         return np.asarray(tests.get(self._op.name, nonzero))

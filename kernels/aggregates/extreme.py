@@ -1,7 +1,8 @@
 """The smallest or largest element of each group, by value or by place, and the largest magnitude: minimum and maximum
 of IEEE 754-2019, 9.6, where a NaN wins and −0 < +0. By place −0 equals +0, the lowest place of equals wins, and so does
-the first NaN."""
+the first NaN. And how far the largest element lies above the smallest one."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from warpfold.kernels.aggregates.aggregate import UNKNOWN, Arrays, Ids, Layout, 
 from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import widened
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.ops import INTEGER, Extreme, Op
 from warpfold.kernels.parts.grouping import Columns, Index
 from warpfold.kernels.parts.keyed import whole_numbers
@@ -99,6 +101,10 @@ class LeastKey(Mergeable):
             where[ids] = np.where(nearer, places, known)
         best[ids] = np.minimum(best[ids], keys)
 
+    def elements(self, keys: NDArray[Any]) -> NDArray[Any]:
+        """The elements that were found, or their magnitudes."""
+        return self._keys.elements(keys)
+
     def finish(self, state: State, counts: Index) -> NDArray[Any]:
         if self._op.places:
             return state[1]
@@ -107,3 +113,41 @@ class LeastKey(Mergeable):
             with np.errstate(invalid="ignore"):
                 return elements.astype(np.float64)
         return whole_numbers(elements.tolist()) if self._op.result_dtype(self._dtype) == INTEGER else elements
+
+
+class Span(Mergeable):
+    """How far the largest element of each group lies above the smallest one, rounded once. The state is those of both,
+    side by side."""
+
+    def __init__(self, op: Op, dtype: DType, *, omit: bool = False) -> None:
+        self._dtype = dtype
+        self._ends = [LeastKey(replace(op, extreme=end), dtype, omit=omit) for end in (Extreme.LEAST, Extreme.MOST)]
+
+    def empty(self, groups: int) -> State:
+        return tuple(column for end in self._ends for column in end.empty(groups))
+
+    def update(self, state: State, arrays: Arrays, layout: Layout) -> None:
+        for at, end in enumerate(self._ends):
+            end.update(state[at : at + 1], arrays, layout)
+
+    def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
+        for at, end in enumerate(self._ends):
+            end.merge(state[at : at + 1], other[at : at + 1], ids)
+
+    def finish(self, state: State, counts: Index) -> NDArray[Any]:
+        least, most = (end.elements(state[at]) for at, end in enumerate(self._ends))
+        if not self._dtype.is_float:
+            return whole_numbers([high - low for low, high in zip(map(int, least), map(int, most), strict=True)])
+        with np.errstate(all="ignore"):
+            distances = np.asarray(most.astype(np.float64) - least.astype(np.float64))
+            if self._dtype.name in ("float32", "float64"):  # two roundings are one: float64 has twice the bits and two
+                return distances.astype(self._dtype.numpy).astype(np.float64)
+        rounded = [_rounded(each, self._dtype) for each in distances.tolist()]
+        return np.array(rounded, np.float64)
+
+
+def _rounded(distance: float, dtype: DType) -> float:
+    """The distance as a number of a narrow dtype."""
+    if not np.isfinite(distance):
+        return distance
+    return round_ratio(*distance.as_integer_ratio(), 0, dtype)

@@ -38,7 +38,7 @@ class Keys:
         self._kept = magnitude if dtype.is_float and op.magnitudes else -1
         self._magnitude = magnitude
         self._zero = (
-            0 if dtype.is_float and (op.places or op.fold == "distinct") else -1
+            0 if dtype.is_float and (op.places or op.fold in ("distinct", "mode")) else -1
         )  # the magnitude whose keys are all 0
         infinity = (2 * dtype.max_exponent - 1) << (dtype.precision - 1) if dtype.is_float else magnitude
         self._infinity = infinity  # the largest magnitude that is no NaN

@@ -211,6 +211,31 @@ def count_distinct(keys: Any, bounds: Any, of_nan: Any, omit: Any, distinct: Any
             distinct[g] += (i == 0 or row[i] != row[i - 1]) and not (omit and row[i] == of_nan)
 
 
+@jit
+def most_frequent(keys: Any, bounds: Any, of_nan: Any, floats: Any, omit: Any, modes: Any) -> None:
+    """modes[g] = the most frequent key among keys[bounds[g]:bounds[g + 1]], which are put in order, the least
+    of equally frequent ones. Of floats it is the key `of_nan`, the largest, where a group has one, unless `omit` leaves
+    them out."""
+    for g in range(modes.size):
+        row = keys[bounds[g] : bounds[g + 1]]
+        if row.size < _FEW:
+            _sort(row, 0, row.size - 1)
+        else:
+            row.sort()
+        end = row.size
+        if floats and end and row[end - 1] == of_nan:
+            if not omit:
+                modes[g] = of_nan
+                continue
+            while end and row[end - 1] == of_nan:
+                end -= 1
+        most, start = 0, 0
+        for i in range(end):
+            start = i if row[i] != row[start] else start
+            if i - start >= most:
+                most, modes[g] = i - start + 1, row[i]
+
+
 # --- keys by their digits
 #
 # A key less the `least` one, as an unsigned number, is u. Its prefix is u >> `shift`. All prefixes that are looked for
@@ -259,3 +284,36 @@ def gather(keys: Any, least: Any, top: Any, starts: Any, prefixes: Any, shift: A
                 gathered[_U(count)] = keys[i]
                 count += 1
     return count
+
+
+@jit
+def pick(firsts: Any, seconds: Any, ids: Any, first: Any, second: Any) -> None:
+    """Keep the least pairs (firsts[i], seconds[i]) of each group ids[i], as many as a row of `first` and `second` has:
+    rows rise."""
+    last = _U(first.shape[1] - 1)
+    for i in range(ids.size):
+        g, a, b = _U(ids[i]), firsts[i], seconds[i]
+        if a > first[g, last] or (a == first[g, last] and b >= second[g, last]):
+            continue
+        j = last
+        while j > _U(0) and (a < first[g, j - _U(1)] or (a == first[g, j - _U(1)] and b < second[g, j - _U(1)])):
+            first[g, j], second[g, j] = first[g, j - _U(1)], second[g, j - _U(1)]
+            j -= _U(1)
+        first[g, j], second[g, j] = a, b
+
+
+@jit
+def count_bins(keys: Any, ids: Any, edges: Any, last: Any, counts: Any) -> None:
+    """counts[ids[i], b] += 1 for each key from edges[b] on and below edges[b + 1], or up to `last` in the last bin;
+    without `ids` all belong to group 0."""
+    bins = counts.shape[1]
+    for i in range(keys.size):
+        key = keys[i]
+        if key > last or key < edges[0]:
+            continue
+        b, size = 0, edges.size
+        while size > 1:
+            half = size >> 1
+            b = b + half if edges[_U(b + half)] <= key else b
+            size -= half
+        counts[_U(ids[i]) if ids.size else _U(0), _U(min(b, bins - 1))] += 1

@@ -19,8 +19,8 @@ full."""
 
 @dataclass(frozen=True, slots=True)
 class Decimals(Meaning):
-    """Each element stands for itself · 10**−`scale`. Ops that are sums, means, extremes and quantiles of elements take
-    decimals, and those that only ask which elements are zero."""
+    """Each element stands for itself · 10**−`scale`. Ops that are sums, means, extremes and quantiles of elements, and
+    those that choose an element, take decimals, and those that only ask which elements are zero."""
 
     scale: int
 
@@ -34,7 +34,7 @@ class Decimals(Meaning):
 
     def takes(self, op: Op) -> bool:
         linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
-        return is_plain(op) or linear or op.extreme is not None or op.selects
+        return is_plain(op) or linear or op.extreme is not None or op.selects or op.chooses
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         """The float64 nearest to the true value, and that in full, which a mean or a quantile need not have."""

@@ -74,7 +74,8 @@ class Meaning(ABC):
 
     def check(self, op: Op) -> None:
         """Raise InvalidInput naming "op" unless `op` has a value of such elements."""
-        if op.sources > 1 or not (self.takes(op) or op.places):
+        compares = op.parameters.bin_count is not None  # with edges, which are no stored numbers
+        if op.sources > 1 or compares or not (self.takes(op) or op.places):
             raise InvalidInput(f"{op.name} takes no {self.name} so far; {self.instead}", "op")
 
     @property

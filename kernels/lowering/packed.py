@@ -6,7 +6,7 @@ the value is that of the exact elements, rounded once to float64, where other re
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
@@ -15,7 +15,8 @@ from warpfold.kernels.exact import round_ratio, round_sqrt
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total
 from warpfold.kernels.ops import SUMS_OF_MOMENTS, Finish, Op, Terms, op_named
 
-_FLIPPED = {"min": "max", "max": "min", "argmin": "argmax", "argmax": "argmin"}
+_PAIRS = (("min", "max"), ("argmin", "argmax"), ("bottom_k", "top_k"), ("argbottom_k", "argtop_k"))
+_FLIPPED = {name: other for low, high in _PAIRS for name, other in ((low, high), (high, low))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,16 @@ class Packed(Meaning):
             return False
         # With an offset, values may be zero or change their sign anywhere among the stored numbers.
         of_signs = op.terms is Terms.VALUES and op.magnitudes
-        of_zeros = op.terms is Terms.NONE and op.extreme is None and not op.keeps
+        of_zeros = op.terms is Terms.NONE and op.extreme is None and not op.keeps and op.name != "count"
+        if op.fold == "span":
+            return False
         return not self.offset or not (of_signs or of_zeros)
 
     def stored_ops(self, op: Op) -> tuple[Op, ...]:
         if op.selects:
             return op.neighbours(descending=self.scale < 0)
-        return tuple(map(op_named, self._stored(op))) or Meaning.stored_ops(self, op)
+        stored = tuple(replace(op_named(name), parameters=op.parameters, part=op.part) for name in self._stored(op))
+        return stored or Meaning.stored_ops(self, op)
 
     def _stored(self, op: Op) -> tuple[str, ...]:
         if op.extreme is not None and op.magnitudes:

@@ -35,10 +35,11 @@ class Instants(Meaning):
 
     @property
     def instead(self) -> str:
-        return "it is defined for min, max, mean, quantiles, nunique, argmin and argmax of instants"
+        return "it is defined for means, counts, quantiles, and ops that find an element of instants, or its place"
 
     def takes(self, op: Op) -> bool:
-        return op.finish is Finish.MEAN or op.keeps or (op.extreme is not None and not op.magnitudes)
+        counts = op.name == "count"
+        return op.finish is Finish.MEAN or op.keeps or counts or (op.extreme is not None and not op.magnitudes)
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         units, exact = _rounded(op, totals[0], count)
@@ -67,7 +68,7 @@ class Durations(Meaning):
 
     def takes(self, op: Op) -> bool:
         linear = op.terms is Terms.VALUES and op.finish in (Finish.ITSELF, Finish.MEAN)
-        return is_plain(op) or linear or op.selects or op.extreme in (Extreme.LEAST, Extreme.MOST)
+        return is_plain(op) or linear or op.selects or op.chooses or op.extreme in (Extreme.LEAST, Extreme.MOST)
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         units, exact = _rounded(op, totals[0], count)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.quantile import Ranks
-from warpfold.kernels.ops import Extreme, Op, Terms
+from warpfold.kernels.ops import Extreme, Op, Result, Terms
 
 Words = NDArray[np.int64]
 """Integers in two's complement, shape (words, integers), the lowest word first."""
@@ -30,15 +30,17 @@ def reduce_all_runs(op: Op, words: Words, bounds: Index) -> list[int | None]:
     return values
 
 
-def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int]:
+def reduce_runs(op: Op, words: Words, bounds: Index) -> list[int] | list[int | None]:
     """The value of `op`, which is a sum or an extreme, of magnitudes or not, the place of an extreme, an element beside
-    a quantile, or how many are different, of each run:
+    a quantile, those that an op picks, the most frequent one, or how many are different, of each run:
     integers bounds[r] … bounds[r + 1] − 1, of which there are some. The value of a mean is its sum."""
     words, bounds = words[:, bounds[0] : bounds[-1]], bounds - bounds[0]
     if op.selects:
         return _ranked(op, words, bounds)
+    if op.picks:
+        return _picked(op, words, bounds)
     if op.keeps:
-        return _distinct(words, bounds)
+        return _modes(words, bounds) if op.chooses else _distinct(words, bounds)
     if op.magnitudes:
         words = _magnitudes(words)
     if op.terms is Terms.VALUES:
@@ -67,19 +69,56 @@ def _ranked(op: Op, words: Words, bounds: Index) -> list[int]:
     """The elements of each run in the ranks that `op` looks for."""
     ranks = Ranks(op, np.diff(bounds))
     at = _order(words, bounds)[bounds[:-1, None] + ranks.sorted[ranks.which]]
+    return [int(value) for value in ranks.side(0, _whole(words, at))]
+
+
+def _whole(words: Words, at: Index) -> NDArray[np.object_]:
+    """The integers at these places, as Python has them."""
     whole = words[-1][at].astype(object)
     for word in words[-2::-1]:
         whole = (whole << 64) + word.view(np.uint64)[at].astype(object)
-    return [int(value) for value in ranks.side(0, whole)]
+    return np.asarray(whole)
 
 
-def _distinct(words: Words, bounds: Index) -> list[int]:
-    """How many different integers each run has."""
+def _picked(op: Op, words: Words, bounds: Index) -> list[int | None]:
+    """The integers of each run that `op` picks, or their places in it; None beyond its last one."""
+    lengths = np.diff(bounds)
+    order = np.arange(words.shape[1])
+    if op.extreme is not None:
+        order = _order(~words if op.extreme is Extreme.MOST else words, bounds)
+    ranks = np.array([single.rank for single in op.singles()])
+    present = ranks < lengths[:, None]
+    backwards = (op.parameters.n or 0) < 0
+    places = bounds[1:, None] - 1 - ranks if backwards else bounds[:-1, None] + ranks
+    at = order[np.where(present, places, 0)]
+    values = at - bounds[:-1, None] if op.result is Result.INDEX else _whole(words, at)
+    return [int(value) if known else None for value, known in zip(values.reshape(-1), present.reshape(-1), strict=True)]
+
+
+def _firsts(words: Words, bounds: Index) -> tuple[Words, NDArray[np.bool_]]:
+    """The integers of each run in order, and which of them differ from the one before."""
     ordered = words[:, _order(words, bounds)]
     first = np.ones(ordered.shape[1], np.bool_)
     first[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
     first[bounds[:-1]] = True
+    return ordered, first
+
+
+def _distinct(words: Words, bounds: Index) -> list[int]:
+    """How many different integers each run has."""
+    _, first = _firsts(words, bounds)
     return [int(count) for count in np.add.reduceat(first.astype(np.int64), bounds[:-1])]
+
+
+def _modes(words: Words, bounds: Index) -> list[int]:
+    """The most frequent integer of each run, the least of equally frequent ones."""
+    ordered, first = _firsts(words, bounds)
+    starts = np.flatnonzero(first)
+    counts = np.diff(starts, append=first.size)
+    edges = np.searchsorted(starts, bounds[:-1])
+    most = np.repeat(np.maximum.reduceat(counts, edges), np.diff(edges, append=starts.size))
+    best = np.minimum.reduceat(np.where(counts == most, starts, first.size), edges)
+    return [int(value) for value in _whole(ordered, best)]
 
 
 def _order(words: Words, bounds: Index) -> Index:

@@ -25,7 +25,8 @@ def defined(
 ) -> tuple[Value | None, ...] | NDArray[np.float64]:
     """The values as a `GroupedReduction` has them: `counts` elements of `dtype` entered each, and it is arbitrary where
     they are too few. None stands where `op` has no value of so few elements."""
-    missing = counts < op.least_count(ddof)
+    needed = [single.least_count(ddof) for single in op.singles()]
+    missing = counts < (needed[0] if len(needed) == 1 else np.tile(needed, counts.size // len(needed)))
     if isinstance(values, np.ndarray):
         if values.size > LISTED and values.dtype == np.float64 and not missing.any():
             return with_empties(op, dtype, values, counts)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from warpfold.kernels.dtypes import DType, common_float
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.ops import Op
 from warpfold.kernels.sources.sequential import Elements
 
@@ -79,6 +79,12 @@ def check_freedom(op: Op, count: int, ddof: int) -> None:
             f"{op.name} of {count:,} elements with ddof {ddof} is undefined: it divides by n − ddof = {count - ddof}",
             "ddof",
         )
+
+
+def check_reached(op: Op, count: int) -> None:
+    """Raise NoElements where `count` ≥ 1 elements are too few for the place that `op` asks for."""
+    if op.picks and count <= op.rank:
+        raise NoElements(f"n is {op.parameters.n}, which needs {op.rank + 1:,} elements: {op.name} has {count:,}")
 
 
 def check_states(op: Op, field: str = "states") -> None:

@@ -174,9 +174,9 @@ def reduce(op: Op, dtype: DType, bits: Sequence[int], nan_policy: NanPolicy, *, 
         return Undefined("a NaN")
     if nan_policy is NanPolicy.OMIT:
         elements = [(index, x) for index, x in elements if not x.nan]
-    if not elements:
+    if len(elements) < (op.least_count(ddof) if op.picks else 1):
         if op.empty is None:
-            return Undefined("no elements")
+            return Undefined("too few elements")
         return Answer(float(op.empty) if op.result_dtype(dtype) in _FLOATS else op.empty, 0)
     if op.ddof or op.terms is Terms.TOTALS:
         return _of_deviations(op, dtype, [x for _, x in elements], ddof)
@@ -257,7 +257,7 @@ def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Val
     present = [x for _, x in elements]
     if op.terms is not Terms.NONE:
         return _sum_value(op, dtype, total(terms_of(op, present), dtype))
-    if op.selects or op.extreme is not None:
+    if op.selects or op.extreme is not None or op.fold in ("picked", "mode", "span", "histogram"):
         from warpfold.kernels.ops import reference_order  # which is made of this file's elements
 
         return reference_order.value(op, dtype, elements)
@@ -266,7 +266,12 @@ def _value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Val
     if op.name == "nunique":  # the value of a zero has no sign
         return len({(x.nan, x.infinite, x.infinite and x.negative, x.value) for x in present})
     nonzero = sum(1 for x in present if not is_zero(x))
-    tests: dict[str, Value] = {"count_nonzero": nonzero, "any": nonzero > 0, "all": nonzero == len(present)}
+    tests: dict[str, Value] = {
+        "count": len(present),
+        "count_nonzero": nonzero,
+        "any": nonzero > 0,
+        "all": nonzero == len(present),
+    }
     return tests[op.name]
 
 

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from types import MappingProxyType
+
+import numpy as np
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.ops import INTEGER, Extreme, Op, Value
@@ -12,9 +15,17 @@ from warpfold.kernels.ops.reference import Element, magnitude, nearest
 
 def value(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Value:
     """The value of `op` of elements with their places, of which there is one at least."""
+    if op.picks:
+        return _picked(op, dtype, elements)
     if op.places:
         return _place(op, elements)
     present = [x for _, x in elements]
+    if op.fold == "mode":
+        return _mode(dtype, present)
+    if op.fold == "span":
+        return _span(op, dtype, present)
+    if op.fold == "histogram":
+        return _in_bins(op, present)[op.part or 0]
     return _quantile(op, dtype, present) if op.selects else _extreme(op, dtype, present)
 
 
@@ -26,6 +37,57 @@ def _place(op: Op, elements: Sequence[tuple[int, Element]]) -> int:
     best = min if op.extreme is Extreme.LEAST else max
     target = best(value for _, value in ordered)
     return next(index for index, value in ordered if value == target)
+
+
+def _picked(op: Op, dtype: DType, elements: Sequence[tuple[int, Element]]) -> Value:
+    ordered = list(elements)
+    if op.extreme is not None:
+        sign = 1 if op.extreme is Extreme.LEAST else -1
+
+        def key(pair: tuple[int, Element]) -> tuple[bool, tuple[int, Fraction], bool, int]:
+            place, x = pair
+            rank, number = _extended(x)
+            zeros = not op.places and x.negative == (op.extreme is Extreme.MOST)  # −0 is less than 0, unless by place
+            return not x.nan, (sign * rank, sign * number), not x.nan and zeros, place
+
+        ordered.sort(key=key)
+    elif op.parameters.n is not None and op.parameters.n < 0:
+        ordered.reverse()
+    place, x = ordered[op.rank]
+    if op.places:
+        return place
+    return math.nan if x.nan else _plain(x, dtype)
+
+
+def _mode(dtype: DType, present: Sequence[Element]) -> Value:
+    if any(x.nan for x in present):
+        return math.nan
+    values = [_extended(x) for x in present]  # the value of a zero has no sign
+    best = min(set(values), key=lambda value: (-values.count(value), value))
+    element = _plain(present[values.index(best)], dtype)
+    return abs(element) if dtype.is_float and element == 0 else element
+
+
+def _span(op: Op, dtype: DType, present: Sequence[Element]) -> Value:
+    if any(x.nan for x in present):
+        return math.nan
+    low, high = (best(present, key=_extended) for best in (min, max))
+    if low.infinite or high.infinite:
+        return math.nan if low.infinite and high.infinite and low.negative == high.negative else math.inf
+    distance = high.value - low.value
+    return nearest(distance, dtype) if dtype.is_float else int(distance)
+
+
+def _in_bins(op: Op, present: Sequence[Element]) -> list[int]:
+    bins, limits = op.parameters.bins, op.parameters.range
+    if isinstance(bins, int) and limits is not None:
+        edges = np.linspace(*limits, bins + 1).tolist()
+    else:
+        edges = list(bins) if isinstance(bins, tuple) else [-math.inf, math.inf]
+    ends = [(-1 if edge < 0 else 1, Fraction(0)) if math.isinf(edge) else (0, Fraction(edge)) for edge in edges]
+    values = [_extended(x) for x in present if not x.nan]
+    inner = [sum(low <= value < high for value in values) for low, high in pairwise(ends[:-1])]
+    return [*inner, sum(ends[-2] <= value <= ends[-1] for value in values)]
 
 
 def _extended(x: Element) -> tuple[int, Fraction]:

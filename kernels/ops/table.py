@@ -1,152 +1,14 @@
 """The reductions, one row each. A new one is a row here, and its arithmetic where the row says."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import nan
 from types import MappingProxyType
 
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.ops import finishes
-from warpfold.kernels.ops.kinds import Extreme, Finish, Neighbour, Result, Terms
-from warpfold.kernels.ops.parameters import NO_PARAMETERS, Parameters
-from warpfold.kernels.ops.quantiles import METHODS
-
-INTEGER = "integer"
-"""Result dtype of integer sums and products: a Python integer, exact beyond 64 bits."""
-
-Value = int | float | bool
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """A reduction of a one-dimensional array, or of two of one length, to one value.
-
-    `terms` is what an exact accumulator adds up and `finish` what becomes of the total. `fold` names the op's
-    arithmetic on a CPU, a row of `AGGREGATES` in `kernels/aggregates/by_name.py`, or of the `FOLDS` of a file in
-    `kernels/cpu/folds/` for an op that adds; `reduction` names its arithmetic on a GPU, a template of
-    `kernels/cuda/include/reductions.cuh`, and is None where a GPU only sums the op exactly.
-
-    `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With
-    `magnitudes` the op takes |x| for x. `extreme` is the element that the op looks for, None where it looks for none.
-    `empty` is the value of the op for no elements, None where it has none; no other table says this. `sources` is how
-    many arrays it takes, `ddof` whether it divides by the count less delta degrees of freedom, of which each needs
-    `lost` elements. `takes` names the parameters that a request may give, and `parameters` are those that hold,
-    which `having` changes. With a `neighbour` the value of a quantile is the element on one side of it.
-
-    An op of TOTALS is made of those that `totals` names: "x" is Σ x, "|x|" is Σ |x|, "xxy" is Σ x x y, where y is the
-    other array. `exact` is one of the functions of `kernels/ops/finishes.py`. It gets the totals in this order. Where
-    only the total `limit` is infinite, the value is, too; where another is not finite, the value is NaN.
-    """
-
-    name: str
-    summary: str
-    result: Result
-    terms: Terms
-    finish: Finish
-    fold: str
-    reduction: str | None
-    rounds: bool
-    magnitudes: bool = False
-    extreme: Extreme | None = None
-    empty: Value | None = None
-    sources: int = 1
-    ddof: bool = False
-    takes: tuple[str, ...] = ()
-    parameters: Parameters = NO_PARAMETERS
-    neighbour: Neighbour | None = None
-    lost: int = 1
-    totals: tuple[str, ...] = ()
-    exact: Callable[..., finishes.Value] | None = None
-    limit: str | None = None
-
-    def having(self, parameters: Parameters) -> "Op":
-        """The op with these parameters, and its own where they leave some out. Raises InvalidInput naming a parameter
-        that the op does not take, or that has no such value."""
-        if parameters == NO_PARAMETERS:
-            return self
-        parameters.check(self.name, self.takes)
-        chosen = parameters.beside(self.parameters)
-        if chosen.method is not None and METHODS[chosen.method].chooses:
-            return replace(self, parameters=chosen, result=Result.ELEMENT, rounds=False)
-        return replace(self, parameters=chosen)
-
-    def neighbours(self, *, descending: bool = False) -> tuple["Op", ...]:
-        """The ops that give the elements between which a quantile lies: the lower one and the upper one, or the one
-        that it is in any case. With `descending` the order of the elements is that of their opposites."""
-        sides = (False,) if self.result is Result.ELEMENT else (False, True)
-        return tuple(
-            replace(self, result=Result.ELEMENT, rounds=False, neighbour=Neighbour(upper, descending))
-            for upper in sides
-        )
-
-    def singles(self) -> tuple["Op", ...]:
-        """The ops of the single values, where the op has a list of them."""
-        if self.listed is None:
-            return (self,)
-        return tuple(replace(self, parameters=replace(self.parameters, q=q)) for q in self.parameters.each_q)
-
-    @property
-    def selects(self) -> bool:
-        """Whether the value follows from the order of the elements: all of them are kept until it is known."""
-        return self.fold == "quantile"
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the value needs all elements, side by side or in their order."""
-        return self.fold in ("quantile", "distinct")
-
-    @property
-    def multiplies(self) -> bool:
-        """Whether the op multiplies elements, which rounds floats at every step."""
-        return self.fold == "product"
-
-    @property
-    def listed(self) -> int | None:
-        """How many values each group has, side by side on a last axis; None where the op has a single value."""
-        return len(self.parameters.each_q) if isinstance(self.parameters.q, tuple) else None
-
-    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of all values of groups that are an array of `shape`."""
-        return shape if self.listed is None else (*shape, self.listed)
-
-    @property
-    def empty_or_nan(self) -> float:
-        """The value for no elements in an array, which has NaN where the op has no value."""
-        return nan if self.empty is None else int(self.empty)
-
-    def least_count(self, ddof: int) -> int:
-        """How many elements a value needs at least, with so many degrees of freedom less."""
-        return 1 + self.lost * ddof if self.ddof else 1 if self.empty is None else 0
-
-    @property
-    def adds(self) -> bool:
-        """Whether an exact accumulator can compute the op: it adds something up."""
-        return self.terms is not Terms.NONE
-
-    @property
-    def places(self) -> bool:
-        """Whether the value is the index of the element that the op looks for."""
-        return self.extreme is not None and self.result is Result.INDEX
-
-    def proved(self, dtype: DType) -> bool:
-        """Whether a value of elements of `dtype` is correct to the bit, however its elements are put together: nothing
-        is rounded. Integers are added, multiplied and compared exactly."""
-        return not (dtype.is_float and self.rounds)
-
-    def result_dtype(self, dtype: DType) -> str:
-        """Name of the result's dtype: a row of DTYPES, or "integer"."""
-        match self.result:
-            case Result.ELEMENT:
-                return dtype.name
-            case Result.WIDE:
-                return dtype.name if dtype.is_float else INTEGER
-            case Result.REAL:
-                return dtype.name if dtype.is_float else "float64"
-            case Result.INDEX:
-                return "int64"
-            case Result.TRUTH:
-                return "bool"
+from warpfold.kernels.ops.kinds import Extreme, Finish, Result, Terms
+from warpfold.kernels.ops.op import Op, Value
+from warpfold.kernels.ops.parameters import Parameters
 
 
 def _of_totals(
@@ -177,6 +39,27 @@ def _of_totals(
         totals=tuple(totals.split()),
         exact=exact,
         limit=limit,
+    )
+
+
+def _picked(
+    name: str, summary: str, result: Result = Result.ELEMENT, extreme: Extreme | None = None, n: int | None = None
+) -> Op:
+    """A row whose value is an element that stands at a place of its group, or its place: in the order in which the
+    elements come or, with `extreme`, from the least one up or from the largest one down."""
+    takes = ("k",) if extreme is not None else () if name in ("first", "last") else ("n",)
+    return Op(
+        name,
+        summary,
+        result,
+        Terms.NONE,
+        Finish.ITSELF,
+        "picked",
+        None,
+        rounds=False,
+        extreme=extreme,
+        takes=takes,
+        parameters=Parameters(n=n),
     )
 
 
@@ -280,6 +163,17 @@ _ROWS = (
         empty=0,
     ),
     Op(
+        "count",
+        "how many elements there are, without nulls, and without NaNs where they are omitted",
+        Result.INDEX,
+        Terms.NONE,
+        Finish.ITSELF,
+        "count",
+        None,
+        rounds=False,
+        empty=0,
+    ),
+    Op(
         "any",
         "whether an element is not zero",
         Result.TRUTH,
@@ -334,6 +228,36 @@ _ROWS = (
         None,
         rounds=False,
         empty=0,
+    ),
+    Op(
+        "mode",
+        "the most frequent element, the least of equally frequent ones (−0 is 0)",
+        Result.ELEMENT,
+        Terms.NONE,
+        Finish.ITSELF,
+        "mode",
+        None,
+        rounds=False,
+    ),
+    Op("ptp", "max − min", Result.WIDE, Terms.NONE, Finish.ITSELF, "span", None, rounds=True),
+    _picked("first", "the first element", n=0),
+    _picked("last", "the last element", n=-1),
+    _picked("nth", "element n from 0 on, or with a negative n from the last one back", n=0),
+    _picked("top_k", "the k largest elements, the largest first", extreme=Extreme.MOST),
+    _picked("bottom_k", "the k smallest elements, the smallest first", extreme=Extreme.LEAST),
+    _picked("argtop_k", "indices of the k largest elements, lowest of equals first", Result.INDEX, Extreme.MOST),
+    _picked("argbottom_k", "indices of the k smallest elements, lowest of equals first", Result.INDEX, Extreme.LEAST),
+    Op(
+        "histogram",
+        "how many elements lie in each bin: from an edge up to the next one, which only the last bin includes",
+        Result.INDEX,
+        Terms.NONE,
+        Finish.ITSELF,
+        "histogram",
+        None,
+        rounds=False,
+        empty=0,
+        takes=("bins", "range"),
     ),
     _of_totals("rms", "√ (Σ x² / n)", finishes.root_mean_square, "xx", limit="xx"),
     _of_totals("sem", "√ (var / n), the standard error of the mean", finishes.standard_error, "x xx", lost=1),

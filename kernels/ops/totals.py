@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from warpfold.kernels.ops.kinds import Terms
-from warpfold.kernels.ops.table import Op
+from warpfold.kernels.ops.op import Op
 
 _BY_FACTORS: Mapping[int, Terms] = MappingProxyType(
     {1: Terms.VALUES, 2: Terms.PRODUCTS, 3: Terms.TRIPLES, 4: Terms.QUADRUPLES}

@@ -14,7 +14,8 @@ from types import MappingProxyType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import finishes
 from warpfold.kernels.ops.kinds import Finish, Terms
-from warpfold.kernels.ops.table import OPS, Op
+from warpfold.kernels.ops.op import Op
+from warpfold.kernels.ops.table import OPS
 
 ONE = "1"
 """A total that is the number 1 in the unit of the others, beside which the degrees of freedom are a multiple of it."""

@@ -20,6 +20,10 @@ SALES: dict[str, list[Any]] = {
     "price": [1e16, 2.5, 1.0, -2.5],
     "sold": [3, 1, 5, 1],
 }
+PICKED = {
+    "sold_top_k_0": [1, 5], "sold_top_k_1": [1, 3], "sold_histogram_0": [0, 0], "sold_histogram_1": [2, 2],
+    "sold_first": [1, 3], "sold_nth": [1, 5],
+}  # fmt: skip
 SUMS = {"region": ["north", "south"], "price": [0.0, 1e16 + 1], "sold": [2, 8]}
 
 
@@ -39,6 +43,10 @@ def test_a_frame_comes_back_as_a_frame_of_its_library(client: Client) -> None:
     assert client.groupby(pd.DataFrame(SALES), "region").nunique()["sold"].to_list() == [1, 2]
     several = client.groupby(pl.DataFrame(SALES), "region").quantile("sold", q=[0, 0.75], method="lower")
     assert several.to_dict(as_series=False) == {"region": ["north", "south"], "sold_0": [1, 3], "sold_0.75": [1, 3]}
+    picked = client.groupby(pd.DataFrame(SALES), "region").agg(
+        {"sold": ["top_k", "histogram", "first", "nth"]}, parameters={"k": 2, "bins": [0, 1, 5], "n": -1}
+    )
+    assert picked.drop(columns="region").to_dict("list") == PICKED
     table = client.groupby(SALES, ["region"]).agg(
         {"price": "sum", "sold": ["sum", "max"]}, n=("price", "count_nonzero")
     )

@@ -18,6 +18,7 @@ PAGES = (
         "arrays.md",
         "quantiles.md",
         "windows.md",
+        "elements.md",
         "statistics.md",
         "groups.md",
         "engines.md",

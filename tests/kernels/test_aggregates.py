@@ -1,10 +1,11 @@
 """Every aggregate, layout, dtype and NaN policy gives the values of the definition, however the elements are cut into
 states, in whatever order these are merged, and whatever way they have come."""
 
+import math
 import pickle
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
@@ -28,7 +29,7 @@ from warpfold.kernels.parts.partial import PartialColumn, PartialTable
 
 T = TypeVar("T")
 
-SELECTING = [op for op in OPS.values() if not op.adds and not op.takes]
+SELECTING = [op for op in OPS.values() if not op.adds and not op.selects]
 QUANTILE = OPS["quantile"]
 COUNT = 128
 
@@ -189,7 +190,7 @@ PAIRS = [
     pytest.param(op, dtype, id=f"{op.name}-{dtype.name}")
     for op in SELECTING
     for dtype in DTYPES.values()
-    if not (op.rounds and dtype.is_float)
+    if not (op.multiplies and dtype.is_float)
 ]
 
 
@@ -208,6 +209,29 @@ def test_quantiles_are_those_of_the_definition(method: str) -> None:
         op = QUANTILE.having(Parameters(q=q, method=method))
         for made in made_of(op, dtype, chance.sample(sorted(CASES), 3)):
             made.check(made.aggregate.finish(chance.choice((whole, in_pieces))(made), made.counts))
+
+
+SEVERAL = [
+    *(OPS[name].having(Parameters(k=3)) for name in ("top_k", "bottom_k", "argtop_k", "argbottom_k")),
+    *(OPS["nth"].having(Parameters(n=n)) for n in (2, -1, -4)),
+    OPS["histogram"].having(Parameters(bins=(-math.inf, -2.5, -0.0, 0.0, 1.0, 1.0, 1e300))),
+    OPS["histogram"].having(Parameters(bins=(-1e300, 300.25, 1e30, 1e300, 1e301))),
+    OPS["histogram"].having(Parameters(bins=5, range=(0.1, 100))),
+]
+
+
+@pytest.mark.parametrize("op", SEVERAL, ids=lambda op: f"{op.name} {op.parameters}")
+def test_each_of_several_values_is_that_of_the_definition(op: Op) -> None:
+    chance = random.Random(repr(op.parameters))
+    for dtype in DTYPES.values():
+        for made in made_of(op, dtype, chance.sample(sorted(CASES), 3)):
+            state, groups, singles = chance.choice((whole, in_pieces))(made), made.case.groups, op.singles()
+            counts = np.array([len(made.members(group)) for group in range(groups)])
+            together = made.aggregate.finish(state, counts).reshape(groups, len(singles))
+            for at, single in enumerate(singles):
+                each = replace(made, op=single)
+                each.check(together[:, at])
+                np.testing.assert_array_equal(each.aggregate.finish(state, counts), together[:, at])
 
 
 def test_a_list_of_quantiles_has_the_values_of_each() -> None:

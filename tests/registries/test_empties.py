@@ -16,6 +16,7 @@ from warpfold.engines import numbered, sql
 from warpfold.kernels.aggregates.by_name import combines
 from warpfold.kernels.catalog import grouped_backends
 from warpfold.kernels.cpu.backend import CpuBackend
+from warpfold.kernels.cpu.strategies.rows import NUMPY_ROW
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import NoElements
 from warpfold.kernels.formats.frames import Wanted, frame_of, keyed_frame
@@ -32,7 +33,9 @@ from warpfold.kernels.sources.sequential import SequentialSource
 EMPTY: Mapping[str, Value | None] = {
     "sum": 0, "mean": None, "prod": 1, "min": None, "max": None, "argmin": None, "argmax": None, "sum_squares": 0,
     "norm1": 0, "norm2": 0, "dot": 0, "var": None, "std": None, "norm_inf": 0, "count_nonzero": 0, "any": False,
-    "all": True, "median": None, "quantile": None, "nunique": 0, "rms": None, "sem": None, "norm3": 0, "norm4": 0,
+    "all": True, "median": None, "quantile": None, "nunique": 0, "count": 0, "histogram": 0, "mode": None, "ptp": None,
+    "first": None, "last": None, "nth": None, "top_k": None, "bottom_k": None, "argtop_k": None, "argbottom_k": None,
+    "rms": None, "sem": None, "norm3": 0, "norm4": 0,
     "moment3": None, "moment4": None, "skew": None, "kurtosis": None,
     "cov": None, "corr": None, "slope": None, "intercept": None, "r2": None,
 }  # fmt: skip
@@ -187,7 +190,7 @@ WAYS: Mapping[str, tuple[Way, Callable[[Op, DType], bool]]] = {
     ),
     "numpy": (
         lambda op, dtype: _whole(op, dtype, ArraySource(none_of(dtype)), strategy="numpy"),
-        lambda op, dtype: dtype.native and op.terms is not Terms.TOTALS,
+        lambda op, dtype: dtype.native and (op.name, dtype.name) in NUMPY_ROW.claims,
     ),
     "counted as they are read": (
         lambda op, dtype: _whole(op, dtype, SequentialSource(dtype, lambda: iter(()), None)),

@@ -13,6 +13,7 @@ from warpfold.client import local
 from warpfold.kernels import cuda
 from warpfold.kernels.catalog import (
     NOT_BY_KEY_ON_GPU,
+    grouped_backends,
     keyed_backends,
     strategies,
 )
@@ -82,7 +83,7 @@ class TestAnOp:
         if op.keeps:  # by key they need a CPU so far, and all that places or refuses jobs says so
             assert op.name in NOT_BY_KEY_ON_GPU
             assert keyed_backends(op, None) == ("cpu",)
-        lacks = op.keeps and not op.selects
+        lacks = not op.multiplies and "cuda" not in grouped_backends(op, None)
         assert (set(sums_of(op)) <= claimed) != lacks, lacking("claim of a strategy of ours on a GPU", op.name)
 
     def test_has_a_reduction_of_every_dtype_that_a_strategy_of_ours_claims_it_for(self, op: Op) -> None:

@@ -78,9 +78,9 @@ def fold_names(op: Op) -> tuple[str, ...]:
         return "values", "squares"
     if op.adds:
         return ("squares",) if op.terms is Terms.PRODUCTS else ("magnitudes" if op.magnitudes else "values",)
-    if op.extreme is not None:
-        return (op.name,)
-    return (op.fold,)
+    if op.extreme is None and not op.takes and not op.picks:
+        return (op.fold,)
+    return (op.fold,) if op.selects else (f"{op.name} {op.parameters}",)
 
 
 class ColumnFold:

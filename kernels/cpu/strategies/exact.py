@@ -1,6 +1,7 @@
 """The strategy that rounds the true value once. It gives the same bits for any order of the elements and any number of
 threads."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
 from warpfold.kernels.cpu.stream import Streamed, stream
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.ops import NanPolicy, Op, empty_value
-from warpfold.kernels.ops.operands import Operands
+from warpfold.kernels.ops.operands import Operands, check_reached
 from warpfold.kernels.source import ArraySource, extents_of
 from warpfold.kernels.sources.sequential import Elements
 
@@ -44,6 +45,8 @@ class ExactCpuStrategy(CpuStrategy):
         dtype = operands.source.dtype
         streamed = _streamed(operands, op, nan_policy, progress, compiled=compiled)
         fold: Fold[Any] = streamed.fold
+        if fold.count:
+            check_reached(op, fold.count)
         value = fold.value() if fold.count else empty_value(op, dtype)
         state = fold.state() if fold.count or op.terms not in ORIGIN else ExactState.empty(op.terms)
         return Reduction(
@@ -74,7 +77,7 @@ class ExactCpuStrategy(CpuStrategy):
         )
 
     def prepare(self, operands: Operands, op: Op) -> None:
-        super().prepare(operands, op)
+        super().prepare(operands, replace(op, part=0) if op.picks else op)  # there is one element
         if op.selects:
             select(ArraySource(np.zeros(FEW + 1, operands.source.dtype.numpy)), op, NanPolicy.PROPAGATE, None)
         if extents_of(operands.source) and op.fold == "sum":
@@ -94,6 +97,6 @@ def _streamed(
     source, dtype = operands.source, operands.source.dtype
     if compiled and op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (taken := claims_on(source)) is not None:
         return stream_claims(taken, lambda: SumFold(op, dtype, nan_policy), progress)
-    by_index = op.places or nan_policy is NanPolicy.RAISE
+    by_index = op.in_order or nan_policy is NanPolicy.RAISE
     start = partial(fold_for, op, dtype, nan_policy, operands.ddof, compiled=compiled)
     return stream(pieces_of(source, by_index=by_index), start, progress)

@@ -115,6 +115,11 @@ def _pairs(
 Call = Callable[[NDArray[Any], "type[np.integer[Any]] | None"], Any]
 """NumPy's answer for an array; integers are squared and made positive in the given 64 bits, not in their own width."""
 
+
+def _compared(x: NDArray[Any], wide: "type[np.integer[Any]] | None") -> NDArray[Any]:
+    return widened(x, dtype_of(x.dtype)) if wide is None else x.astype(wide)
+
+
 _CALLS: Mapping[str, Call] = MappingProxyType(
     {
         "sum": lambda x, wide: np.sum(x),
@@ -129,6 +134,9 @@ _CALLS: Mapping[str, Call] = MappingProxyType(
         "norm2": lambda x, wide: np.sqrt(np.sum(np.square(x, dtype=wide))),
         "norm_inf": lambda x, wide: np.max(np.abs(x)) if wide is None else max(abs(int(x.min())), abs(int(x.max()))),
         "count_nonzero": lambda x, wide: np.count_nonzero(x),
+        "count": lambda x, wide: x.size,
+        "ptp": lambda x, wide: np.ptp(x) if wide is None else int(x.max()) - int(x.min()),
+        "histogram": lambda x, wide: np.histogram(_compared(x, wide), [-np.inf, np.inf])[0][0],
         "any": lambda x, wide: np.any(x),
         "nunique": lambda x, wide: np.unique(widened(x, dtype_of(x.dtype))).size,
         "all": lambda x, wide: np.all(x),

@@ -113,7 +113,7 @@ def test_few_values_go_to_a_file_as_npy_or_csv(shell: Shell) -> None:
     for words, message in (
         (("samples.npy", "--segments", "1", "-o", "few.arrow", "--local"), "written as .npy and .csv only"),
         (("samples.npy", "--segments", "1", "-o", "few.txt"), "should end in .npy"),
-        (("samples.npy", "-o", "few.npy"), "needs --axis, --segments, a window or several --q"),
+        (("samples.npy", "-o", "few.npy"), "needs --axis, --segments, a window or several values"),
         (("samples.npy", "--segments", "0,0", "--op", "max", "-o", "few.npy", "--local"), "no missing values"),
     ):
         done = alone.run("reduce", *words)

@@ -49,6 +49,10 @@ EDGES = {
 }
 OPS = (
     "median",
+    "first",
+    "last",
+    "top_k",
+    "mode",
     "sum",
     "mean",
     "min",
@@ -61,6 +65,8 @@ OPS = (
     "any",
     "all",
     "nunique",
+    "count",
+    "argtop_k",
 )
 
 
@@ -84,6 +90,12 @@ def true_of(op: str, integers: Sequence[int]) -> Any:
         "sum": lambda: sum(integers),
         "mean": lambda: Fraction(sum(integers), len(integers)),
         "median": lambda: median(map(Fraction, integers)),
+        "first": lambda: integers[0],
+        "last": lambda: integers[-1],
+        "top_k": lambda: max(integers),
+        "mode": lambda: min(integers, key=lambda each: (-integers.count(each), each)),
+        "count": lambda: len(integers),
+        "argtop_k": lambda: integers.index(max(integers)),
         "min": lambda: min(integers),
         "max": lambda: max(integers),
         "norm1": lambda: sum(map(abs, integers)),
@@ -105,7 +117,7 @@ def words_of(op: str, true: Any) -> str | None:
 
 def check(result: Any, op: str, integers: Sequence[int]) -> None:
     true = true_of(op, integers)
-    if op in OPS[7:]:
+    if op in OPS[OPS.index("argmin") :]:
         assert (result.value, result.decimal) == (true, None), op
         return
     scaled = Fraction(true) / 10**SCALE
@@ -299,7 +311,7 @@ def check_runs(result: Any, op: str, runs: Sequence[Sequence[int]]) -> None:
             assert (value, decimal) == (None, None)
             continue
         true = true_of(op, integers)
-        if op in OPS[7:]:
+        if op in OPS[OPS.index("argmin") :]:
             assert (value, decimal) == (true, None)
             continue
         scaled = Fraction(true) / 10**SCALE

@@ -44,6 +44,9 @@ def test_it_computes_every_op_that_it_claims_of_every_dtype(op: str, dtype: str)
         "median": 0.5,
         "quantile": 0.5,
         "nunique": 2,
+        "count": 4,
+        "ptp": 1,
+        "histogram": 4,
     }
     value = reduced(op, [1, 0, 0, 1], dtype)
     assert value == pytest.approx(wanted[op], rel=0.01)
