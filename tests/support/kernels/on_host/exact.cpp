@@ -24,7 +24,7 @@ void run(const Source& source, uint64* words) {
     gridDim.x = GRID;
     for (blockIdx.x = 0; blockIdx.x < GRID; ++blockIdx.x) {
         std::vector<int64> memory((S::BYTES * LANES + 7) / 8, 0x5EED5EED5EED5EED);
-        Warp().run([&] {
+        Warp::run([&] {
             S sum(reinterpret_cast<char*>(memory.data()), Total{words});
             add_tiles<FLIGHT, AHEAD>(source, sum);
             sum.finish();

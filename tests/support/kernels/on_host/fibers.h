@@ -1,41 +1,35 @@
 // One warp on the host: 32 fibers that take turns. Each runs until it waits for the others or ends, so what a device does
 // between two barriers happens here in the order of the lanes.
 #pragma once
-#include <setjmp.h>
 #include <ucontext.h>
 #include <functional>
 
 constexpr int LANES = 32, STACK = 1 << 16;
 
-// A fiber begins by setcontext and takes turns by _setjmp and _longjmp: swapcontext asks the kernel for the signals at
-// every turn, which took nine tenths of these tests' time.
+namespace {  // else the loader gives all libraries of a process one warp, but each its own threadIdx
+
+// A fiber is begun once and runs a body after another: to begin one asks the kernel for the signals, as swapcontext would at
+// every turn. Turns are taken by the compiler's own setjmp, which keeps no more than a stack and a place.
 class Warp {
 public:
-    void run(const std::function<void()>& body) {
-        this->body = &body;
-        current = this;
+    static void run(const std::function<void()>& work) {
+        body = &work;
         blockDim.x = LANES;
-        for (int lane = 0; lane < LANES; ++lane) {
-            getcontext(&beginnings[lane]);
-            beginnings[lane].uc_stack.ss_sp = stacks[lane];
-            beginnings[lane].uc_stack.ss_size = STACK;
-            makecontext(&beginnings[lane], &Warp::start, 0);
-            states[lane] = NEW;
-        }
-        for (bool any = true; any;) {
-            any = false;
+        int running = LANES;
+        for (State& state : states) state = state == ENDED ? BEGUN : NEW;
+        while (running)
             for (unsigned lane = 0; lane < LANES; ++lane) {
                 if (states[lane] == ENDED) continue;
-                any = true;
                 threadIdx.x = lane;
                 take_turn(lane);
+                running -= states[lane] == ENDED;
             }
-        }
         threadIdx.x = 0;
         blockDim.x = 1;
     }
-    static void wait() {
-        if (!_setjmp(current->waits[threadIdx.x])) _longjmp(current->home, 1);
+    // A function of its own, since its caller's registers are lost while others have their turns.
+    __attribute__((noipa)) static void wait() {
+        if (!__builtin_setjmp(places[threadIdx.x])) go_home();
     }
     template <class T>
     static T exchange(T mine, int lane) {  // what that lane brought
@@ -67,25 +61,37 @@ public:
 
 private:
     enum State : char { NEW, BEGUN, ENDED };
+    using Place = void*[5];
     static void start() {
-        (*current->body)();
-        current->states[threadIdx.x] = ENDED;
-        _longjmp(current->home, 1);
+        for (;; wait()) {
+            (*body)();
+            states[threadIdx.x] = ENDED;
+        }
     }
-    // A function of its own, so that no variable of `run` changes between _setjmp and _longjmp.
-    __attribute__((noinline)) void take_turn(unsigned lane) {
-        if (_setjmp(home)) return;
-        if (states[lane] == BEGUN) _longjmp(waits[lane], 1);
+    __attribute__((noipa)) static void take_turn(unsigned lane) {
+        if (__builtin_setjmp(home)) return;
+        if (states[lane] == BEGUN) go_on(lane);
+        begin(lane);
+    }
+    // No function may have both ends of a jump.
+    [[noreturn]] __attribute__((noipa)) static void go_home() { __builtin_longjmp(home, 1); }
+    [[noreturn]] __attribute__((noipa)) static void go_on(unsigned lane) { __builtin_longjmp(places[lane], 1); }
+    __attribute__((noipa)) static void begin(unsigned lane) {
+        static ucontext_t beginning;
         states[lane] = BEGUN;
-        setcontext(&beginnings[lane]);
+        getcontext(&beginning);
+        beginning.uc_stack.ss_sp = stacks[lane];
+        beginning.uc_stack.ss_size = STACK;
+        makecontext(&beginning, &Warp::start, 0);
+        setcontext(&beginning);
     }
-    static inline Warp* current = nullptr;
     alignas(64) static inline char stacks[LANES][STACK];
-    const std::function<void()>* body = nullptr;
-    ucontext_t beginnings[LANES];
-    jmp_buf home, waits[LANES];
-    State states[LANES];
+    static inline const std::function<void()>* body;
+    static inline Place home, places[LANES];
+    static inline State states[LANES];
 };
+
+}  // namespace
 
 static void __syncwarp() { Warp::wait(); }
 static void __syncthreads() { Warp::wait(); }

@@ -17,7 +17,7 @@ typename ReadBy<R>::From from(void* const* args) {
 template <class Body>
 void blocks(uint64 grid, const Body& body) {
     gridDim.x = unsigned(grid);
-    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) Warp().run(body);
+    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) Warp::run(body);
     blockIdx.x = 0;
     gridDim.x = 1;
 }

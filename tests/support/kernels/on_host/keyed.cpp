@@ -19,7 +19,7 @@ T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
 template <class Body>
 void blocks(uint64 grid, const Body& body) {
     gridDim.x = unsigned(grid);
-    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) Warp().run(body);
+    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x) Warp::run(body);
     blockIdx.x = 0;
     gridDim.x = 1;
 }
