@@ -1,7 +1,10 @@
 """With many jobs on record a page reads no more rows than it shows: asserted of the plans, not of the clock."""
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +12,10 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event
 
-from tests.support.api import Api
+from tests.support.api import Api, running_api
+from tests.support.servers import fresh_database
 from warpfold.app.auth.visibility import THE_SERVICE, Viewer
+from warpfold.app.config import Settings
 from warpfold.app.dashboard.pages.jobs import JobsQuery
 from warpfold.app.jobs import listing
 from warpfold.app.jobs.listing import Filter
@@ -18,6 +23,7 @@ from warpfold.app.metrics.monitoring import shares
 from warpfold.app.results import repository as results
 from warpfold.app.results.repository import MeasurementFilter
 from warpfold.contract.states import Status
+from warpfold.worker.embedded import EmbeddedPostgres, EmbeddedRedis
 
 ROWS = 20_000
 MOST_READ = 1000
@@ -26,31 +32,63 @@ BOB = Viewer(999, sees_all=False, old_jobs=True)
 """Another user than the one whose jobs these are."""
 
 
-@pytest.fixture
-def many(own_api: Api) -> Api:
-    """Ten thousands of finished jobs, each with a point."""
-    job = own_api.submit()
-    own_api.finish(own_api.claim(job))
-    with psycopg.connect(own_api.settings.database_url, autocommit=True) as connection:
-        connection.execute(
-            """
-            insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, status, started_at, finished_at,
-                              result)
-            select gen_random_uuid(), owner_id, kind, priority, needs, timeout_s, spec, status, started_at, finished_at,
-                   result from jobs, generate_series(1, %s)
-            """,
-            (ROWS,),
-        )
-        connection.execute(
-            """
-            insert into measurements (job_id, kind, op, dtype, strategy, backend, device, n, bytes, samples)
-            select id, 'reduce', 'sum', 'float32', 'exact', 'cpu', 'CPU', 3, 12, 1 from jobs
-            """
-        )
-        connection.execute("vacuum analyze jobs")
-        connection.execute("vacuum analyze measurements")
-    own_api.submit()
-    return own_api
+@contextmanager
+def api_of_many(postgres: EmbeddedPostgres, redis: EmbeddedRedis, folder: Path) -> Iterator[Api]:
+    """An api with ten thousands of finished jobs, each with a point, and with one that waits."""
+    with fresh_database(postgres) as url:
+        settings = Settings(database_url=url, redis_url=redis.url, data_dir=folder, data_roots=(folder,))
+        with running_api(settings) as api:
+            api.finish(api.claim(api.submit()))
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(
+                    """
+                    insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, status, started_at,
+                                      finished_at, result)
+                    select gen_random_uuid(), owner_id, kind, priority, needs, timeout_s, spec, status, started_at,
+                           finished_at, result from jobs, generate_series(1, %s)
+                    """,
+                    (ROWS,),
+                )
+                connection.execute(
+                    """
+                    insert into measurements (job_id, kind, op, dtype, strategy, backend, device, n, bytes, samples)
+                    select id, 'reduce', 'sum', 'float32', 'exact', 'cpu', 'CPU', 3, 12, 1 from jobs
+                    """
+                )
+                connection.execute("vacuum analyze jobs")
+                connection.execute("vacuum analyze measurements")
+            api.submit()
+            yield api
+
+
+@pytest.fixture(scope="module")
+def many(
+    shared_postgres: EmbeddedPostgres, shared_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Api]:
+    """Many jobs, which the tests of this file only read."""
+    with api_of_many(shared_postgres, shared_redis, tmp_path_factory.mktemp("many")) as api:
+        yield api
+
+
+@dataclass(frozen=True)
+class Private:
+    """An api where all jobs are Ann's alone but for one that everyone sees, and one and a batch of three that Bob
+    sees."""
+
+    api: Api
+    everyones: str
+    bobs: str
+    batch: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def private(
+    shared_postgres: EmbeddedPostgres, shared_redis: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Private]:
+    """Many private jobs, which the tests of this file only read."""
+    with api_of_many(shared_postgres, shared_redis, tmp_path_factory.mktemp("private")) as api:
+        everyones, bobs, batch = _some_are_shared(api)
+        yield Private(api, everyones, bobs, tuple(batch))
 
 
 def rows_read(api: Api, work: Any, *args: Any) -> int:
@@ -107,14 +145,14 @@ def test_a_page_of_jobs_reads_little(many: Api, chosen: Filter) -> None:
 
 @pytest.mark.parametrize("old_jobs", [True, False])
 @pytest.mark.parametrize("chosen", [Filter(), Filter(parent=False, batch=False), Filter(statuses=(Status.SUCCEEDED,))])
-def test_a_page_of_what_one_may_see_among_private_jobs_reads_little(many: Api, chosen: Filter, old_jobs: bool) -> None:
-    shared, named, batch = _some_are_shared(many)
-    viewer = Viewer(_user_id(many, "bob"), sees_all=False, old_jobs=old_jobs)
-    chosen = replace(chosen, viewer=viewer)
-    assert rows_read(many, listing.page, chosen, 51) <= MOST_READ
-    listed = {str(job.id) for job in many.database.run(listing.page, chosen, 51).jobs}
-    of_batch = set() if chosen.batch is False else set(batch)
-    assert listed == {shared, named, *of_batch}
+def test_a_page_of_what_one_may_see_among_private_jobs_reads_little(
+    private: Private, chosen: Filter, old_jobs: bool
+) -> None:
+    chosen = replace(chosen, viewer=Viewer(_user_id(private.api, "bob"), sees_all=False, old_jobs=old_jobs))
+    assert rows_read(private.api, listing.page, chosen, 51) <= MOST_READ
+    listed = {str(job.id) for job in private.api.database.run(listing.page, chosen, 51).jobs}
+    of_batch = set() if chosen.batch is False else set(private.batch)
+    assert listed == {private.everyones, private.bobs, *of_batch}
 
 
 def _user_id(api: Api, name: str) -> int:
@@ -125,7 +163,7 @@ def _user_id(api: Api, name: str) -> int:
 
 
 def _some_are_shared(api: Api) -> tuple[str, str, list[str]]:
-    """All jobs are Ann's alone but for one that everyone sees, and one and a batch of three that Bob sees."""
+    """Make all jobs private but for some. The ids of what everyone sees, of what Bob sees, and of his batch."""
     with psycopg.connect(api.settings.database_url, autocommit=True) as connection:
         connection.execute("update jobs set shared = false")
         succeeded = "select id from jobs where status = 'succeeded' order by seq offset %s limit %s"
