@@ -42,10 +42,15 @@ include-name = "POST /v1/uploads"
 [operations.checks.negative_data_rejection]
 expected-statuses = ["201", "401", "413", "422"]
 
-# Every boundary of every field of every kind makes ten thousands of cases, of every source five thousand, and of states
-# and their tables three thousand. Specs, sources and states have tests of their own.
+# Every boundary of every field of every kind makes ten thousands of cases, of every source five thousand, of states and
+# their tables three thousand, and those of batches take half of all time. Specs, sources and states have tests of their
+# own.
 [[operations]]
 include-name = "POST /v1/jobs"
+phases.coverage.enabled = false
+
+[[operations]]
+include-name = "POST /v1/batches"
 phases.coverage.enabled = false
 
 [[operations]]
@@ -98,9 +103,15 @@ def _queued(connection: Connection) -> list[tuple[UUID, int]]:
     return [(row.id, row.attempt) for row in connection.execute(queued)]
 
 
-@pytest.mark.timeout(900)  # a minute of computing, of which a loaded machine made six
-def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(own_api: Api, tmp_path: Path) -> None:
+@pytest.mark.hypothesis  # so that `make fuzz` runs it, too
+@pytest.mark.timeout(900)  # half a minute of computing, of which a loaded machine made minutes
+def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(
+    own_api: Api, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     api = own_api  # where it may make admins of anybody
+    drawn: tuple[str, ...] = ("--phases", "coverage,fuzzing", "--max-examples", "2", "--seed", "1")
+    if pytestconfig.getoption("--hypothesis-profile") == "fuzz":
+        drawn = ("--max-examples", "10", "--seed", str(pytestconfig.getoption("--hypothesis-seed")))
     (tmp_path / "schemathesis.toml").write_text(_CONFIG)
     with a_worker_at_work(api), leading(api, 900.0):
         authorized = {"Authorization": f"Bearer {api.tokens['root']}"}
@@ -111,7 +122,7 @@ def test_schemathesis_finds_no_server_error_and_no_answer_beside_the_document(ow
                 *(str(Path(sys.executable).parent / "schemathesis"), "--config-file", "schemathesis.toml"),
                 *("run", f"{api.url}/openapi.json", "--header", f"Authorization: Bearer {api.tokens['root']}"),
                 *("--exclude-operation-id-regex", _REVOKE),  # they would soon find the token that they come with
-                *("--checks", ",".join(_CHECKS), "--max-examples", "4", "--seed", "1"),
+                *("--checks", ",".join(_CHECKS), *drawn),
                 *("--request-timeout", "60", "--suppress-health-check", "all", "--warnings", "off"),
             ],
             check=False,
