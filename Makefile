@@ -31,8 +31,8 @@ RUN := .venv/.run-$(LOCK)
 DEV := .venv/.dev
 endif
 
-.PHONY: help demo serve test fuzz check format lock migrate compile-cuda gpu-test bench reports docs try-images pin-images release-images \
-	audit licences clean
+.PHONY: help demo serve test fuzz check check-types check-sources format lock migrate compile-cuda gpu-test bench reports docs try-images \
+	pin-images release-images audit licences clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -44,9 +44,12 @@ help: ## This list
 	$(if $(PYTHON),,$(error Warpfold needs Python 3.11 or newer on PATH; name one with PYTHON=/path/to/python3))
 	$(PYTHON) -m venv .venv
 
+# Bytecode is made by all cores afterwards: pip would take half a minute of one. Packages hold some files of older Pythons,
+# which do not compile.
 define install
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(1)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile -r $(1)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	-.venv/bin/python -m compileall -qq -j 0 .venv/lib
 	touch $@
 endef
 
@@ -79,9 +82,15 @@ fuzz: $(DEV) ## The tests that draw examples, with other examples each time; ROU
 	done
 
 check: $(DEV) ## Style, types, import rules, CUDA sources for every architecture
+	@$(MAKE) --no-print-directory --jobs=2 check-types check-sources
+
+# mypy takes most of a minute of one core, so the other cores do the rest meanwhile.
+check-types: $(DEV)
+	$(BIN)python -m mypy
+
+check-sources: $(DEV)
 	$(BIN)python -m ruff check .
 	$(BIN)python -m ruff format --check .
-	$(BIN)python -m mypy
 	$(BIN)lint-imports
 	$(BIN)python -m warpfold.kernels.cuda --arch $(ARCH) --quiet
 
