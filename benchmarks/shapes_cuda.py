@@ -1,6 +1,6 @@
-"""Measures exact sums along axes and by segments on a GPU: `python -m benchmarks.shapes_cuda`.
+"""Measures exact sums, or by `--op` means and products, of many values on a GPU: `python -m benchmarks.shapes_cuda`.
 
-A row is one shape of the same elements. In each round the contenders run one after the other: the exact sums, a loop
+A row is one shape of the same elements. In each round the contenders run one after the other: the exact values, a loop
 that only reads and writes the same bytes, `torch.sum`, `cupy.sum`, and of segments CUB's segmented reduction. Medians
 of device time by events are compared. A few values of each shape are checked against exact sums of their elements.
 `--variants` also measures other launch shapes than those of `kernels/cuda/grouped/shapes.py`. `--out` writes all as
@@ -26,7 +26,6 @@ from benchmarks.shapes_cuda_peers import peers_of
 from warpfold.kernels.cuda.bench.reader import SHAPES as READERS
 from warpfold.kernels.cuda.bench.reader import reading, reading_and_writing
 from warpfold.kernels.cuda.compile import compile_unit
-from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.exact.finishing import Finishing
 from warpfold.kernels.cuda.exact.shapes import SumKind
 from warpfold.kernels.cuda.gpu.device import describe
@@ -48,6 +47,7 @@ from warpfold.kernels.cuda.grouped.shapes import (
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
+from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.generate import plan
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import OPS, Terms
@@ -56,7 +56,12 @@ from warpfold.kernels.source import GeneratedSource
 ROUNDS = 5
 LENGTHS = (2, 8, 32, 128, 1024, 1 << 14, 1 << 20, 1 << 26)
 MEANS = (4, 16, 64, 256, 1024, 4096)
-CHECKED = 3
+WHAT = ("axis1", "axis0", "segments")
+ENDS = {
+    "sum": (SumKind.VALUES, Finishing.SUM),
+    "mean": (SumKind.VALUES, Finishing.MEAN),
+    "dot": (SumKind.PRODUCTS, Finishing.SUM),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +86,14 @@ class GpuShapeRow:
 class Bench:
     """The elements, and what is measured on them."""
 
-    def __init__(self, gpu: Gpu, dtype: str, count: int) -> None:
+    def __init__(self, gpu: Gpu, dtype: str, count: int, op: str = "sum") -> None:
         import cupy
 
-        self.gpu, self.dtype, self.count = gpu, DTYPES[dtype], count
-        self.array = cupy.empty(count, dtype=self.dtype.numpy)
-        fill(gpu, plan(GeneratedSource("normal", count, 1, self.dtype)), self.array, 0)
+        self.gpu, self.dtype, self.count, self.op = gpu, DTYPES[dtype], count, op
+        self.arrays = [cupy.empty(count, dtype=self.dtype.numpy) for _ in range(OPS[op].sources)]
+        for seed, array in enumerate(self.arrays, 1):
+            fill(gpu, plan(GeneratedSource("normal", count, seed, self.dtype)), array, 0)
+        self.array = self.arrays[0]
         self._scratch = cupy.empty(count * self.dtype.itemsize // 16 * 4, dtype=np.uint32)
         gpu.stream.synchronize()
         self._readers = [reading(gpu, self.array, shape).start for shape in READERS]
@@ -131,29 +138,36 @@ class Bench:
 
     def prepared(self, layout: Layout, shapes: GroupedShapes) -> tuple[FinishedValues, Prepared]:
         recorder = RecordingGpu(self.gpu)
-        array, end = self.array[: layout.total], Rounding(Finishing.SUM)
-        sums = FinishedValues(recorder, array, layout, self.dtype, SumKind.VALUES, end, shapes=shapes)
+        kind, finishing = ENDS[self.op]
+        array, *other = (each[: layout.total] for each in self.arrays)
+        sums = FinishedValues(
+            recorder, array, layout, self.dtype, kind, Rounding(finishing),
+            shapes=shapes if kind is SumKind.VALUES else None, other=other[0] if other else None,
+        )  # fmt: skip
         with recorder.recording() as launches:
             sums.start()
         return sums, Prepared(self.gpu, launches)
 
-    def right(self, sums: FinishedValues, members: Callable[[int], Any]) -> bool:
+    def right(self, sums: FinishedValues, members: Callable[[Any, int], Any]) -> bool:
         """Whether some values are those of their elements."""
         count = int(sums.values.size)
         for number in {0, count // 2 + count // 7, count - 1}:
-            exact = ExactAccumulator(self.gpu, self.dtype, Terms.VALUES)
-            exact.add(members(number).copy())
-            wanted = value_of(OPS["sum"], exact.state(), self.dtype.name) if members(number).size else 0.0
+            some = [np.ascontiguousarray(members(array, number).get()) for array in self.arrays]
+            if not some[0].size:
+                continue
+            products = len(some) == 2
+            state = ExactState.of_products(*some) if products else ExactState.empty(Terms.VALUES).add(some[0])
+            wanted = value_of(OPS[self.op], state, self.dtype.name)
             if float(sums.values[number].get()).hex() != float(wanted).hex():
                 return False
         return True
 
     def row(
-        self, label: str, layout: Layout, variants: Mapping[str, GroupedShapes], members: Callable[[int], Any],
+        self, label: str, layout: Layout, variants: Mapping[str, GroupedShapes], members: Callable[[Any, int], Any],
         peers: Mapping[str, Callable[[], object]],
     ) -> Iterator[GpuShapeRow]:  # fmt: skip
         """A shape by all variants; the peers only once."""
-        read = layout.total * self.dtype.itemsize
+        read = layout.total * self.dtype.itemsize * len(self.arrays)
         read += layout.offsets.nbytes if isinstance(layout, OffsetsLayout) else 0
         first = True
         for variant, shapes in variants.items():
@@ -255,11 +269,11 @@ def lengths_of(mean: int, total: int, random: np.random.Generator) -> Any:
     return drawn[np.cumsum(drawn) <= total]
 
 
-def _row(array: Any, length: int, number: int) -> Any:
+def _row(length: int, array: Any, number: int) -> Any:
     return array[number * length : (number + 1) * length]
 
 
-def _column(array: Any, width: int, number: int) -> Any:
+def _column(width: int, array: Any, number: int) -> Any:
     return array[number::width]
 
 
@@ -276,13 +290,13 @@ def rows_of(
             layout: Layout = RowsLayout(rows, length, count)
             yield from bench.row(
                 f"{rows} × {length}, axis 1", layout, row_variants(dtype, length, more=more),
-                partial(_row, bench.array, length), peers_of(bench.gpu, bench.array, layout) if peers else {},
+                partial(_row, length), peers_of(bench.gpu, bench.array, layout) if peers else {},
             )  # fmt: skip
         if "axis0" in what:
             layout = ColumnsLayout(length, rows)
             yield from bench.row(
                 f"{rows} × {length}, axis 0", layout, column_variants(dtype, more=more),
-                partial(_column, bench.array, length), peers_of(bench.gpu, bench.array, layout) if peers else {},
+                partial(_column, length), peers_of(bench.gpu, bench.array, layout) if peers else {},
             )  # fmt: skip
         cupy.get_default_memory_pool().free_all_blocks()
     random = np.random.default_rng(1)
@@ -298,7 +312,7 @@ def _segments(bench: Bench, mean: int, lengths: Any, *, more: bool, peers: bool)
     label = f"{lengths.size} segments of {mean}" if mean else f"{lengths.size} segments, one giant"
     yield from bench.row(
         label, layout, segment_variants(bench.dtype.name, mean or 32, more=more),
-        lambda k: bench.array[edges[k] : edges[k + 1]], peers_of(bench.gpu, bench.array, layout) if peers else {},
+        lambda array, k: array[edges[k] : edges[k + 1]], peers_of(bench.gpu, bench.array, layout) if peers else {},
     )  # fmt: skip
 
 
@@ -344,26 +358,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Exact sums along axes and by segments on a GPU.")
     parser.add_argument("--out", type=Path, help="a file for all rows as JSON")
     parser.add_argument("--dtypes", nargs="+", choices=("float32", "float64"), default=("float32", "float64"))
-    parser.add_argument(
-        "--what", nargs="+", choices=("axis1", "axis0", "segments"), default=("axis1", "axis0", "segments")
-    )
+    parser.add_argument("--what", nargs="+", choices=WHAT, default=WHAT)
     parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS, help="columns of the arrays along axes")
     parser.add_argument("--log2", type=int, default=30, help="how many elements of float32, of float64 half as many")
+    parser.add_argument("--op", choices=tuple(ENDS), default="sum", help="what is made of each value's elements")
     parser.add_argument("--variants", action="store_true", help="other launch shapes, too")
-    parser.add_argument("--no-peers", action="store_true", help="leave torch, CuPy and CUB out")
+    parser.add_argument("--no-peers", action="store_true", help="leave torch, CuPy and CUB, which add up, out")
     parser.add_argument("--compile-only", metavar="ARCH", help="compile for an architecture, and end")
     chosen = parser.parse_args()
     if chosen.compile_only:
         compile_ahead(chosen.compile_only, chosen.dtypes, more=chosen.variants, lengths=chosen.lengths)
         return
+    if chosen.op != "sum" and chosen.variants:
+        parser.error("--variants are those of sums")
     gpu = Gpu(0)
     compile_ahead(gpu.arch, chosen.dtypes, more=chosen.variants, lengths=chosen.lengths)
     made: list[GpuShapeRow] = []
     began = time.perf_counter()
     for dtype in chosen.dtypes:
         with gpu.active():
-            bench = Bench(gpu, dtype, 1 << chosen.log2 - (dtype == "float64"))
-            shown = {"more": chosen.variants, "peers": not chosen.no_peers}
+            bench = Bench(gpu, dtype, 1 << chosen.log2 - (dtype == "float64"), chosen.op)
+            shown = {"more": chosen.variants, "peers": chosen.op == "sum" and not chosen.no_peers}
             for row in rows_of(bench, **shown, what=chosen.what, lengths=chosen.lengths):
                 made.append(row)
                 print(

@@ -1,9 +1,11 @@
-// Sums of a few elements, of squares or of both: no windows are needed where the nearest number is certain without them.
+// Sums of a few elements, of products, of squares or of values and squares: no windows are needed where the nearest number is certain
+// without them.
 //
 // PlainValues of float32 are doubles that did not round, which the exponents of the elements tell.
-// PlainSquares of float32 are doubles, and PairSquares are two doubles each. All that is computed of them is off by no more than CLOSE
-// of the sum of squares, or of n · squares before n · squares − values² cancels. If the whole interval rounds alike, its end is the
-// value. What plain sums leave, pairs are tried on; the few values that are then left are taken as grouped_value.cuh takes them.
+// PlainSquares and PlainProducts of float32 are doubles, PairSquares and PairProducts are two doubles each. What is computed of squares
+// is off by no more than CLOSE of their sum, or of n · squares before n · squares − values² cancels; a sum of n products is off by no
+// more than CLOSE of n times the largest. If the whole interval rounds alike, its end is the value. What plain squares leave, pairs are
+// tried on; the few values that are then left are taken as grouped_value.cuh takes them.
 //
 // Bounds, in units of 2^−53 (for pairs, of 2^−106) of the sum of squares, or of n · squares: a lane adds up at most MOST_TERMS = 64
 // terms, and 32 lanes five times more. With k = 69 additions for each term, plain sums are off by k, sums of values by k Σ|x| with
@@ -59,10 +61,66 @@ struct PlainValues {
     }
     __device__ bool value(float32& out, const ShortEnd& end) const {
         out = float(values);
-        if (extent.all_zero()) return end.count || (out = 0, true);  // the sum of zeros has their sign
+        if (extent.all_zero()) return true;  // the sum of zeros has their sign
         if (!extent.all_finite() || !sums_plainly(extent, 32 - __clz(int(end.count - 1)))) return false;
-        if (end.finish != MEAN || values == 0) return true;
-        return rounds(out, quotient_of({{values, 0}, 0}, double(end.count)));
+        if (end.finish == MEAN && values != 0) out = nearest_quotient(values, double(end.count));
+        return true;
+    }
+};
+
+// The largest magnitude of some terms: the upper words of doubles, in which magnitudes are in order.
+struct Largest {
+    uint32 word = 0;
+
+    __device__ void include(double term) { include(Largest{uint32(uint64(__double_as_longlong(term)) >> 32) & 0x7fffffffu}); }
+    __device__ void include(Largest other) { word = word > other.word ? word : other.word; }
+    __device__ void include_lane(int distance) { include(Largest{__shfl_xor_sync(~0u, word, distance)}); }
+    // No term is larger. That of an infinity is a NaN.
+    __device__ double bound() const { return __longlong_as_double(int64(uint64(word + 1) << 32)); }
+};
+
+// The products of float32 are doubles.
+struct PlainProducts {
+    static constexpr double CLOSE = 0x1p-45;
+    double sum = -0.0;
+    Largest largest;
+
+    __device__ void add(const Factors<float32>& of) {
+        const double product = double(of.x) * of.y;
+        sum += product;
+        largest.include(product);
+    }
+    __device__ void include_lane(int distance) {
+        sum += __shfl_xor_sync(~0u, sum, distance);
+        largest.include_lane(distance);
+    }
+    __device__ bool value(float32& out, const ShortEnd& end) const {
+        const double away = CLOSE * largest.bound() * double(end.count);
+        out = float(sum - away);
+        if (largest.word == 0) return out = float(sum), true;  // the sum of zeros has their sign
+        return out == out && bits_of(out) == bits_of(float(sum + away));
+    }
+};
+
+struct PairProducts {
+    static constexpr double CLOSE = 0x1p-90, LEAST = 0x1p-900;  // below, what products leave may be too small for doubles
+    Halves sum{-0.0, 0};
+    Largest largest;
+
+    __device__ void add(const Factors<float64>& of) {
+        const DoublePair product = product_of(of.x, of.y), next = two_sum(sum.upper, product.high);
+        sum = {next.high, sum.lower + (next.low + product.low)};
+        largest.include(product.high);
+    }
+    __device__ void include_lane(int distance) {
+        sum.include_lane(distance);
+        largest.include_lane(distance);
+    }
+    __device__ bool value(float64& out, const ShortEnd& end) const {
+        const double away = CLOSE * largest.bound() * double(end.count);
+        const DoublePair whole = two_sum(sum.upper, sum.lower);
+        out = whole.high + (whole.low - away);
+        return fabs(whole.high) > LEAST && out == whole.high + (whole.low + away);
     }
 };
 
@@ -149,16 +207,31 @@ struct PairSquares {
     }
 };
 
-// What short spans are tried with first, where there is something.
+// What short spans are tried with first, where there is something: ties among sums of a few values of float64 are too many.
 template <class T, int TERMS>
-constexpr bool TRIED = SQUARED<TERMS> || (TERMS == VALUES && sizeof(T) == 4);
+constexpr bool TRIED = TERMS != VALUES || sizeof(T) == 4;
 template <class T, int TERMS>
-using FirstSums = typename Either<sizeof(T) == 8, PairSquares<T, TERMS>, typename Either<TERMS == VALUES, PlainValues, PlainSquares<TERMS>>::Type>::Type;
+struct FirstOf {
+    using Type = typename Either<sizeof(T) == 8, PairSquares<T, TERMS>, PlainSquares<TERMS>>::Type;
+};
+template <class T>
+struct FirstOf<T, VALUES> {
+    using Type = PlainValues;
+};
+template <class T>
+struct FirstOf<T, PRODUCTS> {
+    using Type = typename Either<sizeof(T) == 8, PairProducts, PlainProducts>::Type;
+};
+template <class T, int TERMS>
+using FirstSums = typename FirstOf<T, TERMS>::Type;
 
 // The value of `count` elements, of which `pair` returns number 0 or 1, from their sums; false where it is not certain.
 template <int TERMS, class T, class Sums, class Pair>
 __device__ bool short_value(T& out, const Sums& sums, uint64 count, ShortEnd& end, const Pair& pair) {
-    if constexpr (TERMS == VALUES) end.count = count;
+    if constexpr (!SQUARED<TERMS>) {
+        if (!count) return out = 0, true;
+        end.count = count;
+    }
     if constexpr (TERMS == MOMENTS) {
         if (count <= end.ddof) return out = nan_of<T>(), sums.finite();
         if (count == 1) return out = 0, sums.finite();

@@ -71,6 +71,37 @@ __device__ inline Near quotient_of(const Near& x, double divisor, double rest = 
     return {two_sum(first, second), (fabs(last) + slip + x.away) / divisor * 2};
 }
 
+// 1 / n of a whole number below 2^50, to two places. That of a power of two is exact.
+__device__ inline double inverse_of(double n) {
+    double inverse = 1 / float(n);
+#pragma unroll
+    for (int step = 0; step < 2; ++step) inverse = __fma_rn(inverse, __fma_rn(-n, inverse, 1), inverse);
+    return inverse;
+}
+
+// x / n of such a number. The first quotient is off by less than three places, so that its remainder is a double. The second one is
+// mended, so that a quotient of two doubles is found.
+__device__ inline Near quotient_of_whole(const Near& x, double n) {
+    const double inverse = inverse_of(n), first = x.value.high * inverse;
+    const DoublePair left = two_sum(__fma_rn(-first, n, x.value.high), x.value.low);
+    const double near = left.high * inverse, second = __fma_rn(__fma_rn(-near, n, left.high) + left.low, inverse, near);
+    const double last = __fma_rn(-second, n, left.high) + left.low;
+    return {two_sum(first, second), (fabs(last) + x.away) * inverse * 2};
+}
+
+// x / n to the nearest float32, for x ≠ 0 and such a number, of a mean, which is no larger than float32 are: the remainder of the quotient
+// says whether the next number is nearer.
+__device__ inline float32 nearest_quotient(double x, double n) {
+    const float32 first = float(x * inverse_of(n));
+    const double left = __fma_rn(-n, first, x);
+    if (left == 0) return first;
+    const uint32 bits = bits_of(first), beside = (left < 0) == (bits >> 31 != 0) ? bits + 1 : bits - 1;
+    float32 next;
+    set_bits(next, beside);
+    const double step = n * fabs(double(next) - first), twice = 2 * fabs(left);
+    return twice > step || (twice == step && (bits & 1)) ? next : first;
+}
+
 // √x of a number above 0. The root r of x's upper double leaves x − r² = 2 r c + c², and c² is below 2^−104 of x.
 __device__ inline Near root_of(const Near& x) {
     const double root = sqrt(x.value.high);
@@ -150,8 +181,11 @@ struct Results {
 
     // A sum or a mean.
     __device__ bool rounds_sum(T& out, const Near& sum, uint64 count) const {
-        if (finish != MEAN || (sum.value.high == 0 && sum.away == 0)) return rounds(out, sum);
-        return fabs(sum.value.high) > 0x1p-700 && rounds(out, quotient_of(sum, double(count)));
+        const bool exact = sum.away == 0;
+        if (finish != MEAN || (sum.value.high == 0 && exact)) return rounds(out, sum);
+        if constexpr (sizeof(T) == 4)
+            if (sum.value.low == 0 && exact) return out = nearest_quotient(sum.value.high, double(count)), true;
+        return fabs(sum.value.high) > 0x1p-700 && rounds(out, quotient_of_whole(sum, double(count)));
     }
     // The same of a sum that is exact; a zero keeps its sign.
     __device__ T of_exact(const DoublePair& sum, uint64 count) const {

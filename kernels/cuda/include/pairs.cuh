@@ -2,10 +2,21 @@
 #pragma once
 #include "exact_tiles.cuh"
 
+// Two elements that are to be multiplied.
+template <class T>
+struct Factors {
+    T x, y;
+};
+template <class T>
+__device__ Factors<T> factors(T x, T y) {
+    return {x, y};
+}
+
 template <class T>
 struct Pairs {
     const T *x, *y;
     __device__ Pairs operator+(uint64 elements) const { return {x + elements, y + elements}; }
+    __device__ Factors<T> operator[](uint64 at) const { return {x[at], y[at]}; }
 };
 
 // Where the elements of a kind of terms lie. Only products read `y`.
@@ -27,6 +38,8 @@ template <class Of>
 struct Both {
     static constexpr int SIZE = Of::SIZE;
     Of x, y;
+
+    __device__ auto operator[](int at) const { return factors(x[at], y[at]); }
 };
 
 // What a thread takes at a time.

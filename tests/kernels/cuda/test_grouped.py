@@ -97,6 +97,30 @@ def test_a_mean_hardly_above_a_tie_is_rounded_up(sums: Sums) -> None:
     assert values.tolist() == [1 + 2.0**-52, -1 - 2.0**-52]
 
 
+def test_means_that_are_ties_need_no_second_look(sums: Sums) -> None:
+    random = np.random.default_rng(6)
+    for length in (6, 82, 94, 98):
+        rows = np.repeat(random.integers(2**52, 2**53 - 100, 40).astype(np.float64), length).reshape(40, length)
+        rows[:, 0] += length // 2  # half of a unit of the mean
+        rows[:, 1:3] += (-8.0, 8.0)
+        array = aligned(rows.reshape(-1), 1)
+        values, omitted, _, wide = sums(array, RowsLayout(40, length, array.size), mean=True)
+        check(values, omitted, list(rows), mean=True, omit_nan=False)
+        assert wide == 0, length
+
+
+def test_means_next_to_ties_are_rounded_to_even(sums: Sums) -> None:
+    random = np.random.default_rng(5)
+    for length in (2, 3, 4, 6, 7, 31, 48, 100):
+        for least in (2**23, 2.0**-126, 2.0**-148):  # means of whole numbers of units, and halves of one
+            rows = aligned((random.integers(1, 9, 40 * length) * least).astype(np.float32), 0)
+            values, omitted, _, _ = sums(rows, RowsLayout(40, length, rows.size), mean=True)
+            check(values, omitted, list(rows.reshape(40, length)), mean=True, omit_nan=False)
+        rows = aligned(random.integers(2**23, 2**24, 40 * length).astype(np.float32), 0)
+        values, omitted, _, _ = sums(rows, RowsLayout(40, length, rows.size), mean=True)
+        check(values, omitted, list(rows.reshape(40, length)), mean=True, omit_nan=False)
+
+
 # width and height of columns: several rows a read, a column a thread, of odd widths, more than a block, in parts
 COLUMNS = (
     *(
