@@ -3,7 +3,8 @@
 //
 // Elements of exponents lowest … lowest + SPAN are multiples of a unit. Those of a lane sum up to at most 2^51 units, and what is
 // added to this, the sums of lanes before and what is carried, is only trusted where it comes out at 2^51 units at most: so every
-// difference of two prefix sums is below 2^53 units, and no addition rounds.
+// difference of two prefix sums is below 2^53 units, and no addition rounds. A tile of at most 512 elements of exponents
+// lowest … lowest + SPAN − OVER surely comes out so.
 #pragma once
 #include "grouped_value.cuh"
 
@@ -12,7 +13,7 @@ struct FixedWindow;
 
 template <>
 struct FixedWindow<float32> {
-    static constexpr int PLANES = 1, SPAN = 23;
+    static constexpr int PLANES = 1, SPAN = 23, OVER = 5;
     int lowest = 1 << 20;
     double limit[1] = {};
 
@@ -34,7 +35,7 @@ struct FixedWindow<float32> {
 // An element of float64 is a multiple of 2^(lowest − 10) and a remainder of at most half of that, which is one of 2^(lowest − 52).
 template <>
 struct FixedWindow<float64> {
-    static constexpr int PLANES = 2, SPAN = 37;
+    static constexpr int PLANES = 2, SPAN = 37, OVER = 6;
     int lowest = 1 << 20;
     double anchor = 0, limit[2] = {};
 

@@ -188,7 +188,8 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
         if (!fits) {
             const Extent<T> all = extent.of_warp();
             if (all.all_finite() && all.highest() - all.lowest() <= F::SPAN) {
-                const int spare = F::SPAN - (all.highest() - all.lowest()), below = spare < 9 ? spare / 3 * 2 : 6;
+                // so far below that smaller elements find room, and the sum of a tile, too
+                const int spare = F::SPAN - (all.highest() - all.lowest()) - F::OVER, below = spare < 0 ? 0 : spare < 6 ? spare : 6;
                 const bool finer = all.lowest() - below <= window.lowest;
                 fits = window.start(all.lowest() - below);
                 gate = fits ? Gate<T>(Range{window.lowest, window.lowest + F::SPAN}) : Gate<T>();
@@ -366,7 +367,10 @@ __device__ void sum_stream(const T* data, const Spans& spans, uint64 share, cons
 #pragma unroll
         for (int p = 0; p < PLANES; ++p) carried[p] = fits ? whole[p] - sums_at[p] : 0;
         broken = broken || (fits && !within_limit(carried, 1));
-        if (!fits) broken = broken || opened < stop;
+        if (!fits) {
+            broken = broken || opened < stop;
+            gate = Gate<T>();  // the next tile chooses a window
+        }
         if (following != stop) broken = true;
         start = following;
     }
