@@ -138,6 +138,8 @@ class GroupsBench:
         fill(gpu, plan(GeneratedSource("normal", count, 1, self.dtype)), self.values, 0)
         if data == "exp":
             self.values = cupy.exp(6 * self.values).astype(self.dtype.numpy)
+        if data == "whole":  # numbers of 16 bits
+            self.values = cupy.random.RandomState(3).randint(0, 1 << 16, count).astype(self.dtype.numpy)
         self.keys: Any = None
         self.key = ""
 
@@ -284,7 +286,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a file for all rows as JSON")
     parser.add_argument("--keys", nargs="+", choices=("int32", "int64"), default=("int32", "int64"))
     parser.add_argument("--dtypes", nargs="+", choices=("float32", "float64"), default=("float32", "float64"))
-    parser.add_argument("--data", nargs="+", choices=("normal", "exp"), default=("normal",))
+    parser.add_argument("--data", nargs="+", choices=("normal", "exp", "whole"), default=("normal",))
     parser.add_argument("--groups", nargs="+", type=int, default=GROUPS)
     parser.add_argument("--order", nargs="+", choices=("random", "sorted"), default=("random", "sorted"))
     parser.add_argument("--log2", type=int, default=28, help="how many rows of float32, of float64 half as many")
