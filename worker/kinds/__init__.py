@@ -8,6 +8,7 @@ from typing import Any, get_args
 from warpfold.app.jobs.attempt import Success
 from warpfold.contract.tasks import TaskKind
 from warpfold.worker.kinds.attempt import Attempt
+from warpfold.worker.start import NEEDLESS, imports
 
 Run = Callable[[Attempt, Any], Success]
 """Runs one attempt, whose spec is of the module's kind. Raises a KernelError where the job cannot be done."""
@@ -15,4 +16,5 @@ Run = Callable[[Attempt, Any], Success]
 
 def runs() -> Mapping[str, Run]:
     """The function that runs each kind. This imports all modules, which a child does once, before its first job."""
-    return MappingProxyType({kind: import_module(f"{__name__}.{kind}").run for kind in get_args(TaskKind)})
+    with imports(but_for=NEEDLESS):
+        return MappingProxyType({kind: import_module(f"{__name__}.{kind}").run for kind in get_args(TaskKind)})

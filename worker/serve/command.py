@@ -38,7 +38,7 @@ from warpfold.worker.serve.supervisor import (
     wait_until_ready,
     why_not_listen,
 )
-from warpfold.worker.start import import_service, imports
+from warpfold.worker.start import import_service
 from warpfold.worker.stop import Stop
 
 _SLOT = re.compile(rf"cpu|{GANG}|{DASK}|cuda:\d+")
@@ -93,7 +93,8 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
     raise_limit()
     _note(f"starting {_embedded(settings)} in {root}" if _embedded(settings) else "using the servers that are set")
     try:
-        with imports(), ThreadPoolExecutor(1) as importer:  # this process waits for the servers most of the time
+        with ThreadPoolExecutor(1) as importer:
+            # This process waits for the servers most of the time.
             importing = importer.submit(import_service)
             servers = start_servers(settings, root)
             importing.result()
