@@ -36,6 +36,7 @@ class GroupValues(Answer):
     hex: tuple[str | None, ...] | None
     counts: tuple[int, ...] | None
     words: tuple[str | None, ...] | None = None
+    nans: tuple[int, ...] | None = None
 
 
 class GroupTable(Answer):

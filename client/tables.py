@@ -3,7 +3,7 @@ awaited. What reads tables is imported by the first call.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from warpfold.client.exchange import Steps
@@ -32,6 +32,23 @@ class HandlesTables(ABC):
         from warpfold.client.groupby import GroupBy
 
         return GroupBy(self._do, data, by, options)
+
+    def describe(
+        self,
+        data: object,
+        columns: Sequence[str] | None = None,
+        *,
+        q: Sequence[float] = (0.25, 0.5, 0.75),
+        **options: "Unpack[GroupByOptions]",
+    ) -> Any:
+        """What the columns of a table hold, in one pass, as a frame with a row for each column: how many numbers,
+        nulls, NaNs and zeros, mean, std, skew and kurtosis of a sample, min, the quantiles `q` and max.
+
+        `data` is as `groupby` takes it, without URLs. Columns that hold no numbers, decimals, instants or durations are
+        left out, and are refused where they are named."""
+        from warpfold.client.describing import describe
+
+        return self._do(describe(data, columns, q, options))
 
     def groups(self, job: Job) -> Any:
         """All groups of a group-by, waiting for it, as a table of pyarrow. Raises JobFailed, and TypeError for another

@@ -45,6 +45,11 @@ class GroupValues(Frozen):
     counts: tuple[int, ...] | None = Field(
         description="The number of elements that each value was computed from; null where `values` is null."
     )
+    nans: tuple[int, ...] | None = Field(
+        None,
+        exclude_if=lambda nans: nans is None,
+        description="The number of NaNs that were left out of each value, where a CPU slot omitted them.",
+    )
     words: tuple[str | None, ...] | None = Field(
         None,
         exclude_if=lambda words: words is None,

@@ -175,5 +175,6 @@ def _values(name: str | None, column: GroupColumn) -> GroupValues:
         values=tuple(values),
         hex=tuple(None if value is None else hex_of(value) for value in values) if real else None,
         counts=tuple(column.counts.tolist()),
+        nans=None if column.nans is None else tuple(column.nans.tolist()),
         words=column.words,
     )

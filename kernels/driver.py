@@ -116,8 +116,10 @@ class Backend(ABC):
         return self.answer(query, progress)
 
     def group_by(self, source: KeyedSource, plan: GroupPlan, progress: Progress | None = None) -> GroupTable:
-        """Reduce the rows of each group. Raises as `aggregate`."""
-        return self.answer(ByKey(source, plan), progress)
+        """Reduce the rows of each group; all rows are one where they have no keys. Raises as `aggregate`."""
+        if source.key_names:
+            return self.answer(ByKey(source, plan), progress)
+        return replace(self.answer(ByKey(source.in_one_group(), plan), progress), key_names=(), keys=())
 
     def in_blocks(self, query: Shaped | Moving, progress: Progress | None = None) -> Iterator[GroupedReduction]:
         """The answer to `query` in blocks of neighbouring values, in their order. So what it needs in memory is

@@ -36,6 +36,11 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
             "Jobs",
             "Merge tables of exact states: of jobs that were run with --states, and of such tables in files.",
         ),
+        "describe": Row(
+            "describing",
+            "Jobs",
+            "Describe the columns of a table in one pass: counts, nulls, NaNs, zeros, moments, extremes and quantiles.",
+        ),
         "inspect": Row(
             "inspecting",
             "Jobs",

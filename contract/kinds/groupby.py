@@ -27,7 +27,8 @@ from warpfold.kernels.parts.keyed import MOST_GROUPS
 from warpfold.kernels.strategy import AUTO
 
 MOST_KEYS = 16
-MOST_AGGREGATIONS = 64
+MOST_AGGREGATIONS = 512
+"""So many make a description of 64 columns."""
 
 
 def _from_name(schema: JsonDict) -> None:
@@ -72,11 +73,12 @@ class GroupbySpec(Task):
         "every column has a source of its own.",
     )
     by: tuple[KeyColumn, ...] = Field(
-        min_length=1,
+        (),
         max_length=MOST_KEYS,
         json_schema_extra=_from_name,
         description="The columns of keys. Rows whose keys are equal in all of these columns are one group. Keys are "
-        'integers, truth values or strings, or dictionaries of these. A string is short for {"column": …}.',
+        'integers, truth values or strings, or dictionaries of these. A string is short for {"column": …}. '
+        "Without keys all rows are one group.",
     )
     aggregations: tuple[AggregationSpec, ...] = Field(
         min_length=1, max_length=MOST_AGGREGATIONS, description="The columns of the result, which are made in one pass."
@@ -125,6 +127,8 @@ class GroupbySpec(Task):
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
             check_partitioned(op, AUTO, self.partitions, of_dask=self.backend == DASK, field=f"aggregations.{index}.op")
         self._check_names()
+        if not self.by and (self.states or self.backend not in ("auto", "cpu")):
+            raise InvalidInput("needs a key, where the request asks for states or for another backend than cpu", "by")
         if self.states:
             check_states_of_nulls(self.sources())
         if self.backend in ("cuda", GANG):
@@ -188,7 +192,7 @@ class GroupbySpec(Task):
     def _suits_a_gpu(self) -> bool:
         """Whether a GPU makes all rows itself and there are many, so that it may have the job without being asked."""
         sources = [source for _, source in self.sources()]
-        if self.source is not None or len(self.by) > 1 or not self.sort or self.states:
+        if self.source is not None or len(self.by) != 1 or not self.sort or self.states:
             return False
         made = all(source.generator_seed is not None for source in sources)
         large = all((source.known_count or 0) >= LARGE_ON_GPU for source in sources)
@@ -234,10 +238,10 @@ class GroupbySpec(Task):
 
     @staticmethod
     def summary(stored: Mapping[str, Any]) -> Sequence[str]:
-        source = stored.get("source")
+        source, keys = stored.get("source"), _listed(stored.get("by", ()), _called)
         rows = stored.get("rows")
         return (
-            f"{_listed(stored.get('aggregations', ()), _of)} by {_listed(stored.get('by', ()), _called)}",
+            _listed(stored.get("aggregations", ()), _of) + (f" by {keys}" if keys else ""),
             summary_of_source(source) if source else "" if rows is None else number_of("row", rows),
         )
 

@@ -133,6 +133,19 @@ class KeyedSource:
     tallies: tuple[Tally, ...] = ()
     files: tuple[tuple[str, Source], ...] = ()
 
+    def in_one_group(self) -> "KeyedSource":
+        """The same rows, which have no key, with one that is equal in all of them."""
+        pyarrow = required("pyarrow", "tables")
+
+        def read(part: KeyedPart) -> KeyedRows:
+            rows = part.read()
+            return replace(rows, keys=(pyarrow.array(np.zeros(part.stop - part.start, np.int8)),))
+
+        def begin() -> Iterator[KeyedPart]:
+            return (KeyedPart(part.start, part.stop, partial(read, part)) for part in self.begin())
+
+        return replace(self, key_names=("",), key_types=(pyarrow.int8(),), begin=begin)
+
 
 PART_ROWS = 1 << 17
 """Rows at a time: their keys and a column stay in a second-level cache."""
@@ -141,7 +154,8 @@ PART_ROWS = 1 << 17
 @dataclass(frozen=True, slots=True)
 class GroupColumn:
     """The values of an aggregation, one for each group: floats as float64, integers as int64, uint64 or Python
-    integers. Where `missing` is set, the value is missing. `counts` says how many elements entered each. `dtype` is the
+    integers. Where `missing` is set, the value is missing. `counts` says how many elements entered each, and `nans` how
+    many NaNs were left out, if that is known. `dtype` is the
     name of a dtype, or "integer". `states` are the exact states of the sums where they were asked for, and for a
     variance those of the sums of squares, too. `words` are decimals in full, or instants and durations in ISO 8601."""
 
@@ -153,6 +167,7 @@ class GroupColumn:
     counts: NDArray[np.int64]
     states: tuple[StateColumn, ...] = ()
     words: tuple[str | None, ...] | None = None
+    nans: NDArray[np.int64] | None = None
 
     def listed(self, most: int | None = None) -> list[Value | None]:
         """The values, or the first `most`; None where one is missing."""
@@ -169,6 +184,7 @@ class GroupColumn:
             counts=self.counts[order],
             states=tuple(column.taken(order) for column in self.states),
             words=None if self.words is None else tuple(self.words[at] for at in order.tolist()),
+            nans=None if self.nans is None else self.nans[order],
         )
 
     def array(self) -> Any:

@@ -95,7 +95,7 @@ def test_a_shell_can_be_taught(tmp_path: Path) -> None:
         tmp_path, {"_WARPFOLD_COMPLETE": "complete_bash", "COMP_WORDS": "warpfold reduce --op no", "COMP_CWORD": "3"}
     )
     assert shell.spawn().out.split() == ["norm1", "norm2", "norm_inf", "norm3", "norm4"]
-    assert [name for name, _ in complete_op("arg")] == ["argmin", "argmax"]
+    assert [name for name, _ in complete_op("argm")] == ["argmin", "argmax"]
 
 
 def test_an_unknown_command_is_a_matter_of_usage(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from warpfold.app.charts.chart import Chart
 from warpfold.app.charts.vega_lite import Bar, ChartText, bar_chart
 from warpfold.app.reports.kinds.tables_only import preview
 from warpfold.app.reports.report import Table
+from warpfold.contract.described import Cell, described
 from warpfold.contract.group_tables import GroupKeys, GroupTableResult, GroupValues
 from warpfold.contract.kinds.groupby import GroupbyResult
 from warpfold.contract.wording import ABSENT, exactly, number_of
@@ -15,10 +16,18 @@ _MOST_SHOWN = 1000
 _MOST_BARS = 40
 _MOST_CHARTS = 4
 _MOST_LETTERS = 40
+_MEASURES = ("mean", "min", "median", "quantile", "max")
+"""Ops whose values are numbers on one scale with the elements."""
 
 
 def tables(result: GroupTableResult) -> tuple[Table, ...]:
-    """A row for each group: its keys, how many rows it has, and its values; of groups that are stored, the first."""
+    """A row for each group: its keys, how many rows it has, and its values; of groups that are stored, the first. A
+    table without keys is a description: it has a row for each column."""
+    if not result.keys:
+        names, cells = described(result.columns, result.rows)
+        shown = tuple(tuple(_shown(cell) for cell in row) for row in cells)
+        title = f"{number_of('column', len(cells))} of {number_of('row', result.rows)} ({result.strategy})"
+        return (Table(title=title, columns=tuple(names), rows=shown),)
     title = f"{number_of('group', result.groups)} of {number_of('row', result.rows)} ({result.strategy})"
     if result.sizes is None and result.artefact is not None:
         return (preview(result.artefact, title),)
@@ -50,6 +59,10 @@ def tables(result: GroupTableResult) -> tuple[Table, ...]:
     )
 
 
+def _shown(cell: Cell) -> str:
+    return ABSENT if cell is None else cell if isinstance(cell, str) else exactly(cell)
+
+
 def _key(keys: GroupKeys, group: int) -> str:
     key = (keys.values or ())[group]
     return ABSENT if key is None else str(key)
@@ -64,6 +77,8 @@ def _value(column: GroupValues, group: int) -> str:
 
 def charts(result: GroupTableResult) -> list[Chart]:
     """The values of the first groups as bars, a chart for each of the first columns. Stored groups have no charts."""
+    if not result.keys:
+        return _descriptions(result)
     drawn = []
     for number, column in enumerate(result.columns[:_MOST_CHARTS], 1):
         bars = [
@@ -73,6 +88,27 @@ def charts(result: GroupTableResult) -> list[Chart]:
         ]
         if bars:
             drawn.append(bar_chart(_text(result, column, number, bars), column.name, bars))
+    return drawn
+
+
+def _descriptions(result: GroupTableResult) -> list[Chart]:
+    """The mean, the extremes and the quantiles of the first columns, a chart for each."""
+    drawn = []
+    for number, name in enumerate(list(dict.fromkeys(column.column for column in result.columns))[:_MOST_CHARTS], 1):
+        bars = [
+            Bar(column.name.removeprefix(f"{name}_"), float(column.values[0]))
+            for column in result.columns
+            if column.column == name and column.op in _MEASURES and column.values
+            if column.values[0] is not None and math.isfinite(column.values[0])
+        ]
+        if bars:
+            text = ChartText(
+                name=f"columns-{number}",
+                title=str(name),
+                subtitle=f"{number_of('row', result.rows)}; {result.device.name}",
+                description=f"Bars of {', '.join(f'{bar.name} {bar.value:g}' for bar in bars)} of {name}.",
+            )
+            drawn.append(bar_chart(text, str(name), bars))
     return drawn
 
 

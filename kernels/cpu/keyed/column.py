@@ -108,6 +108,7 @@ class ColumnFold:
             self._folds["count"] = AggregatedKeys(Counted())
         self._counting: Any = (summing or [self._folds["count"]])[0]
         self._absent = AggregatedKeys(Counted())
+        self._nans = AggregatedKeys(Counted()) if self._nan_policy is NanPolicy.OMIT else None
 
     def add(self, start: int, cells: Cells, ids: Numbers, groups: int) -> None:
         """Take in the elements of rows from `start` on. Raises InvalidInput where an element is NaN and the policy is
@@ -120,6 +121,8 @@ class ColumnFold:
             if self._nan_policy is NanPolicy.RAISE and (nans := nans & (ids > 0)).any():
                 row = start + int(nans.argmax())
                 raise InvalidInput(f"row {row} of {self._name!r} is NaN, and nan_policy is raise", "nan_policy")
+            if self._nans is not None:
+                self._nans.add(start, cells.elements, np.where(nans, ids, np.int32(0)), groups)
             if nans.any():
                 missing = nans if missing is None else missing | nans
         if missing is not None and missing.any():
@@ -134,6 +137,8 @@ class ColumnFold:
         for name, fold in self._folds.items():
             fold.merge(other._folds[name], ids, groups)
         self._absent.merge(other._absent, ids, groups)
+        if self._nans is not None and other._nans is not None:
+            self._nans.merge(other._nans, ids, groups)
 
     def counts(self, groups: int) -> Index:
         """How many elements each of groups 1 … `groups` has."""
@@ -150,7 +155,8 @@ class ColumnFold:
         missing = counts < needed_count(asked, min_count)
         values = self._values(asked, op.result_dtype(self._dtype), groups, np.where(missing, 0, counts))
         made = column_of(asked, self._dtype, values, counts, min_count)
-        return replace(made, states=self._states(op, groups, keep=keep))
+        nans = None if self._nans is None else self._nans.counts(groups)
+        return replace(made, states=self._states(op, groups, keep=keep), nans=nans)
 
     def _states(self, op: Op, groups: int, *, keep: bool) -> tuple[StateColumn, ...]:
         if not keep or not op.adds:

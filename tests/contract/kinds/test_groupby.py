@@ -68,7 +68,8 @@ def test_a_gang_takes_groups_where_it_is_named() -> None:
     [
         ({}, "by.0.source"),
         ({"source": TABLE, "by": [{"name": "x"}]}, "by.0.column"),
-        ({"source": TABLE, "by": []}, "by"),
+        ({"source": TABLE, "by": [], "backend": "dask"}, "by"),
+        ({"source": TABLE, "by": [], "states": True}, "by"),
         ({"source": TABLE, "aggregations": []}, "aggregations"),
         ({"source": TABLE, "aggregations": [{**SUM, "source": VALUES}]}, "aggregations.0.column"),
         ({"source": TABLE, "aggregations": [{"op": "dot", "column": "x"}]}, "aggregations.0.op"),

@@ -37,6 +37,21 @@ def test_the_first_groups_are_bars_and_a_missing_value_is_none() -> None:
     assert "the first 39 of 100 groups" in chart.description
 
 
+def test_a_table_without_keys_has_a_row_and_a_chart_for_each_column() -> None:
+    column = {**EXAMPLE["columns"][0], "column": "x", "hex": None, "counts": [3]}
+    columns = [
+        {**column, "name": f"x_{label}", "op": op, "values": [value], "nans": [1]}
+        for label, op, value in (("min", "min", -1.0), ("skew", "skew", 0.5), ("quantile_0.5", "quantile", 2.0))
+    ]
+    fields = {"groups": 1, "keys": [], "columns": columns, "sizes": [5], "rows": 5}
+    result = GroupbyResult.model_validate({**EXAMPLE, **fields})
+    (table,) = tables(result)
+    assert table.columns == ("column", "count", "nulls", "nans", "min", "skew", "quantile_0.5")
+    assert table.rows == (("x", "3", "1", "1", "-1.0", "0.5", "2.0"),)
+    (chart,) = charts(result)
+    assert chart.description == "Bars of min -1, quantile_0.5 2 of x."
+
+
 def test_groups_that_are_stored_show_a_preview_and_no_bars() -> None:
     nothing = {"keys": [{**EXAMPLE["keys"][0], "values": None}], "sizes": None}
     column = {**EXAMPLE["columns"][0], "values": None, "hex": None, "counts": None}

@@ -1,0 +1,54 @@
+"""Descriptions of the columns of tables, as frames."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpfold.client import groupby, jobs, reductions
+from warpfold.client.exchange import Steps
+from warpfold.client.group_table import GroupTable
+from warpfold.contract.described import Cell, described, describing
+from warpfold.contract.sources.options import TableOptions
+
+
+def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], options: Mapping[str, Any]) -> Steps[Any]:
+    """A frame with a row for each column, of the library of `data`. Raises as `Client.describe`."""
+    of_file = {name: options[name] for name in ("filter", "text", "null_policy") if options.get(name) is not None}
+    if not reductions.is_file(data):
+        kinds = {field.name: field.type for field in groupby.table_of(data, columns).schema}
+    elif isinstance(data, str):
+        raise TypeError("a URL is read by the service: describe a file or a frame")
+    else:
+        kinds = kinds_in(data, of_file)
+    aggregations = describing(kinds, columns, q)
+    asked = list(dict.fromkeys(str(each["column"]) for each in aggregations))
+    made = groupby.spec_of([], aggregations, {"nan_policy": "omit", **options})
+    made["source"] = yield from groupby.source_of(data, asked, options)
+    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
+    assert isinstance(result, GroupTable), "the job is a group-by"
+    return groupby.frame_of(_table(*described(result.columns, result.rows)), groupby.library_of(data))
+
+
+def kinds_in(path: Path, of_file: Mapping[str, Any]) -> dict[str, Any]:
+    """The types of pyarrow of the columns of a file, by their names. Raises InvalidInput and Unavailable."""
+    with path.open("rb") as file:
+        frame = TableOptions.model_validate(of_file).open_table_in(file, path.name)
+        return {field.name: field.type for field in frame.schema}
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Any:
+    import pyarrow
+
+    return pyarrow.table({name: _array([row[at] for row in rows]) for at, name in enumerate(names)})
+
+
+def _array(cells: Sequence[Cell]) -> Any:
+    """Cells of columns of several types: as words where one is words, and as floats where one is a float."""
+    import pyarrow
+
+    known = [cell for cell in cells if cell is not None]
+    if any(isinstance(cell, str) for cell in known):
+        return pyarrow.array([None if cell is None else str(cell) for cell in cells])
+    if any(isinstance(cell, float) for cell in known):
+        return pyarrow.array([None if cell is None else float(cell) for cell in cells])
+    return pyarrow.array([None if cell is None else int(cell) for cell in cells])
