@@ -63,7 +63,9 @@ class Turns:
 
     async def _enter(self, key: str) -> None:
         now = time.monotonic()
-        # The latest two requests came from two keys: there are others than this one.
+        # Others are worked on or wait, or the latest two requests came from two keys: there are others than this one.
+        if len(self._lines) > (key in self._lines):
+            self._others_at = now
         if self._latest[0] != key:
             if now - self._latest[1] < _OTHERS_S:
                 self._others_at = now
@@ -81,7 +83,7 @@ class Turns:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self._leave(key)  # its turn had come already
-            else:
+            elif place in line.waiting:  # who gave a turn up may have passed it by already
                 line.waiting.remove(place)
             raise
 

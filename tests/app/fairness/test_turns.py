@@ -1,4 +1,7 @@
 import asyncio
+from types import SimpleNamespace
+
+import pytest
 
 from warpfold.app.fairness.turns import Turns, give_up_turn, in_turn
 
@@ -28,6 +31,30 @@ def test_who_is_alone_has_many_turns_and_among_others_few() -> None:
         done.set()
         await asyncio.gather(*tasks)
         assert turns.waiting() == 0
+        assert not turns._lines
+
+    asyncio.run(play())
+
+
+def test_who_comes_while_a_flood_is_worked_on_is_not_alone_however_old_the_flood_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    monkeypatch.setattr("warpfold.app.fairness.turns.time", clock)
+    now_s = 100.0
+
+    async def play() -> None:
+        nonlocal now_s
+        turns, done = Turns(), asyncio.Event()
+        tasks = await flooded(turns, 40, done)
+        assert turns.waiting() == 8
+        now_s = 105.0
+        async with turns.turn("other"):
+            tasks[0].cancel()
+            await asyncio.sleep(0)
+            assert turns.waiting() == 8, "the place goes to nobody: 31 are worked on, and two may be"
+        done.set()
+        await asyncio.gather(*tasks[1:])
         assert not turns._lines
 
     asyncio.run(play())
