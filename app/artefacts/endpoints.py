@@ -92,6 +92,8 @@ async def download(
     """Download a result that was too large to stand in the job. A job whose whole result stands in it has no
     artefact (404). A job that has not succeeded has no artefact yet (409). An artefact that has expired or was
     deleted is gone (410)."""
+    if format == "csv" and part is None:  # it is never stored: 250 such requests at once are refused quickly
+        await context.heavy_answers.want_place(user.id)
     artefact, folder = await _stored(context, user, job_id)
     stored = _part(artefact, format, part)
     chosen = stored.format if stored is not None else format or "npy"

@@ -45,6 +45,15 @@ class HeavyAnswers:
         """The result of `function` in the process apart. Raises the ApiError that it raises there."""
         return await self._apart.call(user_id, function, *args)
 
+    async def want_place(self, user_id: int) -> None:
+        """Raise TooMany if no place is free: before anything is looked up for an answer that needs one."""
+        try:
+            with self._places.taken(user_id):
+                return
+        except NoPlace as error:
+            give_up_turn()
+            raise await _refused(error) from None
+
     async def answer(
         self,
         user_id: int,
@@ -59,8 +68,7 @@ class HeavyAnswers:
             try:
                 place.enter_context(self._places.taken(user_id))
             except NoPlace as error:
-                await asyncio.sleep(_PAUSE_S)
-                raise TooMany(_YOURS if error.own else _OF_ALL, _RETRY_AFTER_S) from None
+                raise await _refused(error) from None
             first = await anext(pieces, b"")
             return _HeavyResponse(_following(first, pieces), place.pop_all(), media_type, headers)
 
@@ -93,6 +101,11 @@ class _HeavyResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._release()
+
+
+async def _refused(error: NoPlace) -> TooMany:
+    await asyncio.sleep(_PAUSE_S)
+    return TooMany(_YOURS if error.own else _OF_ALL, _RETRY_AFTER_S)
 
 
 async def _following(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -74,6 +75,8 @@ def test_a_user_who_reads_nothing_holds_two_places_and_others_are_answered(heavy
         assert answers.count(b"HTTP/1.1 429") == 12 - OF_ONE_USER
         refused = heavy.client("ann").get(path)
         assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+        nowhere = heavy.client("ann").get(f"/v1/jobs/{uuid4()}/artefact?format=csv")
+        assert nowhere.status_code == 429, "it is refused before the job is looked up"
         assert heavy.client("ann").get("/v1/ops").status_code == 200
         assert heavy.client("bob").get(path).content.count(b"\n") == STORED.size + 1
     # Whoever hangs up gives the places back.
