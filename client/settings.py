@@ -71,7 +71,7 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
     if url:
         url = _address(url)
         if token:
-            return Target(url, token, "as told")
+            return Target(url, token, "the command or the environment")
     for target in _kept(where):
         if not url or url == target.url:
             return Target(target.url, token or target.token, target.origin)

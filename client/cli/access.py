@@ -70,7 +70,7 @@ def whoami(context: typer.Context, as_json: Json = False) -> None:
         output.document({"url": target.url, "origin": target.origin, "name": user.name, "role": user.role})
     else:
         output.properties(
-            [("user", user.name), ("role", user.role), ("service", target.url), ("known from", target.origin)]
+            [("user", user.name), ("role", user.role), ("service", target.url), ("found in", target.origin)]
         )
 
 

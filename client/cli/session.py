@@ -53,10 +53,9 @@ def ending_well() -> Iterator[None]:
         if error.status >= 500:
             raise fail(f"the service is out of order: {error.detail or error.title}", Exit.UNREACHABLE) from None
         if error.errors:
-            named = (
-                f"  {fault.field}: {fault.message}" if fault.field else f"  {fault.message}" for fault in error.errors
-            )
-            raise fail("\n".join([f"refused: {error.title}", *named]), Exit.REFUSED) from None
+            named = [f"{fault.field}: {fault.message}" if fault.field else fault.message for fault in error.errors]
+            lines = "".join(f"\n  {each}" for each in named) if len(named) > 1 else f" {named[0]}"
+            raise fail(f"refused:{lines}", Exit.REFUSED) from None
         raise fail(f"refused: {error.title}: {error.detail}", Exit.REFUSED) from None
     except WaitedTooLong as error:
         raise fail(str(error), Exit.TIMED_OUT) from None

@@ -31,10 +31,12 @@ def required(module: str, extra: str) -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         if isinstance(error, ModuleNotFoundError) and (error.name or package).partition(".")[0] == package:
-            raise Unavailable(f"{package} is not installed on this worker; {install(extra)} brings it") from None
+            raise Unavailable(
+                f"{package} is not installed on the machine that ran this; {install(extra)} brings it"
+            ) from None
         if lacks_memory(error):
             raise OutOfMemory(f"{package} cannot be imported for lack of memory: {error}") from None
-        raise Unavailable(f"{package} cannot be imported on this worker: {error}") from None
+        raise Unavailable(f"{package} cannot be imported on the machine that ran this: {error}") from None
 
 
 @contextmanager

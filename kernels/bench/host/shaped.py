@@ -170,7 +170,7 @@ def _polars(data: HostShape, op: str) -> Bound:
     try:
         polars: Any = import_module("polars")
     except ImportError:
-        raise Unavailable("polars is not installed on this worker") from None
+        raise Unavailable("polars is not installed on the machine that ran this") from None
     frame = polars.DataFrame({"key": data.keys, "value": data.elements})
     return (
         lambda: frame.group_by("key").agg(getattr(polars.col("value"), op)()),

@@ -44,7 +44,7 @@ def test_a_service_of_this_folder_needs_no_login(service: Service, shell: Shell)
     (notes / "url").write_text(f"{service.url}\n")
     (notes / "token").write_text(f"{service.token}\n")
     done = Shell(shell.folder).run("whoami")
-    assert done.transcript == f"user  ada\nrole  admin\nservice  URL\nknown from  {notes}\n"
+    assert done.transcript == f"user  ada\nrole  admin\nservice  URL\nfound in  {notes}\n"
 
 
 def test_a_token_is_rotated_where_it_is_kept(service: Service, shell: Shell) -> None:

@@ -78,7 +78,7 @@ def test_what_is_wrong_names_its_line(shell: Shell) -> None:
         ("{", 2, "specs.jsonl, line 3, is not JSON"),
         ("[1]", 2, "specs.jsonl, line 3, holds no spec"),
         ('{"kind": "reduce", "kind": "accuracy"}', 2, "specs.jsonl, line 3, kind is written twice"),
-        (spec(1, op="total"), 4, "  specs.jsonl:3: op: unknown op"),
+        (spec(1, op="total"), 4, "refused: specs.jsonl:3: op: unknown op"),
     ):
         file.write_text(f"{spec(1)}\n\n{line}\n")
         refused = shell.run("submit", "specs.jsonl")

@@ -20,7 +20,7 @@ def test_an_array_is_uploaded_used_and_deleted(shell: Shell) -> None:
     assert shell.run("dataset", "show", digest).code == 4
     refused = shell.run("submit", "--dataset", digest)
     assert refused.code == 4
-    assert "  source.id: there is no dataset with this id" in refused.err
+    assert "refused: source.id: there is no dataset with this id" in refused.err
 
 
 def test_a_table_is_listed_with_its_format_and_size_and_an_id_may_be_shortened(shell: Shell) -> None:

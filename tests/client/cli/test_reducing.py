@@ -78,7 +78,7 @@ def test_what_cannot_be_reduced_is_said(shell: Shell) -> None:
         (("reduce", "text.npy"), 2, "is not a whole .npy file"),
         (("reduce", "half.npy"), 2, "truncated"),
         (("reduce", "words.npy"), 2, "<U1"),
-        (("reduce", "samples.npy", "--op", "sun"), 4, "  op: unknown op 'sun'; known: sum, mean,"),
+        (("reduce", "samples.npy", "--op", "sun"), 4, "refused: op: unknown op 'sun'; known: sum, mean,"),
         (("reduce", "samples.npy", "--op", "sun", "--local"), 2, "unknown op 'sun'"),
         (("reduce", "many.npy", "--op", "prod", "--local"), 2, "an integer of 62000 bits, longer than"),
         (("reduce", "samples.npy", "--local", "--backend", "cuda"), 2, "computes on the CPU"),
@@ -209,7 +209,7 @@ def test_partitions_are_for_a_cluster(shell: Shell) -> None:
         refused = Shell(shell.folder).run("reduce", "samples.npy", "--partitions", "3", *words)
         assert (refused.code, "--partitions: needs --backend dask" in _joined(refused.err)) == (2, True), refused
     refused = shell.run("reduce", "samples.npy", "--op", "prod", "--backend", "dask", "--partitions", "3")
-    assert (refused.code, "  op: prod is not combined from partitions" in refused.err) == (4, True), refused
+    assert (refused.code, "refused: op: prod is not combined from partitions" in refused.err) == (4, True), refused
 
 
 def _joined(panel: str) -> str:

@@ -244,7 +244,9 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(
 ) -> None:
     _hdf5()(data_root / "x.h5", np.ones(3))
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(Unavailable, match=r"h5py is not installed on this worker; `pip install '.\[arrays\]'`"):
+    with pytest.raises(
+        Unavailable, match=r"h5py is not installed on the machine that ran this; `pip install '.\[arrays\]'`"
+    ):
         opened(data_root, "x.h5")
 
 

@@ -305,6 +305,6 @@ def test_a_store_needs_its_library_and_says_so(web: WebServer, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     monkeypatch.setitem(sys.modules, "obstore", None)
     place = folders_of(S3Server(web.port).place("s3://bucket/"))
-    with pytest.raises(KernelError, match="obstore is not installed on this worker") as caught:
+    with pytest.raises(KernelError, match="obstore is not installed on the machine that ran this") as caught:
         elements(place, type="path", path="s3://bucket/a.npy")
     assert caught.value.reason == "unavailable"
