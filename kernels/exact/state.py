@@ -31,6 +31,8 @@ from warpfold.kernels.exact.rounding import round_ratio
 from warpfold.kernels.ops import Terms
 
 _NOT_NEGATIVE_ZERO = int(Flags.NOT_NEGATIVE_ZERO)
+_ALL_FINITE = (0, _NOT_NEGATIVE_ZERO)
+"""What the flags of finite terms may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +142,11 @@ class ExactState:
     def special(self) -> float | None:
         """The sum where a term was not finite, as IEEE 754 has it: NaN if one is NaN or there are infinities of both
         signs, else the infinity. None where all terms are finite."""
+        if int(self.flags) in _ALL_FINITE:  # as integers, as above
+            return None
         if self.flags & Flags.NAN or (self.flags & Flags.POS_INF and self.flags & Flags.NEG_INF):
             return math.nan
-        if self.flags & Flags.POS_INF:
-            return math.inf
-        return -math.inf if self.flags & Flags.NEG_INF else None
+        return math.inf if self.flags & Flags.POS_INF else -math.inf
 
     def round_to(self, dtype: DType, divisor: int = 1) -> float:
         """The sum ÷ `divisor` ≥ 1 rounded once to a float dtype, to nearest, ties to even. An exact zero is −0 only

@@ -21,9 +21,10 @@ from xdist.workermanage import WorkerController
 WHOLE = ("tests/browser/", "tests/kernels/accuracy/")
 WAITING = (
     "tests/browser/",
-    "tests/integration/test_serve.py",
     "tests/integration/test_faults.py",
+    "tests/integration/test_serve.py",
     "tests/integration/test_presets.py",
+    "tests/integration/test_memory.py",
     "tests/docs/test_pages.py",  # whose programs would compile, too, what test_ahead.py does not have compiled yet
     "tests/integration/",
     "tests/docs/",
@@ -41,14 +42,20 @@ COMPUTING = (
     "tests/kernels/cpu/test_ahead.py",  # compiles what the tests of all other folders load
     "tests/app/http/test_openapi.py",
     "tests/kernels/cuda/grouped/test_reducing.py",
-    "tests/kernels/scaling/test_run.py",
+    "tests/plans/test_queue.py",
+    "tests/app/test_db.py",
     "tests/kernels/cuda/include/",
-    "tests/kernels/cuda/keyed/",
+    "tests/app/server/test_protocol.py",
+    "tests/app/auth/test_visibility.py",
+    "tests/kernels/cuda/",
+    "tests/kernels/scaling/test_run.py",
     "tests/plans/",
-    "tests/kernels/test_exact.py",
+    "tests/engines/",
+    "tests/kernels/formats/test_text.py",
+    "tests/kernels/lowering/test_long_integers.py",
     "tests/benchmarks/",
     "tests/app/batches/",
-    "tests/kernels/cuda/",
+    "tests/registries/test_ways.py",
 )
 """What computes, in the process of pytest or in a database; the longest first. Every other file is one of these."""
 
