@@ -30,6 +30,9 @@ Segments = int | Sequence[int] | Mapping[str, Any]
 Rolling = int | Literal["expanding"] | Mapping[str, Any]
 """The number of rows of a window that moves along the elements, or the object of a spec."""
 
+BESIDE_WINDOWS = ("over", "keys")
+"""What a window has beside the elements, which a spec names beside the window: arrays, or columns of the same file."""
+
 CUMULATIVE: Mapping[str, str] = MappingProxyType({"cumsum": "sum", "cummin": "min", "cummax": "max"})
 """What NumPy and pandas call values of all elements so far, and the op of expanding windows that they are."""
 
@@ -63,7 +66,9 @@ def fields_of(
         offsets = {"length": operator.index(segments)} if whole else {"offsets": list(map(operator.index, segments))}  # type: ignore[arg-type]
         fields["segments"] = offsets
     if isinstance(window, Mapping):
-        fields["window"] = dict(window)
+        beside = {name: window[name] for name in BESIDE_WINDOWS if window.get(name) is not None}
+        fields["window"] = {name: value for name, value in window.items() if name not in BESIDE_WINDOWS}
+        fields |= beside
     elif window is not None:
         fields["window"] = {"expanding": True} if window == "expanding" else {"rows": operator.index(window)}
     return fields

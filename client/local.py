@@ -122,14 +122,16 @@ def reduce_groups(
     *,
     other: Elements | None = None,
     weights: Elements | None = None,
+    over: Elements | None = None,
+    keys: Elements | None = None,
     weighting: str = "frequency",
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
     **parameters: Unpack[OpOptions],
 ) -> GroupedReduction:
-    """Reduce along axes, by segments or in windows; several values of a group lie on a last axis. Raises InvalidInput,
-    and Unavailable without the server's packages."""
+    """Reduce along axes, by segments or in windows, which may have times `over` and `keys`; several values of a group
+    lie on a last axis. Raises InvalidInput, and Unavailable without the server's packages."""
     policy, row = _policy(nan_policy), op_of(op, parameters_in(parameters))
     if not installed("numba"):
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")
@@ -145,6 +147,7 @@ def reduce_groups(
         return backend.reduce_groups(
             sources["source"], shape, grouping, row, strategy=strategy, nan_policy=policy, ddof=ddof,
             other=sources.get("other"), weights=sources.get("weights"), weighting=_weighting(weighting),
+            over=over, keys=keys,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from warpfold.client import artefacts, jobs, uploads
+from warpfold.client import artefacts, groups, jobs, uploads
 from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, listed, parts_of, policy_of
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
 from warpfold.client.exchange import Steps
@@ -207,8 +207,7 @@ def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
 
 
 def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult:
-    """The result of the whole, as `dtype`, from the results of its parts; device and provenance are those of the first
-    part."""
+    """The result of the whole, as `dtype`, from those of its parts; device and provenance are those of the first."""
     first, state = results[0], ExactState.empty(row.terms)
     for result in results:
         assert result.state is not None, "an exact result has a state"
@@ -292,8 +291,7 @@ def _beside_complex(data: object, other: object) -> object:
 
 
 def _early(op: str, options: Options) -> EarlyJob | None:
-    """The job that reduces an array while it is sent, where that changes no bit: a strategy that is not exact may add
-    in another order."""
+    """The job that reduces an array while it is sent, unless its strategy may add in another order then."""
     chosen = {name: value for name, value in options.items() if value is not None}
     if OF_FILES & chosen.keys() or chosen.get("backend") == DASK or chosen.get("strategy", AUTO) not in (AUTO, EXACT):
         return None
@@ -335,16 +333,19 @@ def spec(
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
     made: dict[str, Any] = {"kind": "reduce", "op": op}
-    for field, whole in {"source": data, "other": other, "weights": weights}.items():
-        if field == "source" or whole is not None:
-            kind = None if field == "weights" else dtype
+    beside = {name: fields[name] for name in groups.BESIDE_WINDOWS if name in fields}
+    for field, whole in {"source": data, "other": other, "weights": weights, **beside}.items():
+        if field in beside and isinstance(whole, str):
+            made[field] = {**made["source"], "column": whole}
+        elif field == "source" or whole is not None:
+            kind = dtype if field in ("source", "other") else None
             array = as_file(whole, kind)
             taken = {"null_policy"} if isinstance(array, AsFile) else OF_FILES if is_file(array) else set()
-            if refused := of_files.keys() - taken:
+            if field not in beside and (refused := of_files.keys() - taken):
                 raise TypeError(f"{', '.join(sorted(refused))} are options of a file, and {field} is not a file")
-            shaped = "axis" in fields
-            made[field] = (yield from source(array, kind, rehash=rehash, shaped=shaped, early=early)) | of_files
-    return made | chosen | dict(fields)
+            made[field] = yield from source(array, kind, rehash=rehash, shaped="axis" in fields, early=early)
+            made[field] |= {} if field in beside else of_files
+    return dict(fields) | made | chosen
 
 
 def is_file(data: object) -> bool:
@@ -389,9 +390,9 @@ def source(
 
 def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
     """The source of an array or a column that goes up as a file, however small it is."""
-    if isinstance(held, ArrayAsFile):
-        content: uploads.Sendable = ArrayContent(held.array, shaped and held.array.ndim > 1)
-    else:
-        content = BytesContent(held.to_bytes())
-    kept = yield from uploads.upload(content, "")
-    return {"type": "dataset", "id": kept.id}
+    content: uploads.Sendable = (
+        ArrayContent(held.array, shaped and held.array.ndim > 1)
+        if isinstance(held, ArrayAsFile)
+        else BytesContent(held.to_bytes())
+    )
+    return {"type": "dataset", "id": (yield from uploads.upload(content, "")).id}

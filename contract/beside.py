@@ -1,4 +1,5 @@
-"""Sources beside the elements of a reduction: the second array of an op of two, and weights."""
+"""Sources beside the elements of a reduction: the second array of an op of two, weights, and the
+times and keys of windows."""
 
 from typing import Annotated
 
@@ -6,6 +7,7 @@ from pydantic import Field
 
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.windows import WindowSpec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
 from warpfold.kernels.ops.weights import WITH_WEIGHTS, Weighting, weighted
@@ -35,6 +37,24 @@ WeightingField = Annotated[
         description="What the weights say: `frequency`, how often each element is there, or `reliability`, how much it "
         "is worth. The values differ where `ddof` is not 0: they are divided by Σ w − ddof, or by "
         "Σ w − ddof Σ w² / Σ w.",
+    ),
+]
+
+
+OverField = Annotated[
+    Source | None,
+    Field(
+        exclude_if=lambda over: over is None,
+        description="The times of the elements, one for each, for a window of some `width`: instants, durations or "
+        "integers, each no less than the one before it within a line or a group of equal `keys`.",
+    ),
+]
+KeysField = Annotated[
+    Source | None,
+    Field(
+        exclude_if=lambda keys: keys is None,
+        description="Integers or truth values, one for each element: a window has only elements with the key of its "
+        "own one.",
     ),
 ]
 
@@ -71,3 +91,11 @@ def check_beside(*, strategy: str, of_dask: bool, states: bool) -> None:
         raise InvalidInput("partitions have no weights so far; give the backend cpu, cuda or auto", "weights")
     if states:
         raise InvalidInput("values with weights have no exact states so far", "states")
+
+
+def check_beside_window(window: WindowSpec | None, over: object, keys: object, lines: object) -> None:
+    """Raise InvalidInput naming "over" or "keys" unless a window takes times and keys beside its elements."""
+    if (over is not None) != (window is not None and window.width is not None):
+        raise InvalidInput("a window of some width needs the times of the elements, and no other does", "over")
+    if keys is not None and (window is None or lines is not None):
+        raise InvalidInput("keys are for windows without an axis and segments", "keys")

@@ -3,19 +3,28 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
 from warpfold.contract.fields import MAX_ELEMENTS
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.unions import said_as
 from warpfold.kernels.catalog import ROLLING_IN_WORDS, WINDOWS, check_rolling
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
-from warpfold.kernels.parts.rolling import Rolling, Window
+from warpfold.kernels.parts.rolling import SECONDS, Closed, Rolling, Window
+
+Width = Annotated[str, StringConstraints(pattern=rf"^[0-9]{{1,18}}(\.[0-9]{{1,9}})?({'|'.join(SECONDS)})$")]
+
+
+WidthField = Annotated[
+    Annotated[StrictInt, Field(ge=1, le=(1 << 63) - 1)] | Width | None,
+    said_as(f"Should be a positive number of units, or a duration such as 1.5h with one of {', '.join(SECONDS)}"),
+]
 
 
 class WindowSpec(Frozen):
-    """A window that moves along the elements and gives each of them a value. Give `rows`, or `expanding`."""
+    """A window that moves along the elements and gives each of them a value. Give `rows`, `width` or `expanding`."""
 
     rows: int | None = Field(
         None,
@@ -24,6 +33,18 @@ class WindowSpec(Frozen):
         strict=True,
         exclude_if=lambda rows: rows is None,
         description="How many elements the window has: each one and those before it.",
+    )
+    width: WidthField = Field(
+        None,
+        exclude_if=lambda width: width is None,
+        description="How far back a window reaches in `over`: a number of its units or, where it has times, a duration "
+        f"such as 90s or 1.5h, with one of the units {', '.join(SECONDS)}. Elements at the same time are in together.",
+    )
+    closed: Closed = Field(
+        Closed.RIGHT,
+        exclude_if=lambda closed: closed is Closed.RIGHT,
+        description="Which ends of a `width` belong to the window: of (t − width, t] the right one, which is at each "
+        "element's own time.",
     )
     expanding: StrictBool = Field(
         False,
@@ -43,13 +64,15 @@ class WindowSpec(Frozen):
         strict=True,
         exclude_if=lambda count: count is None,
         description="The least number of elements for a value: a window of fewer has a null. By default it is `rows`, "
-        "and 1 for an expanding window. NaNs that are left out do not count.",
+        "and 1 for other windows. NaNs that are left out do not count.",
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if (self.rows is None) == (not self.expanding):
-            raise InvalidInput("a window needs rows or expanding, and not both", "window")
+        if (self.rows is not None) + (self.width is not None) + self.expanding != 1:
+            raise InvalidInput("a window needs one of rows, width and expanding", "window")
+        if self.closed is not Closed.RIGHT and self.width is None:
+            raise InvalidInput("only a window of some width has ends that are closed or not", "window.closed")
         if self.centre and self.rows is None:
             raise InvalidInput("only a window of rows has a centre", "window.centre")
         if self.rows is not None and self.min_count is not None and self.min_count > self.rows:
@@ -63,7 +86,7 @@ class WindowSpec(Frozen):
             raise InvalidInput("a window keeps all axes in any case", "keepdims")
         if isinstance(lines, AlongAxes) and (lines.axes is None or len(lines.axes) != 1):
             raise InvalidInput("a window moves along one axis", "axis")
-        return Rolling(Window(self.rows, self.centre, least), lines)
+        return Rolling(Window(self.rows, self.centre, least, self.width, self.closed), lines)
 
 
 WindowField = Annotated[
@@ -94,6 +117,8 @@ def window_in_words(stored: Any) -> str:
             return f"windows of {rows:,} in the middle"
         case {"rows": int(rows)}:
             return f"windows of {rows:,}"
+        case {"width": int(width)} | {"width": str(width)}:
+            return f"windows of the width {width}"
         case {"expanding": True}:
             return "expanding windows"
     return ""

@@ -100,13 +100,15 @@ class Backend(ABC):
         states: bool = False,
         weights: Elements | None = None,
         weighting: Weighting = Weighting.FREQUENCY,
+        over: Elements | None = None,
+        keys: Elements | None = None,
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape`, to the values of `grouping`; with `states` give the
-        exact states of all values. Raises as `aggregate`."""
+        exact states of all values. Windows may have times `over` and `keys`. Raises as `aggregate`."""
         if isinstance(grouping, Rolling):
             moving = Moving(
                 source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
-                shape=shape, grouping=grouping, weights=weights, weighting=weighting,
+                shape=shape, grouping=grouping, weights=weights, weighting=weighting, over=over, keys=keys,
             )  # fmt: skip
             return self.answer(moving, progress)
         query = Shaped(

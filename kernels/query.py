@@ -4,6 +4,7 @@ element (`Moving`), and rows have keys (`ByKey`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Generic, Self, TypeVar
 
 from warpfold.kernels.backend import GroupedReduction, Reduction
@@ -73,10 +74,15 @@ class Shaped(OfElements[GroupedReduction]):
 
 @dataclass(frozen=True, kw_only=True)
 class Moving(OfElements[GroupedReduction]):
-    """A value for each element of an array of `shape`: that of the window which `grouping` has there."""
+    """A value for each element of an array of `shape`: that of the window which `grouping` has there. A window of some
+    width has the times of elements `over`, and one with `keys` stays among elements with an equal key. `second` is how
+    many units of the times a second has, None where they are numbers."""
 
     shape: tuple[int, ...]
     grouping: Rolling
+    over: Elements | None = None
+    keys: Elements | None = None
+    second: Fraction | None = None
 
 
 @dataclass(frozen=True)

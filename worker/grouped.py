@@ -39,7 +39,7 @@ def run_grouped(
 ) -> Success:
     """Reduce the elements of open sources, which are named by their fields and read `inputs`, to many values. Raises a
     KernelError."""
-    both = list(opened.values())
+    both = [part for field, part in opened.items() if field not in ("over", "keys")]
     read_in_order = [part for part in both if isinstance(part, SequentialSource)]
     sources, shapes = dict[str, Elements](), dict[str, tuple[int, ...]]()
     for field, named in spec.sources():
@@ -63,7 +63,7 @@ def run_grouped(
     }  # fmt: skip
     query: Shaped | Moving
     if isinstance(grouping, Rolling):
-        query = Moving(**asked, grouping=grouping)
+        query = Moving(**asked, grouping=grouping, over=sources.get("over"), keys=sources.get("keys"))
     else:
         query = Shaped(**asked, grouping=grouping, states=spec.states)
     many = prod(result_shape) > MOST_RESULTS

@@ -17,11 +17,11 @@ from warpfold.app.jobs.presets import Child
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import Obstacle, Waiting
 from warpfold.app.quotas.quota import Hold, QuotaName
+from warpfold.contract.brief_reduction import BriefReduceSpec
 from warpfold.contract.fields import Priority
 from warpfold.contract.jobs import JobResult, JobSpec
 from warpfold.contract.kinds.groupby import BriefGroupbySpec
 from warpfold.contract.kinds.preset import BriefPresetSpec
-from warpfold.contract.kinds.reduce import BriefReduceSpec
 from warpfold.contract.states import PRIORITIES, EventType, Reason, Status
 
 _PRIORITY_NAMES: Mapping[int, str] = MappingProxyType({rank: name for name, rank in PRIORITIES.items()})

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -40,18 +41,36 @@ def fields_from(
     return _lines_from(axis, segments, keepdims=keepdims) | ({"window": dict(window)} if window else {})
 
 
-def window_from(op: str, rows: int | None, min_count: int | None, *, expanding: bool, centre: bool) -> dict[str, Any]:
-    """The window of a spec that the options set, which an op such as cumsum has by itself; none without them. Raises
-    BadParameter."""
-    expanding |= op in CUMULATIVE
-    if expanding and rows is not None:
-        raise typer.BadParameter("cannot be combined with --expanding or a running value", param_hint="--rolling")
-    if rows is None and (centre or (min_count is not None and not expanding)):
-        raise typer.BadParameter("needs --rolling", param_hint="--centre" if centre else "--min-count")
-    if rows is None and not expanding:
-        return {}
-    window: dict[str, Any] = {"expanding": True} if rows is None else {"rows": rows}
-    return window | ({"centre": True} if centre else {}) | ({} if min_count is None else {"min_count": min_count})
+@dataclass(frozen=True, slots=True)
+class WindowOptions:
+    """The options that make a window."""
+
+    rolling: int | None
+    width: str | None
+    expanding: bool
+    centre: bool
+    closed: str | None
+    min_count: int | None
+
+    def window(self, op: str) -> dict[str, Any]:
+        """The window of a spec, which an op such as cumsum has by itself; none without options. Raises
+        BadParameter."""
+        expanding = self.expanding or op in CUMULATIVE
+        kinds = {"rows": self.rolling, "width": _width(self.width), "expanding": expanding or None}
+        window: dict[str, Any] = {name: value for name, value in kinds.items() if value is not None}
+        if len(window) > 1:
+            words = "is one of --rolling, --width, --expanding and a running value"
+            raise typer.BadParameter(f"a window {words}", param_hint="--rolling" if self.rolling else "--width")
+        more = {"centre": self.centre or None, "closed": self.closed, "min_count": self.min_count}
+        more = {name: value for name, value in more.items() if value is not None}
+        if more and not window:
+            option = "--" + next(iter(more)).replace("_", "-")
+            raise typer.BadParameter("needs a window, such as --rolling", param_hint=option)
+        return window | more
+
+
+def _width(width: str | None) -> int | str | None:
+    return int(width) if width is not None and width.isdecimal() else width
 
 
 def _lines_from(axis: str | None, segments: str | None, *, keepdims: bool) -> dict[str, Any]:

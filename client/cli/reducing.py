@@ -14,12 +14,12 @@ from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
 from warpfold.client.cli.groups import (
+    WindowOptions,
     check_file,
     fields_from,
     numbers_from,
     print_array,
     reduce_groups_locally,
-    window_from,
 )
 from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
 from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, options_of
@@ -136,6 +136,9 @@ def reduce(
     rolling: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Values of N neighbours, for each element.")
     ] = None,
+    width: Annotated[str | None, typer.Option(help="How far a window reaches in --over: 90s, 1.5h, 100.")] = None,
+    over: Annotated[str | None, typer.Option(metavar="COLUMN", help="The sorted times, for --width.")] = None,
+    closed: Annotated[str | None, typer.Option(help="Ends of --width: right, left, both or neither.")] = None,
     expanding: Annotated[bool, typer.Option("--expanding", help="Values of all elements so far.")] = False,
     centre: Annotated[bool, typer.Option("--centre", help="Elements stand in the middle of --rolling.")] = False,
     min_count: Annotated[
@@ -186,8 +189,11 @@ def reduce(
     beside = {name: file for name, file in (("other", other), ("weights", weights)) if file is not None}
     _check_where(files, beside, backend, locally=locally)
     check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
-    if by is not None:
-        if len(files) > 1 or any((beside, axis, segments, rolling, expanding, array, select, stored, missing_chunks)):
+    window = WindowOptions(rolling, width, expanding, centre, closed, min_count).window(op)
+    if (over is not None) != ("width" in window):
+        raise typer.BadParameter("--width and --over, which has the times, go together", param_hint="--over")
+    if by is not None and not window:
+        if len(files) > 1 or any((beside, axis, segments, over, array, select, stored, missing_chunks)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
         of_table = options_of({"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words})
         reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
@@ -197,11 +203,11 @@ def reduce(
         | {"float8": float8, "dtype": dtype, "stored": stored or None, "missing_chunks": missing_chunks}
         | {"null_words": null_words, "words": words}
     )
-    window = window_from(op, rolling, min_count, expanding=expanding, centre=centre)
     shape = fields_from(axis, segments, keepdims=keepdims, window=window)
     if of_several(fields):
         shape |= {name: fields.pop(name) for name in parameters_in(fields)}
-    asked = _Request(CUMULATIVE.get(op, op), fields, shape, of_file)
+    columns = {name: column for name, column in (("over", over), ("keys", by)) if column is not None}
+    asked = _Request(CUMULATIVE.get(op, op), fields, shape, of_file, columns)
     check_file(to, asked.shape, as_json=as_json)
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if asked.shape:
@@ -220,12 +226,13 @@ def reduce(
 @dataclass(frozen=True, slots=True)
 class _Request:
     """What is asked of an array: the op, the other fields of the spec, those of them that give the result a shape, and
-    the options by which a file is read."""
+    the options by which a file is read. `columns` of the file are the times and the keys of a window."""
 
     op: str
     fields: Mapping[str, Any]
     shape: Mapping[str, Any]
     of_file: Mapping[str, Any]
+    columns: Mapping[str, str]
 
 
 def _checked_states(states: bool, by: str | None, shape: str | None, *, locally: bool) -> bool | None:
@@ -256,6 +263,8 @@ def _reduce_here(file: str, beside: Mapping[str, str], asked: _Request, how: Run
         paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
         read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
         row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {*Parameters.names()} or "weights" in beside)
+        for name, column in asked.columns.items():
+            others[name] = opened.enter_context(read_array(file, f"--{name}", {**asked.of_file, "column": column}))
         with_it = {name: part.elements(f"--{name}", row, in_place=in_place) for name, part in others.items()}
         elements = first.elements("FILE", row, in_place=in_place)
         if asked.shape:
@@ -279,6 +288,8 @@ def _reduce_there(
         sent = {name: opened.enter_context(part.sent(f"--{name}", checked=True)) for name, part in others.items()}
         whole = opened.enter_context(first.sent("FILE", checked=True))
         fields = {**asked.fields, **asked.of_file, **asked.shape, **sent}
+        if asked.columns:
+            fields["window"] = {**asked.shape["window"], **asked.columns}
         ended = wait_for(client.submit_reduce(whole, asked.op, rehash=how.rehash, **fields), how.timeout)
         if how.as_json:
             output.document(ended)

@@ -8,8 +8,19 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 
 from warpfold.contract import op_parameters as of_op
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.beside import OtherField, WeightingField, WeightsField, as_beside, check_beside, check_weights
-from warpfold.contract.fields import JobOptions, OpName, ReduceBackendName, StrategyName
+from warpfold.contract.beside import (
+    KeysField,
+    OtherField,
+    OverField,
+    WeightingField,
+    WeightsField,
+    as_beside,
+    check_beside,
+    check_beside_window,
+    check_weights,
+)
+from warpfold.contract.brief_reduction import BriefReduceSpec
+from warpfold.contract.fields import OpName, ReduceBackendName, StrategyName
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import (
@@ -33,7 +44,6 @@ from warpfold.contract.placement import PlacementField, Work
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.reduction_examples import ARRAY_EXAMPLE, REDUCE_EXAMPLE, REDUCE_SPECS
 from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
-from warpfold.contract.sources.values import BriefValues
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
 from warpfold.contract.windows import WindowField, check_windows
@@ -47,8 +57,7 @@ from warpfold.kernels.parts.rolling import Layout, Rolling
 from warpfold.kernels.strategy import AUTO
 
 MOST_OF_SMALL = 10_000
-"""A job over no more elements than these, which are in its spec or generated, is small. Where a file has to be opened
-first, nobody knows how long that takes."""
+"""A job over no more elements than these is small, if no file has to be opened first."""
 
 
 class ReduceSpec(Task):
@@ -98,6 +107,8 @@ class ReduceSpec(Task):
         f"{NOT_MANY_ON_GPU}.",
     )
     window: WindowField = None
+    over: OverField = None
+    keys: KeysField = None
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
@@ -108,10 +119,10 @@ class ReduceSpec(Task):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        """Check what the op takes. The dtype and the length of a file are known only on the worker's machine, and
-        the worker checks them."""
+        """Check what the op takes, so far as that is known without opening files: the worker checks the rest."""
         op = self.row()
         check_arity(op, other=self.other is not None, ddof=self.ddof)
+        check_beside_window(self.window, self.over, self.keys, self.segments if self.axis is None else self.axis)
         if self.window is not None:
             check_windows(op, self.backend, {"weights": self.weights is not None, "states": self.states})
         self._be_alike()
@@ -136,8 +147,7 @@ class ReduceSpec(Task):
         return self
 
     def grouping(self) -> Layout | None:
-        """The grouping, which says which elements make which value; None where all elements make one value. A list of
-        values of all elements is an array along all axes."""
+        """Which elements make which value; None where all make one. A list of values is an array along all axes."""
         grouping = grouping_of(self.axis, self.keepdims, self.segments, self.window)
         return AlongAxes(None) if grouping is None and self.row().listed else grouping
 
@@ -209,7 +219,7 @@ class ReduceSpec(Task):
         return able[0] if len(able) == 1 else ANY
 
     def sources(self) -> Iterator[tuple[str, Source]]:
-        named = (("source", self.source), ("other", self.other), ("weights", self.weights))
+        named = ((field, getattr(self, field)) for field in ("source", "other", "weights", "over", "keys"))
         return ((field, source) for field, source in named if source is not None)
 
     def small(self) -> bool:
@@ -236,7 +246,7 @@ class ReduceSpec(Task):
     def shortened(self, max_n: int) -> Mapping[str, Any]:
         return {field: source.shortened(max_n).model_dump() for field, source in self.sources()}
 
-    def brief(self) -> "BriefReduceSpec | None":
+    def brief(self) -> BriefReduceSpec | None:
         briefs = {field: source.brief() for field, source in self.sources()}
         if all(briefs[field] is source for field, source in self.sources()):
             return None
@@ -262,28 +272,6 @@ class ReduceSpec(Task):
         freedom += f", {groups}" if groups else ""
         asked = of_op.op_in_words(self.model_dump(mode="json", include={"op", *Parameters.names()}))
         return f"{asked} of {arrays}{freedom}; strategy {self.strategy}, backend {self.backend}{nan}"
-
-
-class BriefReduceSpec(JobOptions, of_op.OpFields):
-    """A `reduce` spec with many values, in brief."""
-
-    kind: Literal["reduce"]
-    op: OpName
-    strategy: StrategyName
-    backend: ReduceBackendName
-    nan_policy: NanPolicy
-    source: Source | BriefValues
-    other: Source | BriefValues | None
-    weights: Source | BriefValues | None = Field(None, exclude_if=lambda weights: weights is None)
-    weighting: WeightingField = Weighting.FREQUENCY
-    ddof: int
-    axis: AxisField = Field(None, exclude_if=lambda axis: axis is None)
-    keepdims: bool = Field(False, exclude_if=lambda kept: not kept)
-    segments: SegmentsSpec | None = Field(None, exclude_if=lambda segments: segments is None)
-    window: WindowField = None
-    states: StatesField = False
-    fingerprint: FingerprintField = False
-    partitions: PartitionsField = None
 
 
 class ReduceResult(Frozen):

@@ -29,7 +29,7 @@ Source = Annotated[
 ]
 """The union of all sources."""
 
-TAGGED_FIELDS = frozenset({"source", "other", "weights"})
+TAGGED_FIELDS = frozenset({"source", "other", "weights", "over", "keys"})
 """Fields that hold a source: in the location of an error the tag follows them."""
 
 TAGGED_LIST = "tables"

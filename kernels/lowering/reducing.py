@@ -18,6 +18,7 @@ from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.lowering.complexes import ComplexNumbers, reduce_complex
+from warpfold.kernels.lowering.iso8601 import PER_SECOND, SECONDS_PER
 from warpfold.kernels.lowering.keyed import group_meant
 from warpfold.kernels.lowering.long_integers import Beyond
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain, joined
@@ -29,6 +30,7 @@ from warpfold.kernels.lowering.nulls import (
     with_nulls,
     without_values_of_nulls,
 )
+from warpfold.kernels.lowering.times import Durations, Instants
 from warpfold.kernels.lowering.wide_runs import reduce_all_runs
 from warpfold.kernels.ops import Extreme, Finish, NullPolicy, Op, Value, empty_value, op_named
 from warpfold.kernels.ops.operands import check_arity, check_freedom
@@ -92,15 +94,32 @@ def _moving(query: Moving, run: Run) -> Any:
     """The answer about windows. A null makes all values null whose windows have it."""
     for field, each in query.fields.items():
         refuse_meaning(each, "a window that moves along an array", field)
+    query = _with_plain_times(query)
     answer = run(query.of([_bare(each) for each in query.sources]))
     if not nulls_met(query.sources):
         return answer
     window = replace(query.grouping.window, min_count=0)
-    counted = Moving(
-        source=truths_of(*query.sources), op=op_named("count_nonzero"), shape=query.shape,
+    counted = replace(
+        query, source=truths_of(*query.sources), op=op_named("count_nonzero"), ddof=0,
         grouping=replace(query.grouping, window=window),
     )  # fmt: skip
     return without_values_of_nulls(answer, np.array(run(counted).listed(), np.int64))
+
+
+def _with_plain_times(query: Moving) -> Moving:
+    """The query whose times are numbers, all in memory. Raises InvalidInput naming "over" or "keys"."""
+    over, keys, second = query.over, query.keys, query.second
+    if isinstance(over, SequentialSource) and isinstance(over.meaning, Instants | Durations):
+        unit = over.meaning.unit
+        second = Fraction(PER_SECOND[unit]) if unit in PER_SECOND else Fraction(1, SECONDS_PER[unit])
+        over = replace(over, meaning=None)
+    for field, each in (("over", over), ("keys", keys)):
+        if each is not None and meaning_of(each) is not None:
+            refuse_meaning(each, "a window", field)
+        if each is not None and keeps_nulls(each):
+            raise InvalidInput("may have no nulls", field)
+    kept = {name: None if each is None else gathered(each) for name, each in (("over", over), ("keys", keys))}
+    return replace(query, second=second, **kept)  # type: ignore[arg-type]
 
 
 def _with_zeros(query: Whole | Shaped) -> Any:

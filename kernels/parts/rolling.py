@@ -4,9 +4,12 @@ A line is a run of elements that a window does not leave: the whole array, one a
 are arranged line after line. Then the windows of neighbouring values begin and end no earlier than the one before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil, floor, prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,15 +18,46 @@ from numpy.typing import NDArray
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.parts.grouping import AlongAxes, Index, Segments
 
+SECONDS: Mapping[str, Fraction] = MappingProxyType(
+    {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "ms": Fraction(1, 1000)}
+    | {unit: Fraction(seconds) for unit, seconds in (("s", 1), ("min", 60), ("h", 3600), ("d", 86_400), ("w", 604_800))}
+)
+"""The units of a width, and the seconds that each has."""
+
+
+class Closed(StrEnum):
+    """Which ends of a window of times belong to it."""
+
+    RIGHT = "right"
+    LEFT = "left"
+    BOTH = "both"
+    NEITHER = "neither"
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The last `rows` elements up to each one, with it, or all where it is None. A `centred` window has as many on both
-    sides, and of an even number one more before. `min_count` is how many elements a value needs at least."""
+    """The last `rows` elements up to each one, with it. A `centred` window has as many on both sides, and of an even
+    number one more before. With a `width` those of the time before each, a number of units or a duration in words, with
+    the ends that are `closed`. All elements so far without either. `min_count` is how many a value needs at least."""
 
     rows: int | None = None
     centred: bool = False
     min_count: int = 1
+    width: int | str | None = None
+    closed: Closed = Closed.RIGHT
+
+    def reach(self, second: Fraction | None) -> int:
+        """How far the times of two elements may lie apart, in units of which so many are a second; None where the times
+        are only numbers. Raises InvalidInput naming "window.width"."""
+        assert self.width is not None, "the window has a width"
+        units = Fraction(self.width) if isinstance(self.width, int) else None
+        if units is None:
+            if second is None:
+                raise InvalidInput(f"over has numbers and no times: {self.width} is a duration", "window.width")
+            unit = str(self.width).lstrip("0123456789.")
+            units = Fraction(str(self.width).removesuffix(unit)) * SECONDS[unit] * second
+        left = self.closed in (Closed.LEFT, Closed.BOTH)
+        return min(floor(units) if left else ceil(units) - 1, (1 << 63) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +77,9 @@ class Rolling:
             raise InvalidInput("a window moves along one axis", "axis")
         return tuple(shape)
 
-    def lines(self, shape: Sequence[int]) -> "RollingLines":
-        """The lines of an array of `shape`."""
-        return RollingLines(tuple(shape), self.within)
-
-    def counts(self, shape: Sequence[int]) -> Index:
-        """How many elements each window has, in C order of the result."""
-        lines = self.lines(shape)
-        begins, ends = Spans(self.window, lines.bounds).of(0, prod(shape))
-        counts: Index = lines.back(ends - begins)
-        return counts
+    def lines(self, shape: Sequence[int], keys: NDArray[Any] | None = None) -> "RollingLines":
+        """The lines of an array of `shape`, or of elements with `keys`."""
+        return RollingLines(tuple(shape), self.within, keys)
 
 
 Layout = AlongAxes | Segments | Rolling
@@ -62,12 +89,20 @@ Layout = AlongAxes | Segments | Rolling
 class RollingLines:
     """The lines of an array of `shape`: line i has elements bounds[i] to bounds[i + 1] of those that are arranged."""
 
-    def __init__(self, shape: tuple[int, ...], within: AlongAxes | Segments | None) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], within: AlongAxes | Segments | None, keys: NDArray[Any] | None = None
+    ) -> None:
+        """Elements with equal `keys` are a line, if there are any."""
         count = prod(shape)
+        self._order: NDArray[np.int64] | None = None
         self._shape = shape
         self._axis: int | None = None
         self._gaps: tuple[slice, ...] = ()
-        if isinstance(within, AlongAxes):
+        if keys is not None:
+            self._order = np.argsort(keys, kind="stable")
+            ordered = keys[self._order]
+            self.bounds = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [count]])
+        elif isinstance(within, AlongAxes):
             (self._axis,) = within.reduced(len(shape))
             length = shape[self._axis]
             self.bounds = np.arange(0, count + 1, length, dtype=np.int64) if length else np.zeros(1, np.int64)
@@ -80,16 +115,27 @@ class RollingLines:
 
     def arranged(self, elements: NDArray[Any]) -> NDArray[Any]:
         """The elements, which come in C order, line after line."""
+        if self._order is not None:
+            return elements.reshape(-1)[self._order]
         if self._axis in (None, len(self._shape) - 1):
             return elements.reshape(-1)
         return np.ascontiguousarray(np.moveaxis(elements.reshape(self._shape), self._axis, -1)).reshape(-1)
 
     def back(self, values: NDArray[Any]) -> NDArray[Any]:
         """The values of arranged elements in C order of the array."""
+        if self._order is not None:
+            placed = np.empty_like(values)
+            placed[self._order] = values
+            return placed
         if self._axis in (None, len(self._shape) - 1):
             return values
         shape = (*self._shape[: self._axis], *self._shape[self._axis + 1 :], self._shape[self._axis])
         return np.moveaxis(values.reshape(shape), -1, self._axis).reshape(-1)
+
+    def place(self, at: int) -> int:
+        """Where arranged element `at` stands in the array."""
+        places = self.arranged(np.arange(prod(self._shape), dtype=np.int64))
+        return int(places[at])
 
     def without_gaps(self, counts: Index) -> Index:
         """The counts of arranged elements, which are 0 for elements that are in no segment."""
@@ -99,10 +145,11 @@ class RollingLines:
 
 
 class Spans:
-    """The windows of elements that lie in lines between `bounds`."""
+    """The windows of elements that lie in lines between `bounds`. Those of a width are `known`: where each begins and
+    ends."""
 
-    def __init__(self, window: Window, bounds: Index) -> None:
-        self._window = window
+    def __init__(self, window: Window, bounds: Index, known: tuple[Index, Index] | None = None) -> None:
+        self._window, self._known = window, known
         lengths = np.diff(bounds)
         self.longest = int(lengths.max(initial=0))
         if window.rows is not None:
@@ -114,6 +161,8 @@ class Spans:
 
     def of(self, first: int, last: int) -> tuple[Index, Index]:
         """The windows of elements `first` to `last` − 1: where each begins, and where it ends."""
+        if self._known is not None:
+            return self._known[0][first:last], self._known[1][first:last]
         rows = self._window.rows
         ahead = (rows - 1) // 2 if rows is not None and self._window.centred else 0
         ends = np.arange(first + 1 + ahead, last + 1 + ahead, dtype=np.int64)

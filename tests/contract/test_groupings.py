@@ -59,6 +59,7 @@ def test_a_line_names_the_axis() -> None:
         ({"window": {"rows": 2}}, "windows of 2"),
         ({"window": {"rows": 2, "centre": True}, "axis": 1}, "windows of 2 in the middle, axis 1"),
         ({"window": {"expanding": True}, "segments": {"length": 4}}, "expanding windows, segments of 4"),
+        ({"window": {"width": "90s"}, "over": MATRIX}, "windows of the width 90s"),
     ):
         made = spec(**fields)
         assert summary_of("reduce", json.loads(made.model_dump_json())).endswith(f" · {words}")
@@ -88,8 +89,15 @@ def test_a_line_names_the_axis() -> None:
         ({"source": {**MATRIX, "shape": [7]}}, "source.shape", "has 7 elements, not 6"),
         ({"axis": 1, "source": {**MOST, "shape": [2**30 + 1, 2]}}, "axis", "1,073,741,825 values"),
         ({"segments": {"length": 2}, "source": MOST}, "segments", "a stored result has at most 1,073,741,824"),
-        ({"window": {}}, "window", "rows or expanding"),
-        ({"window": {"rows": 2, "expanding": True}}, "window", "not both"),
+        ({"window": {}}, "window", "one of rows, width and expanding"),
+        ({"window": {"rows": 2, "expanding": True}}, "window", "one of rows, width and expanding"),
+        ({"window": {"width": 0}, "over": MATRIX}, "window.width", "a positive number of units"),
+        ({"window": {"width": "2y"}, "over": MATRIX}, "window.width", "a duration such as 1.5h"),
+        ({"window": {"width": 2}}, "over", "needs the times"),
+        ({"window": {"rows": 2}, "over": MATRIX}, "over", "no other does"),
+        ({"window": {"rows": 2, "closed": "left"}}, "window.closed", "only a window of some width"),
+        ({"keys": MATRIX}, "keys", "for windows without an axis"),
+        ({"window": {"rows": 2}, "keys": MATRIX, "axis": 0}, "keys", "for windows without an axis"),
         ({"window": {"rows": 0}}, "window.rows", "greater than or equal to 1"),
         ({"window": {"rows": 2, "min_count": 3}}, "window.min_count", "never has more"),
         ({"window": {"expanding": True, "centre": True}}, "window.centre", "only a window of rows"),

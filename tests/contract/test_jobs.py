@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from warpfold.contract.brief_reduction import BriefReduceSpec
 from warpfold.contract.jobs import brief_of, job_spec, summary_of
-from warpfold.contract.kinds.reduce import BriefReduceSpec
 from warpfold.contract.sources import summary_of_source
 from warpfold.contract.sources.values import BriefValues
 from warpfold.kernels.errors import InvalidInput

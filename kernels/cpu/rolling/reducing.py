@@ -8,29 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.keys import Keys
-from warpfold.kernels.aggregates.patterns import is_nan, refuse_nan, widened
+from warpfold.kernels.aggregates.patterns import is_nan, widened
 from warpfold.kernels.backend import GroupedReduction, Progress, Stages
 from warpfold.kernels.catalog import check_rolling, resolve_grouped
-from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.rolling import elements as finite
 from warpfold.kernels.cpu.rolling.float_sums import MovingSums
 from warpfold.kernels.cpu.rolling.integer_sums import RunningSums, counted
+from warpfold.kernels.cpu.rolling.sources import elements_of, windows_of
 from warpfold.kernels.cpu.rolling.squares import LongSquares, MovingSquares, are_long
 from warpfold.kernels.cpu.rolling.threads import on_all_cores
 from warpfold.kernels.cpu.windows.rolling import slide_least
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms
 from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.rolling import Spans
 from warpfold.kernels.query import Moving
-from warpfold.kernels.sources.sequential import gathered
 from warpfold.kernels.strategy import EXACT
-
-_BYTES = 48
-"""Bytes of memory for each element beside the element: its value, its count, and what they are made of."""
 
 Make = Callable[[Index, Index, Index, NDArray[Any]], NDArray[Any]]
 """The values of windows, given where each begins and ends, how many elements enter it, and room for the values. They
@@ -39,26 +34,18 @@ are written there, or come as an array of their own."""
 
 def roll(query: Moving, progress: Progress | None) -> GroupedReduction:
     """The value of the op at each element, of the elements in its window. Raises InvalidInput naming "op", "strategy",
-    "axis", "segments.offsets.…" or "source", and for a NaN where the policy is RAISE; OutOfMemory where the array and
-    the values do not fit."""
+    "axis", "segments.offsets.…", "over", "keys", "window.width" or "source", and for a NaN where the policy is RAISE;
+    OutOfMemory where the array and the values do not fit."""
     began = working_s()
     op, grouping, count = query.op, query.grouping, prod(query.shape)
     check_rolling(op)
     taken = operands(op, query.source, query.other, query.ddof)
     shape, dtype = grouping.result_shape(query.shape), query.source.dtype
     resolve_grouped(op, dtype, query.strategy)
-    source = gathered(query.source)
-    if source.count != count:
-        raise InvalidInput(f"{source.count:,} elements do not fit the shape {query.shape}", "source")
-    require(count * (_BYTES + dtype.itemsize), f"a window over {count:,} elements")
-    elements = np.ascontiguousarray(source.read(0, count)).reshape(-1)
-    if query.nan_policy is NanPolicy.RAISE and dtype.is_float:
-        refuse_nan(0, elements, dtype)
+    elements = elements_of(query)
     loaded = working_s()
-    lines = grouping.lines(query.shape)
-    elements = lines.arranged(elements)
-    spans = Spans(grouping.window, lines.bounds)
-    made = _Chunks(elements, dtype, query, spans)
+    lines, spans = windows_of(query)
+    made = _Chunks(lines.arranged(elements), dtype, query, spans)
     values, counts = np.empty(count, _stored(op, dtype)), np.empty(count, np.int64)
     for first, part in zip(range(0, count, made.chunk), made.all(values, counts), strict=True):
         if part.base is not values:

@@ -246,6 +246,25 @@ def slide_limbs(
 
 
 @jit
+def spans_of_times(times: Any, bounds: Any, reach: Any, own: Any, begins: Any, ends: Any) -> Any:
+    """Where the window of each element begins and ends: the elements of its line whose times are no more than `reach`
+    before its own, and with `own` those of its own time, too. The first element whose time is less than that of the one
+    before it, or −1."""
+    for line in range(bounds.size - 1):
+        begin, end = bounds[line], bounds[line]
+        for i in range(bounds[line], bounds[line + 1]):
+            now = times[i]
+            if i > bounds[line] and now < times[i - 1]:
+                return i
+            while end < bounds[line + 1] and (times[end] < now or (own and times[end] == now)):
+                end += 1
+            while begin < end and np.uint64(now) - np.uint64(times[begin]) > np.uint64(reach):
+                begin += 1
+            begins[i], ends[i] = begin, end
+    return -1
+
+
+@jit
 def _add_square(limbs: Any, pattern: Any, sign: Any, origin: Any) -> None:
     exponent = (pattern >> 52) & 0x7FF
     significand = pattern & 0xFFFFFFFFFFFFF

@@ -47,6 +47,17 @@ def test_windows_have_rows_or_expand_and_running_values_have_names(shell: Shell)
         assert np.array_equal(np.load(shell.folder / "few.npy"), [np.nan] * 5 + [63.0], equal_nan=True)
 
 
+def test_windows_have_times_and_keys_of_the_same_table(shell: Shell) -> None:
+    times = pa.array([0, 1000, 1500, 1500, 9000], pa.timestamp("ms"))
+    rows = pa.table({"x": [1.0, 2.0, 4.0, 8.0, 16.0], "t": times, "k": [1, 2, 1, 2, 1]})
+    parquet.write_table(rows, shell.folder / "trips.parquet")
+    asked = ("reduce", "trips.parquet", "--column", "x")
+    for here, more in ((shell, []), (Shell(shell.folder), ["--local"])):
+        timed = here.run(*asked, "--width", "1s", "--over", "t", "--closed", "both", *more)
+        assert timed.out == "1.0\n3.0\n14.0\n14.0\n16.0\n", timed.err
+        assert here.run(*asked, "--op", "cumsum", "--by", "k", *more).out == "1.0\n2.0\n5.0\n10.0\n21.0\n"
+
+
 def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
     job = json.loads(shell.run("reduce", "samples.npy", "--segments", "1", "--json").out)
     assert job["result"]["values"] == [1e16, 1.0, -1e16]
@@ -61,9 +72,11 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
         (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
         (("--rolling", "0"), "greater than or equal to 1"),
-        (("--rolling", "2", "--expanding"), "cannot be combined with --expanding"),
-        (("--rolling", "2", "--op", "cumsum"), "cannot be combined with --expanding"),
-        (("--centre",), "needs --rolling"),
+        (("--rolling", "2", "--expanding"), "is one of --rolling, --width, --expanding"),
+        (("--rolling", "2", "--op", "cumsum"), "is one of --rolling, --width, --expanding"),
+        (("--centre",), "needs a window, such as --rolling"),
+        (("--width", "2"), "go together"),
+        (("--rolling", "2", "--over", "t"), "go together"),
         (("--rolling", "2", "--axis", "0", "--keepdims"), "a window keeps all axes"),
         (("--rolling", "2", "--min-count", "3", "--local"), "never has more elements"),
         (("--rolling", "2", "--op", "median", "--local"), "windows have sum, mean"),
