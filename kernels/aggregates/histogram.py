@@ -2,6 +2,7 @@
 an edge stands for the first key from it on."""
 
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor, inf, isinf
 from typing import Any
 
@@ -73,7 +74,21 @@ class Histogram(Mergeable):
             groups = np.repeat(rows.outputs, np.diff(rows.bounds))
             elements = np.ascontiguousarray(flat[rows.bounds[0] : rows.bounds[-1]])
         keys = self._keys.compiled(elements).astype(np.int64)
-        loops.count_bins(readable(keys, _WORD), readable(groups, _WORD), self._first, np.int64(self._last), counts)
+        arguments = self._first, np.int64(self._last), *self._starts
+        loops.count_bins(readable(keys, _WORD), readable(groups, _WORD), *arguments, counts)
+
+    @cached_property
+    def _starts(self) -> tuple[np.uint64, Index]:
+        """How far the distance of a key from the first edge is shifted to make its digit, of at most 16 bits, and the
+        bin in which the first key of each digit lies."""
+        assert self._last is not None, "there is a last key"
+        span = self._last - int(self._first[0])
+        shift = np.uint64(max(0, span.bit_length() - 16))
+        digits = max(0, span >> int(shift)) + 1
+        offsets = self._first.view(np.uint64) - self._first.view(np.uint64)[0]
+        starts = np.searchsorted(offsets, np.arange(digits + 1, dtype=np.uint64) << shift, "right") - 1
+        starts[-1] = self._first.size - 1  # the key behind the last digit may be beyond 64 bits
+        return shift, starts
 
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
         state[0][ids] += other[0]

@@ -303,17 +303,21 @@ def pick(firsts: Any, seconds: Any, ids: Any, first: Any, second: Any) -> None:
 
 
 @jit
-def count_bins(keys: Any, ids: Any, edges: Any, last: Any, counts: Any) -> None:
+def count_bins(keys: Any, ids: Any, edges: Any, last: Any, shift: Any, starts: Any, counts: Any) -> None:
     """counts[ids[i], b] += 1 for each key from edges[b] on and below edges[b + 1], or up to `last` in the last bin;
-    without `ids` all belong to group 0."""
+    without `ids` all belong to group 0. A key whose distance from the first edge begins with the bits d, those from
+    `shift` on, lies in one of the bins starts[d] to starts[d + 1]."""
     bins = counts.shape[1]
     for i in range(keys.size):
         key = keys[i]
         if key > last or key < edges[0]:
             continue
-        b, size = 0, edges.size
-        while size > 1:
-            half = size >> 1
-            b = b + half if edges[_U(b + half)] <= key else b
-            size -= half
+        digit = (_U(key) - _U(edges[0])) >> shift
+        b, top = starts[digit], starts[digit + _U(1)]
+        while b < top:
+            middle = (b + top + 1) >> 1
+            if edges[_U(middle)] <= key:
+                b = middle
+            else:
+                top = middle - 1
         counts[_U(ids[i]) if ids.size else _U(0), _U(min(b, bins - 1))] += 1
