@@ -33,7 +33,9 @@ Rolling = int | Literal["expanding"] | Mapping[str, Any]
 BESIDE_WINDOWS = ("over", "keys")
 """What a window has beside the elements, which a spec names beside the window: arrays, or columns of the same file."""
 
-CUMULATIVE: Mapping[str, str] = MappingProxyType({"cumsum": "sum", "cummin": "min", "cummax": "max"})
+CUMULATIVE: Mapping[str, str] = MappingProxyType(
+    {"cumsum": "sum", "cummin": "min", "cummax": "max", "cumcount": "count"}
+)
 """What NumPy and pandas call values of all elements so far, and the op of expanding windows that they are."""
 
 

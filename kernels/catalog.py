@@ -92,7 +92,7 @@ def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
 
 
 ROLLING_IN_WORDS = (
-    "sum, mean, norm1, sum_squares, norm2, rms, var, std, sem, min, max, norm_inf, count_nonzero, any and all"
+    "sum, mean, norm1, sum_squares, norm2, rms, var, std, sem, min, max, norm_inf, count, count_nonzero, any and all"
 )
 """The ops that windows have, in words."""
 WINDOWS = "windows that move along an array"
@@ -101,7 +101,7 @@ WINDOWS = "windows that move along an array"
 def check_rolling(op: Op) -> None:
     """Raise InvalidInput naming "op" unless windows that move along an array have values of it."""
     adds = op.adds and op.sources == 1 and set(terms_of(op)) <= {Terms.VALUES, Terms.PRODUCTS}
-    if op.places or not (adds or op.fold in ("extreme", "nonzero")):
+    if op.places or not (adds or op.fold in ("extreme", "nonzero", "count")):
         raise InvalidInput(f"windows have {ROLLING_IN_WORDS}, not {op.name}", "op")
 
 

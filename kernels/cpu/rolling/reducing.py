@@ -117,6 +117,8 @@ class _Chunks:
             # Each chunk begins with its first window anew.
             self.chunk = max(finite.CHUNK, 4 * self._spans.longest)
             return self._extremes(Keys(op, self._dtype, omit=omits))
+        if op.fold == "count":
+            return lambda begins, ends, counts, _: counts
         if not op.adds:
             return self._tested()
         return self._added(omits=omits)

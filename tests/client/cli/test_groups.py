@@ -32,6 +32,7 @@ def test_windows_have_rows_or_expand_and_running_values_have_names(shell: Shell)
     alone = Shell(shell.folder)
     cases = (
         (("--op", "cumsum"), "1.0\n3.0\n7.0\n15.0\n31.0\n63.0\n"),
+        (("--op", "cumcount", "--segments", "4"), "1\n2\n3\n4\n1\n2\n"),
         (("--rolling", "2", "--axis", "1", "--op", "mean"), "null\t1.5\t3.0\nnull\t12.0\t24.0\n"),
         (
             ("--rolling", "3", "--centre", "--min-count", "1", "--axis", "1", "--op", "max"),
@@ -41,7 +42,7 @@ def test_windows_have_rows_or_expand_and_running_values_have_names(shell: Shell)
     )
     for words, printed in cases:
         assert alone.run("reduce", "steps.npy", *words, "--local").out == printed
-    assert shell.run("reduce", "steps.npy", *cases[1][0]).out == cases[1][1]
+    assert shell.run("reduce", "steps.npy", *cases[2][0]).out == cases[2][1]
     for asked, more in ((shell, []), (alone, ["--local"])):
         assert asked.run("reduce", "steps.npy", "--rolling", "6", "-o", "few.npy", *more).code == 0
         assert np.array_equal(np.load(shell.folder / "few.npy"), [np.nan] * 5 + [63.0], equal_nan=True)

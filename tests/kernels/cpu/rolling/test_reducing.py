@@ -22,7 +22,7 @@ from warpfold.kernels.source import ArraySource
 
 ROLLED = (
     *("sum", "mean", "norm1", "sum_squares", "norm2", "rms", "var", "std", "sem"),
-    *("min", "max", "norm_inf", "count_nonzero", "any", "all"),
+    *("min", "max", "norm_inf", "count", "count_nonzero", "any", "all"),
 )
 WINDOWS = (Window(), Window(1), Window(5, min_count=5), Window(6, centred=True, min_count=2), Window(1000, min_count=0))
 COUNT = 24
