@@ -131,10 +131,13 @@ def csv_piece(artefact: Artefact, folder: Path, place: CsvPlace) -> tuple[bytes,
     states = [column.name for column in artefact.columns if column.dtype == STATE]
     text = CsvText([*_axes(artefact), "value", "hex", "count", *states], begun=place != CSV_BEGIN)
     for rows in islice(batches(artefact, folder, _ROWS_OF_CSV, place.row), 1):
-        values = [
-            None if gone else value for value, gone in zip(listed(rows.values), rows.missing.tolist(), strict=True)
-        ]
-        hexes = [None if value is None else hex_of(value) for value in values]
+        values = listed(rows.values)
+        if rows.missing.any():
+            values = [None if gone else value for value, gone in zip(values, rows.missing.tolist(), strict=True)]
+        if set(map(type, values)) == {float}:
+            hexes: list[Any] = list(map(float.hex, values))  # in less than half the time
+        else:
+            hexes = [None if value is None else hex_of(value) for value in values]
         indices = [axis.tolist() for axis in rows.indices(artefact.shape)]
         states_of_rows = [map(_cell, column.to_pylist()) for column in rows.states]
         text.add(zip(*indices, values, hexes, rows.counts.tolist(), *states_of_rows, strict=True))
