@@ -39,9 +39,9 @@ def test_who_is_alone_has_many_turns_and_among_others_few() -> None:
 def test_who_comes_while_a_flood_is_worked_on_is_not_alone_however_old_the_flood_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    now_s = 100.0
     clock = SimpleNamespace(monotonic=lambda: now_s)
     monkeypatch.setattr("warpfold.app.fairness.turns.time", clock)
-    now_s = 100.0
 
     async def play() -> None:
         nonlocal now_s

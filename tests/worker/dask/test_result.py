@@ -43,6 +43,9 @@ def run(kernels: Kernels, **spec: Any) -> GroupbyResult:
 
 def both(cluster: Kernels, alone: Kernels, partitions: int = 6, **asked: Any) -> GroupbyResult:
     spread, expected = run(cluster, backend="dask", partitions=partitions, **asked), run(alone, **asked)
+    # Only a CPU slot counts the NaNs that it leaves out.
+    columns = tuple(column.model_copy(update={"nans": None}) for column in expected.columns)
+    expected = expected.model_copy(update={"columns": columns})
     for name in ("groups", "keys", "columns", "sizes", "rows", "dropped", "correctly_rounded"):
         assert repr(getattr(spread, name)) == repr(getattr(expected, name)), name
     return spread
