@@ -128,7 +128,8 @@ def dotted(location: Sequence[str | int]) -> str:
     parts: list[str] = []
     tag_follows = filters = False
     for part in location:
-        if tag_follows or part == "[key]" or (filters and part in FILTER_TAGS):
+        # A tag: also a sweep has a field `over`, which is no source.
+        if (tag_follows and (part in SOURCES or part in SPECS)) or part == "[key]" or (filters and part in FILTER_TAGS):
             tag_follows = False
             continue
         parts.append(str(part)[:64])

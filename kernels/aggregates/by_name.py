@@ -12,7 +12,7 @@ from warpfold.kernels.aggregates.histogram import Histogram
 from warpfold.kernels.aggregates.picked import Picked
 from warpfold.kernels.aggregates.product import Product
 from warpfold.kernels.aggregates.quantile import Quantile
-from warpfold.kernels.dtypes import DType
+from warpfold.kernels.dtypes import DType, Kind
 from warpfold.kernels.ops import Extreme, Op
 
 
@@ -37,8 +37,10 @@ AGGREGATES: Mapping[str, Make] = MappingProxyType(
 
 
 def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
-    """The aggregate of an op that adds nothing up, over elements of `dtype`; with `omit` it leaves NaNs out."""
-    return AGGREGATES[op.fold](op, dtype, omit=omit)
+    """The aggregate of an op that adds nothing up, over elements of `dtype`; with `omit` it leaves NaNs out. A product
+    of truth values is a test."""
+    fold = "nonzero" if op.fold == "product" and dtype.kind is Kind.BOOL else op.fold
+    return AGGREGATES[fold](op, dtype, omit=omit)
 
 
 def combines(op: Op) -> bool:

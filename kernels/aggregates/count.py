@@ -49,8 +49,8 @@ class Counted(Mergeable):
 
 
 class Nonzero(Counted):
-    """The number of elements that are not zero, for count_nonzero, any and all, and beside those that
-    count tells. With `omit`, NaNs are left out."""
+    """The number of elements that are not zero, for count_nonzero, any, all and products of truth values, and beside
+    those that count tells. With `omit`, NaNs are left out."""
 
     def __init__(self, op: Op, dtype: DType, *, omit: bool = False) -> None:
         self._op = op
@@ -80,5 +80,6 @@ class Nonzero(Counted):
 
     def finish(self, state: State, counts: Index) -> NDArray[Any]:
         (nonzero,) = state
-        tests = {"any": nonzero > 0, "all": nonzero == counts, "count": counts}
+        every = nonzero == counts
+        tests = {"any": nonzero > 0, "all": every, "prod": every.astype(np.int64), "count": counts}
         return np.asarray(tests.get(self._op.name, nonzero))
