@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from tests.support.api import Api
@@ -24,6 +25,9 @@ def store_result(api: Api) -> Callable[..., UUID]:
 
 
 @pytest.fixture(autouse=True)
-def empty_folder(shared_api: Api) -> None:
-    """Nothing is left of the tests before, whose api this is, too."""
+def nothing_held(shared_api: Api, sweeper: psycopg.Connection) -> None:
+    """Nothing is left of the tests before, whose api this is, too: no stored result, and no array that counts with
+    them."""
     shutil.rmtree(shared_api.settings.artefacts_dir(), ignore_errors=True)
+    sweeper.execute("delete from jobs")
+    sweeper.execute("delete from datasets")
