@@ -1,6 +1,7 @@
 """Ops whose values follow from the order of the elements, by their definition: see `reference`."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -63,7 +64,8 @@ def _mode(dtype: DType, present: Sequence[Element]) -> Value:
     if any(x.nan for x in present):
         return math.nan
     values = [_extended(x) for x in present]  # the value of a zero has no sign
-    best = min(set(values), key=lambda value: (-values.count(value), value))
+    counts = Counter(values)
+    best = min(counts, key=lambda value: (-counts[value], value))
     element = _plain(present[values.index(best)], dtype)
     return abs(element) if dtype.is_float and element == 0 else element
 
