@@ -128,12 +128,12 @@ def dotted(location: Sequence[str | int]) -> str:
     parts: list[str] = []
     tag_follows = filters = False
     for part in location:
-        # A tag: also a sweep has a field `over`, which is no source.
-        if (tag_follows and (part in SOURCES or part in SPECS)) or part == "[key]" or (filters and part in FILTER_TAGS):
+        if tag_follows or part == "[key]" or (filters and part in FILTER_TAGS):
             tag_follows = False
             continue
         parts.append(str(part)[:64])
-        tag_follows = part in TAGGED_FIELDS or part == "spec" or parts[-2:-1] == [TAGGED_LIST]
+        swept = parts[-2:] == ["sweep", "over"]  # a window has a source of that name, a sweep has lists of values
+        tag_follows = (part in TAGGED_FIELDS and not swept) or part == "spec" or parts[-2:-1] == [TAGGED_LIST]
         filters = filters or part == "filter"
     return ".".join(parts)
 
