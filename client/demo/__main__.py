@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
@@ -19,6 +20,9 @@ from warpfold.client.errors import Refused, WarpfoldError
 from warpfold.client.job_results import ReduceResult
 from warpfold.client.models import Job
 from warpfold.contract.terminal import console, table
+
+_MOST_OF_ANSWER = 60
+"""Characters of a refusal that the table shows: a list of all ops would make it wider than any terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,10 @@ def run_case(client: Client, case: Case, show: Progress, line: TaskID) -> Outcom
         job = client.wait(client.submit(case.spec), progress=follow)
     except Refused as refusal:
         fields = [error.field for error in refusal.errors]
-        return Outcome(case, case.refused_field is not None and case.refused_field in fields, str(refusal))
+        answer = shorten(
+            "; ".join(error.message for error in refusal.errors) or str(refusal), _MOST_OF_ANSWER, placeholder=" …"
+        )
+        return Outcome(case, case.refused_field is not None and case.refused_field in fields, answer)
     if not isinstance(job.result, ReduceResult):
         return Outcome(case, False, f"{job.status}: {job.error}")
     result = job.result
