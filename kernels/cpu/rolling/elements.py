@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.patterns import readable, widened
 from warpfold.kernels.cpu.accumulator import accumulator
-from warpfold.kernels.cpu.rolling.integer_sums import counted
+from warpfold.kernels.cpu.rolling.integer_sums import RunningSums, numbers_of
 from warpfold.kernels.cpu.rolling.threads import on_all_cores
 from warpfold.kernels.cpu.windows import rolling
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -31,7 +31,7 @@ class FiniteElements:
         patterns = readable(as_float64(elements, dtype), np.dtype(np.int64))
         if magnitudes:
             patterns = patterns & _MAGNITUDE
-        self._specials: dict[Flags, NDArray[np.bool_]] = {}
+        self._specials: dict[Flags, RunningSums] = {}
         most, _, negative_zero = rolling.look(readable(patterns, patterns.dtype))
         if most >= _INFINITY or negative_zero:
             patterns = self._without_specials(patterns, omits=omits)
@@ -47,7 +47,7 @@ class FiniteElements:
         }
         if omits:
             del kinds[Flags.NAN]
-        self._specials = {flag: places for flag, places in kinds.items() if places.any()}
+        self._specials = {flag: numbers_of(places) for flag, places in kinds.items() if places.any()}
         return np.where((patterns & _MAGNITUDE) < _INFINITY, patterns, 0)
 
     def flags(self, begins: Index, ends: Index, counts: Index) -> Index | None:
@@ -56,7 +56,7 @@ class FiniteElements:
             return None
         flags = np.where(counts > 0, int(Flags.NOT_NEGATIVE_ZERO), 0).astype(np.int64)
         for flag, places in self._specials.items():
-            numbers = counted(places, begins, ends)
+            numbers = places.sums(begins, ends)
             if flag is Flags.NOT_NEGATIVE_ZERO:
                 flags[numbers == counts] = 0
             else:

@@ -54,9 +54,7 @@ def _running(elements: NDArray[Any]) -> Index:
     return running
 
 
-def counted(truths: NDArray[np.bool_], begins: Index, ends: Index) -> Index:
-    """How many of truths[begins[i] : ends[i]] hold, given windows of neighbours that begin and end ever later."""
-    first = int(begins[0])
-    running = _running(truths[first : int(ends[-1])])
-    counts: Index = running[ends - first] - running[begins - first]
-    return counts
+def numbers_of(truths: NDArray[np.bool_]) -> RunningSums:
+    """How many of some truths hold in windows, of which a running sum is made once for all chunks: one of the elements
+    of a chunk's windows alone would begin with the first element again and again where windows expand."""
+    return RunningSums(truths, truths.size, magnitudes=False)

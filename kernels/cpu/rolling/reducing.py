@@ -13,7 +13,7 @@ from warpfold.kernels.backend import GroupedReduction, Progress, Stages
 from warpfold.kernels.catalog import check_rolling, resolve_grouped
 from warpfold.kernels.cpu.rolling import elements as finite
 from warpfold.kernels.cpu.rolling.float_sums import MovingSums
-from warpfold.kernels.cpu.rolling.integer_sums import RunningSums, counted
+from warpfold.kernels.cpu.rolling.integer_sums import RunningSums, numbers_of
 from warpfold.kernels.cpu.rolling.sources import elements_of, windows_of
 from warpfold.kernels.cpu.rolling.squares import LongSquares, MovingSquares, are_long
 from warpfold.kernels.cpu.rolling.threads import on_all_cores
@@ -91,9 +91,8 @@ class _Chunks:
         self._elements, self._dtype, self._op, self._spans = elements, dtype, query.op, spans
         self._ddof, omits = query.ddof, query.nan_policy is NanPolicy.OMIT
         self.chunk = finite.CHUNK
-        self._nans: NDArray[np.bool_] | None = None
-        if omits and dtype.is_float and (nans := is_nan(elements, dtype)).any():
-            self._nans = nans
+        nans = is_nan(elements, dtype) if omits and dtype.is_float else None
+        self._nans = numbers_of(nans) if nans is not None and nans.any() else None
         self._make = self._maker(omits=omits)
 
     def all(self, values: NDArray[Any], counts: Index) -> Iterator[NDArray[Any]]:
@@ -106,7 +105,7 @@ class _Chunks:
             here = counts[first:last]
             np.subtract(ends, begins, out=here)
             if self._nans is not None:
-                here -= counted(self._nans, begins, ends)
+                here -= self._nans.sums(begins, ends)
             return self._make(begins, ends, here, values[first:last])
 
         return on_all_cores(make, range(0, self._elements.size, self.chunk))
@@ -120,7 +119,7 @@ class _Chunks:
         if op.fold == "count":
             return lambda begins, ends, counts, _: counts
         if not op.adds:
-            return self._tested()
+            return self._tested(omits=omits)
         return self._added(omits=omits)
 
     def _added(self, *, omits: bool) -> Make:
@@ -155,13 +154,14 @@ class _Chunks:
 
         return make
 
-    def _tested(self) -> Make:
+    def _tested(self, *, omits: bool) -> Make:
         nonzero, op = widened(self._elements, self._dtype) != 0, self._op.name
-        if self._nans is not None:
-            nonzero &= ~self._nans
+        if omits and self._dtype.is_float:
+            nonzero &= ~is_nan(self._elements, self._dtype)
+        numbers = numbers_of(nonzero)
 
         def make(begins: Index, ends: Index, counts: Index, _: NDArray[Any]) -> NDArray[Any]:
-            held = counted(nonzero, begins, ends)
+            held = numbers.sums(begins, ends)
             return held if op == "count_nonzero" else held == counts if op == "all" else held > 0
 
         return make

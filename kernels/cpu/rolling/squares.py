@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.rolling.elements import BlockTotals, FiniteElements, limbs_of
+from warpfold.kernels.cpu.rolling.elements import CHUNK, BlockTotals, FiniteElements, limbs_of
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.cpu.windows import rolling
 from warpfold.kernels.dtypes import DType
@@ -19,6 +19,9 @@ _AT_ONCE = 1 << 12
 """Values whose sums are made before they are finished."""
 
 _EXACT = 1 << 53
+
+_NONE = (1 << 63) - 1
+"""The least magnitude of no elements, or of zeros."""
 
 
 class MovingSquares:
@@ -33,13 +36,17 @@ class MovingSquares:
         self._finish = ValueFinish(op, op.result_dtype(dtype), ddof)
         values = self._patterns.view(np.float64)
         self._totals = [BlockTotals(values, terms, longest) for terms in (Terms.VALUES, Terms.PRODUCTS)]
+        starts = range(0, self._patterns.size, CHUNK)
+        looks = [rolling.look(self._patterns[start : start + CHUNK]) for start in starts]
+        self._most, self._least = (np.array([each[k] for each in looks], np.int64) for k in (0, 1))
 
     def values(self, begins: Index, ends: Index, counts: Index, out: NDArray[Any]) -> NDArray[Any]:
         """The values of windows that `counts` elements enter."""
         begin = int(begins[0])
         (end, sums), (_, squares) = (totals.begin(begin, int(ends[0])) for totals in self._totals)
-        most, least, _ = rolling.look(self._patterns[begin : int(ends[-1])])
-        lowest, highest = max((int(least) + 1) >> 52, 1) - 1075, max(int(most) >> 52, 1) - 1022
+        blocks = slice(begin // CHUNK, -(-int(ends[-1]) // CHUNK))  # those in which the elements lie, and some beside
+        most, least = int(self._most[blocks].max(initial=0)), int(self._least[blocks].min(initial=_NONE))
+        lowest, highest = max((least + 1) >> 52, 1) - 1075, max(most >> 52, 1) - 1022
         lowest = min(lowest, highest)  # also of zeros alone
         places = highest - lowest + self._patterns.size.bit_length()
         sizes = places // 32 + 4, (places + highest - lowest) // 32 + 4

@@ -278,6 +278,16 @@ def _add_square(limbs: Any, pattern: Any, sign: Any, origin: Any) -> None:
 
 
 @jit
+def _resolved(limbs: Any, squares: Any, left: Any) -> Any:
+    """How many elements may enter or leave before both are resolved, which they are if none may."""
+    if left > 0:
+        return left
+    resolve(limbs)
+    resolve(squares)
+    return np.int64(_CARRY)
+
+
+@jit
 def slide_squares(
     patterns: Any, begins: Any, ends: Any, begin: Any, end: Any, limbs: Any, squares: Any, origin: Any,
     of_values: Any, of_squares: Any,
@@ -291,17 +301,13 @@ def slide_squares(
                 _add(limbs, patterns[end], 1, origin)
                 _add_square(squares, patterns[end], 1, 2 * origin)
             end += 1
-            left -= 1
+            left = _resolved(limbs, squares, left - 1)
         while begin < begins[i]:
             if patterns[begin] & _MAGNITUDE:
                 _add(limbs, patterns[begin], -1, origin)
                 _add_square(squares, patterns[begin], -1, 2 * origin)
             begin += 1
-            left -= 1
-        if left <= 0:
-            resolve(limbs)
-            resolve(squares)
-            left = _CARRY
+            left = _resolved(limbs, squares, left - 1)
         for k in range(limbs.size):
             of_values[i, k] = limbs[k]
         for k in range(squares.size):
