@@ -80,7 +80,7 @@ class BlockTotals:
         self._before: list[int] = []
         if longest > CHUNK // 2:
             starts = range(0, elements.size, CHUNK)
-            totals = on_all_cores(lambda start: self._added(start, min(start + CHUNK, elements.size)), starts)
+            totals = on_all_cores(lambda start: self.added(start, min(start + CHUNK, elements.size)), starts)
             self._before = list(accumulate(totals, initial=0))
 
     def begin(self, begin: int, end: int) -> tuple[int, int]:
@@ -90,11 +90,12 @@ class BlockTotals:
             return begin, 0
         first, last = -(-begin // CHUNK), end // CHUNK
         if first > last:
-            return end, self._added(begin, end)
+            return end, self.added(begin, end)
         inside = self._before[last] - self._before[first]
-        return end, inside + self._added(begin, first * CHUNK) + self._added(last * CHUNK, end)
+        return end, inside + self.added(begin, first * CHUNK) + self.added(last * CHUNK, end)
 
-    def _added(self, start: int, stop: int) -> int:
+    def added(self, start: int, stop: int) -> int:
+        """The exact sum of the elements `start` to `stop` − 1, in the units of states."""
         if start == stop:
             return 0
         added = accumulator(DTYPES["float64"], self._terms)

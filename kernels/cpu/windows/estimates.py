@@ -1,4 +1,5 @@
-"""Variances and deviations from pairs of float64, compiled: most values are certain without the digits of their sums.
+"""Variances, deviations and norms from pairs of float64, compiled: most values are certain without the digits of their
+sums.
 
 A pair is high + low, where high is the float64 nearest to the pair. Each step on pairs errs by a few units of 2**−106
 of its result, and `_ERROR` is more than all these errors together. So a value lies between two bounds. Where both
@@ -63,7 +64,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 @jit
-def _quotient(high: Any, low: Any, divisor: Any) -> Any:
+def quotient(high: Any, low: Any, divisor: Any) -> Any:
     """(high + low) ÷ divisor as a pair."""
     about = high / divisor
     p, e = product(about, divisor)
@@ -106,16 +107,25 @@ def near_spread(
     apart = origin + 64 * (places[0] + s_place) - unit
     if not -_MOST_PLACES < apart < _MOST_PLACES - _PLACES_OF_SQUARES:
         return False, 0.0
-    # m = (Σx)² ÷ n and d = Σx² − m, both in the unit of Σx².
+    # m = (Σx)² ÷ n in the unit of Σx².
     p, e = product(s_high, s_high)
-    m_high, m_low = _quotient(p, e + 2.0 * s_high * s_low, np.float64(count))
+    m_high, m_low = quotient(p, e + 2.0 * s_high * s_low, np.float64(count))
     scale = power(apart)
     m_high, m_low = m_high * scale, m_low * scale
+    return near_quotient(q_high, q_low, m_high, m_low, 0.0, np.float64(count - ddof), unit, root, form)
+
+
+@jit
+def near_quotient(
+    q_high: Any, q_low: Any, m_high: Any, m_low: Any, doubt: Any, divisor: Any, unit: Any, root: Any, form: Any
+) -> Any:
+    """Returns whether (q − m) ÷ divisor, or with `root` its root, is certain, and that value rounded once. q and m are
+    pairs in units of 2**`unit`, 0 ≤ m ≤ q, of which the difference errs by up to `doubt` beside the errors of steps on
+    pairs; `divisor` is a whole number."""
     d, e = two_sum(q_high, -m_high)
     d, e = two_sum(d, e + (q_low - m_low))
-    divisor = np.float64(count - ddof)
-    high, low = _quotient(d, e, divisor)
-    error = (q_high + m_high) / divisor * _ERROR
+    high, low = quotient(d, e, divisor)
+    error = ((q_high + m_high) * _ERROR + doubt) / divisor
     if not (_LEAST < high < _MOST and error < high):
         return False, 0.0
     if root:

@@ -25,9 +25,9 @@ BLOCK = 256
 BELOW = 42
 """How many places below 2**place the rests may have."""
 
-_MAGNITUDE = np.iinfo(np.int64).max
+MAGNITUDE = np.iinfo(np.int64).max
 _SIGN = np.iinfo(np.int64).min
-_CARRY = 1 << 20
+CARRY = 1 << 20
 _SINGLE = 24
 """The precision of float32."""
 _DOUBT = 2.0**-48
@@ -37,11 +37,11 @@ _MOST_DIVISOR = 1 << 26
 @jit
 def look(patterns: Any) -> Any:
     """The largest magnitude's bits, those of the smallest that is not 0, less 1, and whether a −0 is among them."""
-    most, least, negative_zero = np.int64(0), np.int64(_MAGNITUDE), False
+    most, least, negative_zero = np.int64(0), np.int64(MAGNITUDE), False
     for i in range(patterns.size):
         pattern = patterns[i]
-        magnitude = pattern & _MAGNITUDE
-        below = (magnitude - 1) & _MAGNITUDE
+        magnitude = pattern & MAGNITUDE
+        below = (magnitude - 1) & MAGNITUDE
         most = magnitude if magnitude > most else most
         least = below if below < least else least
         negative_zero |= pattern == _SIGN
@@ -56,7 +56,7 @@ def are_held(elements: Any, anchor: Any, second: Any) -> bool:
         element = elements[i]
         rest = element - ((element + anchor) - anchor)
         left |= np.float64(rest - ((rest + second) - second)).view(np.int64)
-    return bool(left & _MAGNITUDE == 0)
+    return bool(left & MAGNITUDE == 0)
 
 
 @jit
@@ -204,7 +204,7 @@ def slide_levels(
 
 
 @jit
-def _add(limbs: Any, pattern: Any, sign: Any, origin: Any) -> None:
+def add_pattern(limbs: Any, pattern: Any, sign: Any, origin: Any) -> None:
     exponent = (pattern >> 52) & 0x7FF
     significand = pattern & 0xFFFFFFFFFFFFF
     if exponent:
@@ -221,24 +221,24 @@ def slide_limbs(
 ) -> None:  # fmt: skip
     """The same of elements of any exponents. `limbs` are the sum of those from `begin` to `end` in units of
     2**`origin`, and `space` is as long."""
-    left = _CARRY
+    left = CARRY
     for i in range(values.size):
         while end < ends[i]:
-            if patterns[end] & _MAGNITUDE:
-                _add(limbs, patterns[end], 1, origin)
+            if patterns[end] & MAGNITUDE:
+                add_pattern(limbs, patterns[end], 1, origin)
             end += 1
             left -= 1
             if left <= 0:
                 resolve(limbs)
-                left = _CARRY
+                left = CARRY
         while begin < begins[i]:
-            if patterns[begin] & _MAGNITUDE:
-                _add(limbs, patterns[begin], -1, origin)
+            if patterns[begin] & MAGNITUDE:
+                add_pattern(limbs, patterns[begin], -1, origin)
             begin += 1
             left -= 1
             if left <= 0:
                 resolve(limbs)
-                left = _CARRY
+                left = CARRY
         for k in range(limbs.size):
             space[k] = limbs[k]
         resolve(space)
@@ -262,58 +262,6 @@ def spans_of_times(times: Any, bounds: Any, reach: Any, own: Any, begins: Any, e
                 begin += 1
             begins[i], ends[i] = begin, end
     return -1
-
-
-@jit
-def _add_square(limbs: Any, pattern: Any, sign: Any, origin: Any) -> None:
-    exponent = (pattern >> 52) & 0x7FF
-    significand = pattern & 0xFFFFFFFFFFFFF
-    if exponent:
-        significand |= 1 << 52
-    high, low = significand >> 27, significand & 0x7FFFFFF
-    place = 2 * (clamped_exponent(exponent) - 1075) - origin
-    deposit(limbs, sign * (low * low), place)
-    deposit(limbs, sign * (high * low), place + 28)
-    deposit(limbs, sign * (high * high), place + 54)
-
-
-@jit
-def _resolved(limbs: Any, squares: Any, left: Any) -> Any:
-    """How many elements may enter or leave before both are resolved, which they are if none may."""
-    if left > 0:
-        return left
-    resolve(limbs)
-    resolve(squares)
-    return np.int64(_CARRY)
-
-
-@jit
-def slide_squares(
-    patterns: Any, begins: Any, ends: Any, begin: Any, end: Any, limbs: Any, squares: Any, origin: Any,
-    of_values: Any, of_squares: Any,
-) -> None:  # fmt: skip
-    """of_values[i] and of_squares[i] = the sums of elements[begins[i] : ends[i]] and of their squares, resolved.
-    `limbs` and `squares` are those from `begin` to `end`, in units of 2**`origin` and of its square, and stay so."""
-    left = _CARRY
-    for i in range(begins.size):
-        while end < ends[i]:
-            if patterns[end] & _MAGNITUDE:
-                _add(limbs, patterns[end], 1, origin)
-                _add_square(squares, patterns[end], 1, 2 * origin)
-            end += 1
-            left = _resolved(limbs, squares, left - 1)
-        while begin < begins[i]:
-            if patterns[begin] & _MAGNITUDE:
-                _add(limbs, patterns[begin], -1, origin)
-                _add_square(squares, patterns[begin], -1, 2 * origin)
-            begin += 1
-            left = _resolved(limbs, squares, left - 1)
-        for k in range(limbs.size):
-            of_values[i, k] = limbs[k]
-        for k in range(squares.size):
-            of_squares[i, k] = squares[k]
-        resolve(of_values[i])
-        resolve(of_squares[i])
 
 
 @jit
