@@ -37,7 +37,7 @@ from benchmarks.figures import provenance
 from warpfold import migrations
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase, conninfo, database_url
-from warpfold.app.jobs import accept, groups, leases, workers
+from warpfold.app.jobs import accept, leases, workers
 from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
@@ -228,12 +228,12 @@ class Bench:
             for job_id, attempt in attempts:
                 lease = self.database.step(leases.claim, job_id, attempt, self.slot.id, _LEASE_S)
                 assert lease is not None, f"{job_id} could not be claimed"
-                assert self.database.run(leases.succeed, lease, {}, ())
+                assert self.database.run(leases.succeed, [(lease, Success({}))])
             return len(attempts)
-        claimed = self.database.step(groups.claim, attempts, self.slot.id, _LEASE_S)
+        claimed = self.database.step(leases.claim_behind, attempts, self.slot.id, _LEASE_S)
         assert len(claimed.leases) == len(attempts), "some could not be claimed"
         ends = [(lease, Success({})) for lease in claimed.leases]
-        assert len(self.database.run(groups.end, ends)) == len(attempts)
+        assert len(self.database.run(leases.succeed, ends)) == len(attempts)
         return len(attempts)
 
 

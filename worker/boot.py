@@ -18,7 +18,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.db import DATABASE_LOST, BlockingDatabase
-from warpfold.app.jobs import leases, workers
+from warpfold.app.jobs import losses, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
@@ -159,7 +159,7 @@ def _take_over(database: BlockingDatabase, settings: Settings, info: WorkerInfo,
             pid = database.run(workers.live_pid, info.id)
             if pid is not None and _is_worker(pid, info.slot):
                 raise SlotTaken(f"worker {info.id} already runs as process {pid}, with another data directory")
-            for job_id in database.run(leases.take_back_from, info.id, settings.max_losses):
+            for job_id in database.run(losses.take_back_from, info.id, settings.max_losses):
                 log.warning("taken back from an earlier process of this worker", job=str(job_id))
             return
         except DATABASE_LOST as error:

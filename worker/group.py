@@ -1,9 +1,9 @@
-"""Groups of small jobs: a slot runs them one after another, and claims and ends several at a time
-(docs/decisions/0021-small-jobs-in-groups.md).
+"""Runs claimed jobs in a slot: a job alone, or a group of small ones, which run one after another, and are claimed and
+ended several at a time (docs/decisions/0021-small-jobs-in-groups.md).
 
 The child has the next leases while it runs one, and a thread of the parent claims and stores jobs meanwhile, so that
 none of them waits for another. Each job keeps a lease, a deadline and an end of its own: if the child is lost, only the
-job that it was running is lost with it, and the others go on in the next child.
+job that it was running is lost with it, and the others go on in the next child. A job alone is a group of one.
 """
 
 import time
@@ -21,14 +21,14 @@ from sqlalchemy.exc import StatementError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
-from warpfold.app.jobs import groups, leases
-from warpfold.app.jobs.attempt import Answer, Failure, Lease, Success
-from warpfold.app.jobs.groups import ClaimedGroup
-from warpfold.worker.attempt_span import record_attempt
+from warpfold.app.jobs import leases
+from warpfold.app.jobs.attempt import Failure, Lease, Success
+from warpfold.app.jobs.leases import ClaimedGroup
 from warpfold.worker.child_process import BrokenSlot
-from warpfold.worker.endings import Place, patiently, patiently_in_steps, store
+from warpfold.worker.endings import Place, put_back, record_attempt, store, store_together
 from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung, LeaseExchange
-from warpfold.worker.messages import News, Progress, Pulse
+from warpfold.worker.messages import Measured, News, PointBegun, Progress, Pulse
+from warpfold.worker.points import Points
 from warpfold.worker.stop import StopRequested, WaitAbandoned
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -78,9 +78,10 @@ class EmptyQueue:
 
 @dataclass(slots=True)
 class _Member:
-    """A claimed job of the group, when the child began it, and when the child's answer came."""
+    """A claimed job of the group, the points that it has measured, when the child began it, and when it ended."""
 
     lease: Lease
+    points: Points = field(default_factory=Points)
     began: float = 0.0
     began_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: float = 0.0
@@ -89,13 +90,14 @@ class _Member:
     """Whether its end is stored already, or another worker has the job, although the child still has the lease."""
 
     def begin(self) -> None:
-        self.began, self.began_at = time.monotonic(), datetime.now(UTC)
+        if not self.began:  # else another child goes on with it
+            self.began, self.began_at = time.monotonic(), datetime.now(UTC)
 
     def end(self) -> None:
         self.ended, self.ended_at = time.monotonic(), datetime.now(UTC)
 
 
-_Answered = tuple[_Member, Answer]
+_Ended = tuple[_Member, Ending]
 
 
 class Group:
@@ -106,11 +108,11 @@ class Group:
         self._behind = behind
         self._waiting: deque[_Member] = deque()  # claimed, in their order, not sent to the child yet
         self._sent: deque[_Member] = deque()  # sent to the child, which runs the first
-        self._ended: deque[_Answered] = deque()  # answered by the child, not stored yet
+        self._ended: deque[_Ended] = deque()  # not stored yet
         self._desk: ThreadPoolExecutor | None = None
         self._claiming: Future[ClaimedGroup] | None = None
         self._storing: Future[None] | None = None
-        self._stored: Sequence[_Answered] = ()  # the jobs that `_storing` stores
+        self._stored: Sequence[_Ended] = ()  # the jobs that `_storing` stores
         self._since = time.monotonic()
         self._next_beat = self._since + place.settings.heartbeat_s
         self._progress: Progress | None = None
@@ -121,15 +123,21 @@ class Group:
         self._closed = False
 
     def run(self, first: Lease) -> None:
-        """Run a claimed job and the small ones behind it, until none is left or the turn of this group is over."""
+        """Run a claimed job and, if it is small, the small ones behind it, until none is left or the turn of this group
+        is over."""
+        self._closed = not first.small
         self._waiting.append(_Member(first))
+        self._place.show(first.job_id)
         try:
-            while self._waiting or self._sent or self._claiming is not None:
-                self._place.slot.ready(self._starting)
-                with self._place.slot.exchange() as exchange:
-                    self._exchange(exchange)
-                self._waiting.extendleft(reversed([member for member in self._sent if not member.over]))
-                self._sent.clear()
+            with self._place.turn.hold(self._given_up):
+                while self._waiting or self._sent or self._claiming is not None:
+                    self._place.slot.ready(self._given_up)
+                    with self._place.slot.exchange() as exchange:
+                        self._exchange(exchange)
+                    self._waiting.extendleft(reversed([member for member in self._sent if not member.over]))
+                    self._sent.clear()
+                    if self._place.slot.pid is None:
+                        self._store_all()  # now that a child that was ended writes no more files
             self._store_all()
         except (WaitAbandoned, StopRequested):
             self._put_back()
@@ -176,7 +184,7 @@ class Group:
         now = time.monotonic()
         deadline = self._sent[0].began + self._sent[0].lease.timeout_s
         if now >= deadline:
-            return self._halted(EndCause.TIMEOUT)
+            return self._take_in(EndCause.TIMEOUT)
         several = len(self._sent) > 1
         if several:
             time.sleep(_NAP_S)
@@ -192,46 +200,48 @@ class Group:
         return True
 
     def _take_in(self, received: News | Pulse | Ending) -> bool:
-        """Take down a message of the child; returns False if the child cannot be used any more."""
+        """Take down a message of the child, or that its job is to end; returns False if the child cannot be used any
+        more. The other jobs wait for the next child."""
         match received:
-            case Success() | Failure():
-                member = self._sent.popleft()
-                self._answered += 1
-                self._progress = None
-                if not member.over:
-                    member.end()
-                    self._ended.append((member, received))
-                if self._sent:
-                    self._show(self._sent[0])
-                return not (isinstance(received, Failure) and received.replace)
             case Progress():
                 self._progress = received
+            case PointBegun() | Measured():
+                self._sent[0].points.take(received)
             case EndCause.STOPPING:
                 raise StopRequested
-            case EndCause() | Died() | Hung():
-                return self._halted(received)
+            case Success() | Failure() | EndCause() | Died() | Hung():
+                self._progress = None
+                self._end(self._sent.popleft(), received)
+                if not isinstance(received, Success | Failure) or received.replace:
+                    return False
+                self._answered += 1
+                if self._sent:
+                    self._show(self._sent[0])
         return True
 
-    def _halted(self, ending: EndCause | Died | Hung) -> bool:
-        """Note that the running job ended like this, and that its child is lost. The other jobs wait for the next
-        child."""
-        head = self._sent.popleft()
-        self._progress = None
-        if not head.over:
-            self._store_all()
-            store(self._place, head.lease, ending)
-        return False
+    def _end(self, member: _Member, ending: Ending) -> None:
+        """Note how a job ended. Another child goes on with a benchmark whose child was lost."""
+        rest = member.points.rest(member.lease, ending)
+        if rest is not None:
+            log.warning("child lost in the middle of a benchmark", points=len(rest.done), **rest.log_fields)
+            member.lease = rest
+            self._waiting.appendleft(member)
+        elif not member.over:
+            member.end()
+            self._ended.append((member, ending))
 
     # --- the leases of the group, while one of its jobs runs
 
-    def _starting(self) -> bool:
-        """Keep the leases alive while a child starts, which may take long; returns whether to give up the start."""
+    def _given_up(self) -> bool:
+        """Keep the leases alive while the group waits for a GPU or a child, which may take long; returns whether to
+        give up the wait."""
         self._beat()
-        return not self._waiting
+        return self._place.stop.requested or not self._waiting
 
     def _beat(self) -> bool:
         """Renew all leases from time to time, and end the jobs that were cancelled or lost; returns False if the
-        running job is one of them, which ends the child."""
+        running job is one of them, which ends the child. While Postgres is away the jobs go on: nobody can take them
+        back meanwhile."""
         self._place.turned()
         if time.monotonic() < self._next_beat:
             return True
@@ -239,32 +249,38 @@ class Group:
         members = [member for member in (*self._sent, *self._waiting) if not member.over]
         ended = [member.lease for member, _ in (*self._stored, *self._ended)]
         try:
-            renewals = self._place.database.step(
-                groups.renew, [*(member.lease for member in members), *ended], settings.lease_s
-            )
-            if self._progress is not None and self._sent:
-                progress = (self._progress.done, self._progress.total, self._progress.unit)
-                self._progress = None
-                self._place.database.step(leases.renew, self._sent[0].lease, settings.lease_s, progress)
+            held = [member.lease for member in members] + ended
+            asked_to_cancel = self._place.database.step(leases.renew, held, settings.lease_s)
+            self._store_progress()
         except DATABASE_LOST as error:
             log.warning("leases not renewed", error=str(error).strip())
-            renewals = {}
-        except StatementError:  # Postgres refuses the progress; the leases are renewed by the next beat
-            log.exception("progress not stored")
-            renewals = {}
+            asked_to_cancel = {member.lease.job_id: False for member in members}
         self._next_beat = time.monotonic() + settings.heartbeat_s
         head = self._sent[0] if self._sent else None
         for member in members:
-            renewal = renewals.get(member.lease.job_id)
-            if renewal is None or (renewal.held and not renewal.cancel_requested):
+            cancelled = asked_to_cancel.get(member.lease.job_id)
+            if cancelled is False:
                 continue
-            ending = EndCause.CANCELLED if renewal.held else EndCause.ABANDONED
+            ending = EndCause.CANCELLED if cancelled else EndCause.ABANDONED
             if member is head:
-                return self._halted(ending)
+                return self._take_in(ending)
+            self._end(member, ending)
             member.over = True
-            store(self._place, member.lease, ending)
         self._waiting = deque(member for member in self._waiting if not member.over)
         return True
+
+    def _store_progress(self) -> None:
+        """Store how far the running job is, if there is news."""
+        progress, self._progress = self._progress, None
+        if progress is None or not self._sent:
+            return
+        lease = self._sent[0].lease
+        try:
+            self._place.database.step(leases.note_progress, lease, progress.done, progress.total, progress.unit)
+        except DATABASE_LOST:
+            raise
+        except StatementError:
+            log.exception("progress not stored", **lease.log_fields)
 
     # --- claiming
 
@@ -294,7 +310,9 @@ class Group:
 
     def _claim(self, at_most: int) -> ClaimedGroup:
         attempts = self._behind.waiting(at_most)
-        claimed = self._place.database.step(groups.claim, attempts, self._place.worker, self._place.settings.lease_s)
+        claimed = self._place.database.step(
+            leases.claim_behind, attempts, self._place.worker, self._place.settings.lease_s
+        )
         try:
             self._behind.forget([each for each in attempts if each[0] not in claimed.waiting])
         except RedisError as error:  # the jobs are claimed, so their messages do nothing any more
@@ -341,36 +359,26 @@ class Group:
         while self._ended:
             self._store([self._ended.popleft() for _ in range(min(_AT_ONCE, len(self._ended)))])
 
-    def _store(self, ended: Sequence[_Answered]) -> None:
-        try:
-            kept = patiently_in_steps(self._place, groups.end, [(member.lease, answer) for member, answer in ended])
-        except DATABASE_LOST:
-            raise
-        except StatementError:  # Postgres refuses one of the ends, so each is stored by itself
-            for member, answer in ended:
-                store(self._place, member.lease, answer)
-            return
-        for member, answer in ended:
-            lease = member.lease
-            if lease.job_id not in kept:
-                log.info("result dropped: the lease is gone", **lease.log_fields)
-            elif isinstance(answer, Success):
-                log.info("succeeded", **lease.log_fields)
+    def _store(self, ended: Sequence[_Ended]) -> None:
+        together = list[tuple[Lease, Success]]()
+        for member, ending in ended:
+            if isinstance(ending, Success) and ending.stored is None:
+                together.append((member.lease, ending))
             else:
-                log.info("failed", reason=answer.reason.value, error=answer.error, **lease.log_fields)
-            span = (member.began_at, member.ended_at)
-            record_attempt(self._place.tracing, lease, self._place.worker, answer, span)
+                store(self._place, member.lease, ending, member.points.done)
+        store_together(self._place, together)
+        for member, ending in ended:
+            span, points = (member.began_at, member.ended_at), member.points.spans
+            record_attempt(self._place.tracing, member.lease, self._place.worker, ending, span=span, points=points)
 
     def _put_back(self) -> None:
         """Store the ended jobs and give the others back, because the worker stops."""
         self._take_in_claimed(wait=True)
-        rest = [member.lease for member in (*self._sent, *self._waiting) if not member.over]
+        rest = [member for member in (*self._sent, *self._waiting) if not member.over]
         self._sent.clear()
         self._waiting.clear()
         self._store_all()
-        if rest:
-            patiently(self._place, groups.put_back, rest, "its worker was stopped")
-            log.info("put back", jobs=len(rest))
+        put_back(self._place, [(member.lease, member.points.done) for member in rest])
 
     def _at_desk(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if self._desk is None:

@@ -88,7 +88,8 @@ class LeaseExchange:
             lease = self._unanswered.popleft()
             if isinstance(received, Success):
                 received = received.after(lease)
-        if isinstance(received, EndCause | Died | Hung) or (isinstance(received, Failure) and received.replace):
+            self._broken = received.replace
+        elif isinstance(received, EndCause | Died | Hung):
             self._broken = True
         return received
 

@@ -1,7 +1,9 @@
 """The points of a benchmark, kept as its child sends them, so that a child that dies of one point loses no other
 point."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from warpfold.app.jobs.attempt import Failure, Lease
 from warpfold.contract.measurement import Measurement
@@ -9,13 +11,23 @@ from warpfold.contract.states import Reason
 from warpfold.worker.lease_exchange import Died, Ending, Hung
 from warpfold.worker.messages import Measured, PointBegun
 
+Span = tuple[datetime, datetime]
+"""When something began, and when it ended."""
+
 
 class Points:
     """The points that one attempt has measured so far."""
 
     def __init__(self) -> None:
         self._done: list[Measurement] = []
+        self._spans: list[tuple[Measurement, Span]] = []
         self._begun: Measurement | None = None
+        self._since = datetime.now(UTC)
+
+    @property
+    def spans(self) -> Sequence[tuple[Measurement, Span]]:
+        """The points that were measured, and when."""
+        return self._spans
 
     @property
     def done(self) -> tuple[Measurement, ...]:
@@ -24,12 +36,15 @@ class Points:
 
     def take(self, news: PointBegun | Measured) -> None:
         """Note that a point was begun or is done."""
+        now = datetime.now(UTC)
         match news:
             case PointBegun(point):
                 self._begun = point
             case Measured(point):
                 self._done.append(point)
+                self._spans.append((point, (self._since, now)))
                 self._begun = None
+        self._since = now
 
     def rest(self, lease: Lease, ending: Ending) -> Lease | None:
         """The lease with which another child goes on after this `ending`; None if the ending is final.

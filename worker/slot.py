@@ -4,7 +4,6 @@ spare child takes its place (docs/decisions/0018-a-spare-child.md)."""
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from enum import Enum, auto
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -13,24 +12,12 @@ from warpfold.app.jobs.attempt import Failure, Lease, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
-from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, Hung, LeaseExchange
-from warpfold.worker.messages import Measured, News, Opener, PointBegun, Progress, Pulse, Rated, Spare, Timed
+from warpfold.worker.lease_exchange import ChildSilence, Died, EndCause, Ending, LeaseExchange
+from warpfold.worker.messages import News, Opener, Pulse, Rated, Spare, Timed
 from warpfold.worker.nursery import Nursery
 from warpfold.worker.stop import Stop
 
 log: FilteringBoundLogger = structlog.get_logger()
-
-
-class Verdict(Enum):
-    """The decision of the parent about a running job at each beat."""
-
-    GO_ON = auto()
-    CANCEL = auto()
-    ABANDON = auto()  # the lease is gone: another worker may have the job
-
-
-Beat = Callable[[Progress | None], Verdict]
-Keep = Callable[[PointBegun | Measured], None]
 
 
 _SPARE_AGAIN_S = 1.0
@@ -39,10 +26,6 @@ _SPARE_AGAIN_AT_LAST_S = 300.0
 
 def _never() -> bool:
     return False
-
-
-def _keep_nothing(news: PointBegun | Measured) -> None:
-    pass
 
 
 class Slot:
@@ -149,26 +132,11 @@ class Slot:
         if self._spare is None and time.monotonic() >= self._spare_again:
             self._spare = self._spawned(self._spare_does)
 
-    def run(self, lease: Lease, *, timeout_s: float, beat_s: float, beat: Beat, keep: Keep = _keep_nothing) -> Ending:
-        """Run one attempt. Every `beat_s` seconds `beat` is called with the latest progress, if any is new; `keep` is
-        given the points of a benchmark as they begin and end.
-
-        After any ending but a plain answer, and after an answer that asks for another child, the child is gone, and
-        `ready` has the next: the spare child if there is one, else a new one.
-        """
-        try:
-            ending = self._watch(lease, timeout_s, beat_s, beat, keep)
-        except BaseException:
-            self._end_child()  # else its answer to this lease would be taken for the answer to the next lease
-            raise
-        if not isinstance(ending, Success | Failure) or ending.replace:
-            self._end_child()
-        return ending
-
     @contextmanager
     def exchange(self) -> Iterator[LeaseExchange]:
-        """Have the child run several attempts, one after another; more may be sent while it runs one. After an exchange
-        that left a lease without an answer, or that had any ending but a plain answer, the child is gone."""
+        """Have the child run attempts, one after another; more may be sent while it runs one. After an exchange that
+        left a lease without an answer, or that had any ending but a plain answer, the child is gone, and `ready` has
+        the next: the spare child if there is one, else a new one."""
         assert self._child is not None, "ready() comes first"
         exchange = LeaseExchange(
             self._child, self._listen, ChildSilence(self._child, self._silent_s), self._silent_s, self._ahead
@@ -195,43 +163,6 @@ class Slot:
         if self._spare is not None:
             self._spare.end()
             self._spare = None
-
-    def _watch(self, lease: Lease, timeout_s: float, beat_s: float, beat: Beat, keep: Keep) -> Ending:
-        child = self._child
-        assert child is not None, "ready() comes first"
-        assert self._ahead is None, "what runs ahead is small, and comes to an exchange"
-        deadline = time.monotonic() + timeout_s
-        next_beat = time.monotonic() + beat_s
-        progress: Progress | None = None
-        quiet = ChildSilence(child, self._silent_s)
-        try:
-            child.pipe.send(lease)
-        except OSError:
-            return Died(child.exit_code())
-        while (now := time.monotonic()) < deadline:
-            if now >= next_beat:
-                verdict = beat(progress)
-                if verdict is not Verdict.GO_ON:
-                    return EndCause.CANCELLED if verdict is Verdict.CANCEL else EndCause.ABANDONED
-                progress, next_beat = None, time.monotonic() + beat_s
-            listening_s = max(0.0, min(deadline, next_beat) - now)
-            received = self._listen(child, listening_s)
-            # This process may have been stopped meanwhile while the child ran on. So no more than the planned time
-            # counts.
-            quiet.note(received is not None, min(listening_s, time.monotonic() - now))
-            if isinstance(received, Progress):
-                progress = received
-            elif isinstance(received, PointBegun | Measured):
-                keep(received)
-            elif isinstance(received, Timed):
-                self._spare_the_processor()
-            elif isinstance(received, Success):
-                return received.after(lease)
-            elif received is not None and not isinstance(received, Pulse):
-                return received
-            elif quiet.too_long:
-                return Hung(self._silent_s)
-        return EndCause.TIMEOUT
 
     def _spawned(self, spare: Spare | None = None) -> Child:
         pulse_s = self._silent_s / 10
@@ -305,6 +236,9 @@ class Slot:
                 return Died(child.exit_code())
             if isinstance(message, Rated):
                 child.rates = message.rates
+                return None
+            if isinstance(message, Timed):
+                self._spare_the_processor()
                 return None
             if message is not None:
                 return message

@@ -13,8 +13,8 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, queue
-from warpfold.app.jobs.leases import Running
+from warpfold.app.jobs import losses, queue
+from warpfold.app.jobs.losses import Running
 from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.needs import KINDS
 from warpfold.contract.states import Loss
@@ -42,7 +42,7 @@ class Watch:
 
     def see_running(self) -> Sequence[Running]:
         """Look which running attempts have been renewed. This changes nothing in Postgres."""
-        running = self._database.step(leases.running_attempts)
+        running = self._database.step(losses.running_attempts)
         self._workers.look({(attempt.job_id, attempt.token): attempt.renewed_until for attempt in running})
         return running
 
@@ -88,7 +88,7 @@ class Watch:
 
     def _take_back(self, silent: list[Running], why: Loss) -> None:
         if silent:
-            for job_id in self._database.run(leases.take_back_silent, silent, self._settings.max_losses, why):
+            for job_id in self._database.run(losses.take_back_silent, silent, self._settings.max_losses, why):
                 log.warning("taken back", job=str(job_id), why=why.value)
 
 

@@ -20,7 +20,7 @@ class Lease:
     `spec` is the stored JSON text: the child reads it, so that a worker's parent need know no kernels and a spec that
     cannot be read any more fails its job instead of the claim. `queued_ms` is how long the job waited for the claim,
     and `claimed_s` the time of the claim by `time.monotonic`, a clock that a worker and its child share. The attempt
-    may run in a group (`app.jobs.groups`) if it is `small`; one whose job a worker was lost with runs alone.
+    may run with others (`worker.group`) if it is `small`; one whose job a worker was lost with runs alone.
     `placement` is why the job was sent to this slot, as JSON text; None where its request named the backend, and where
     the service made no prediction. `child_died` tells that the attempt before this one ended so. `done` are the points
     that an earlier child of this attempt measured before it died.

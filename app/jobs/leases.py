@@ -1,66 +1,62 @@
-"""Leases: a worker claims an attempt, keeps it alive and ends it; the leader takes back what its worker lost.
+"""Leases: a worker claims attempts, keeps them alive and ends them, one or many by one statement, each with a lease of
+its own.
 
-Every write of a worker is guarded by the token of its lease, so an attempt that was taken back changes nothing.
+Every write of a worker is guarded by the token of a lease, so an attempt that was taken back (`app.jobs.losses`)
+changes nothing. The attempts of a group may be in different states: some run, some have ended, some were cancelled or
+taken back. A statement changes those whose leases are still held, and returns which they are.
 
 What every job needs is built once, with bound parameters: building a statement costs more than running it.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    ARRAY,
+    CTE,
     JSON,
     ColumnElement,
     Connection,
+    Integer,
     Interval,
-    Row,
+    TableValuedAlias,
     Text,
+    TextClause,
     Update,
-    and_,
+    Uuid,
     bindparam,
     cast,
+    column,
     func,
-    insert,
     literal_column,
     select,
-    tuple_,
+    text,
     update,
 )
 
 from warpfold.app.db import JOB
-from warpfold.app.jobs import slot_time
-from warpfold.app.jobs.attempt import Lease
-from warpfold.app.jobs.transitions import Change, change, durably, wake_dispatcher
-from warpfold.app.metrics import counters
-from warpfold.app.metrics.counters import Name
-from warpfold.app.tables.jobs import in_groups, in_hand, is_, jobs, still, still_waits, workers
-from warpfold.app.tables.measurements import measurements
-from warpfold.contract.measurement import Measurement
-from warpfold.contract.states import EventType, Loss, Reason, Status
+from warpfold.app.jobs.attempt import Lease, Success
+from warpfold.app.jobs.transitions import Change
+from warpfold.app.tables.jobs import in_groups, is_, jobs, still_waits, workers
+from warpfold.contract.measurement import FIELDS, Measurement
+from warpfold.contract.states import EventType, Reason, Status
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """The answer that a worker gets when it renews its lease."""
+class ClaimedGroup:
+    """The leases of a group, in the order in which its jobs were asked for; and the jobs that wait on, because one of
+    them is to run alone, they were asked for after that one, or another transaction has locked them. A job in neither
+    list can no longer be claimed."""
 
-    held: bool
-    cancel_requested: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A running attempt. `renewed_until` changes whenever its worker renews the lease: by Postgres' clock, so it may
-    serve as a mark, and not to tell the time."""
-
-    job_id: UUID
-    token: UUID
-    renewed_until: datetime
+    leases: Sequence[Lease]
+    waiting: Collection[UUID]
 
 
-def _requeued_values(*, child_died: bool = False) -> dict[str, object]:
+def requeued_values(*, child_died: bool = False) -> dict[str, object]:
     """Columns of a job that goes back to the queue as its next attempt."""
     return {
         "status": Status.QUEUED,
@@ -78,26 +74,73 @@ def _requeued_values(*, child_died: bool = False) -> dict[str, object]:
     }
 
 
-def _guard() -> ColumnElement[bool]:
-    return (
-        (jobs.c.id == bindparam("the_job"))
-        & (is_(Status.RUNNING))
-        & (jobs.c.attempt == bindparam("the_attempt"))
-        & (jobs.c.lease_token == bindparam("the_token"))
+def _asked(**columns: type[Uuid[UUID]] | type[Integer]) -> TableValuedAlias:
+    """Parameters as a table: an array `all_<name>` a column, and the `place` of each row."""
+    arrays = [bindparam(f"all_{name}", type_=ARRAY(kind)) for name, kind in columns.items()]
+    return func.unnest(*arrays).table_valued(*columns, with_ordinality="place").render_derived("asked")
+
+
+_AMONG = jobs.c.id == func.any(bindparam("all_id", type_=ARRAY(Uuid)))
+"""Whether a row is one of the group. By these words every plan finds it in the index of ids. A join alone could read
+all of that index, by a plan that was made while the table was empty."""
+
+
+def _held(asked: TableValuedAlias, *also: ColumnElement[Any]) -> CTE:
+    """The ids of the rows that the leases hold, beside the columns `also` of each lease. The rows are locked in the
+    order of their ids, as everywhere where several rows are locked."""
+    guard = (
+        (jobs.c.id == asked.c.id)
+        & _AMONG
+        & is_(Status.RUNNING)
+        & (jobs.c.attempt == asked.c.attempt)
+        & (jobs.c.lease_token == asked.c.token)
     )
+    locked = select(jobs.c.id, *also).select_from(jobs.join(asked, guard)).order_by(cast(jobs.c.id, Text))
+    return locked.with_for_update(key_share=True, of=jobs).cte("held")
 
 
-def _guarded(lease: Lease) -> dict[str, object]:
-    return {"the_job": lease.job_id, "the_attempt": lease.attempt, "the_token": lease.token}
-
-
-def _ending(status: Status, **values: object) -> Update:
-    return update(jobs).where(_guard()).values(status=status, lease_expires_at=None, finished_at=func.now(), **values)
-
-
+_LEASES = _asked(id=Uuid, attempt=Integer, token=Uuid)
+_HELD = _held(_LEASES, jobs.c.cancel_requested_at)
+_ASKED_TO_CANCEL = select(_HELD.c.id).where(_HELD.c.cancel_requested_at.is_not(None))
 _EXPIRY = func.now() + bindparam("lease", type_=Interval)
+# A column that a point leaves out has the default of the table.
+_COLUMNS = ", ".join(f'"{each.name}"' for each in FIELDS)
+_MEASURED: TextClause = text(f"""
+    insert into measurements (job_id, {_COLUMNS})
+    select job_id, {_COLUMNS} from json_populate_recordset(null::measurements, cast(:points as json))
+    where job_id in (select id from changed)
+""")  # noqa: S608 (the names of our own columns)
 
-LEASED = (
+
+def _of_held(held: CTE = _HELD) -> Update:
+    return update(jobs).where(_AMONG, jobs.c.id == held.c.id)
+
+
+def _json(**values: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.json_build_object(*(part for name, value in values.items() for part in (text(f"'{name}'"), value)))
+
+
+class _Ending(Change):
+    """The change of attempts that end with `status`, and of what they measured. It returns the ids of the jobs."""
+
+    def __init__(self, statement: Update, status: Status, event: EventType, **options: Any) -> None:
+        ended = statement.values(status=status, lease_expires_at=None, finished_at=func.now())
+        super().__init__(ended, event, frees_slot=True, beside=_MEASURED, **options)
+        self._status = status
+
+    def of(
+        self, connection: Connection, measured: Sequence[tuple[Lease, Sequence[Measurement]]], **values: object
+    ) -> Collection[UUID]:
+        """End those whose leases are held; returns the ids of all that have ended so, now or by an earlier call."""
+        leases = _named([lease for lease, _ in measured])
+        points = [{"job_id": str(lease.job_id), **vars(point)} for lease, its in measured for point in its]
+        kept = {row.id for row in self.run(connection, {**leases, **values, "points": json.dumps(points)})}
+        if len(kept) < len(measured):
+            kept.update(connection.execute(_ENDED_BY, {**leases, "ending": self._status.value}).scalars())
+        return kept
+
+
+_LEASED = (
     cast(jobs.c.spec, Text).label("spec"),
     jobs.c.timeout_s,
     (func.extract("epoch", func.now() - jobs.c.created_at) * 1000).label("queued_ms"),
@@ -112,250 +155,176 @@ LEASED = (
 )
 """The columns of a job that a claim returns, besides those that every change returns."""
 
-_CLAIM = Change(
-    update(jobs)
-    .where(
-        jobs.c.id == bindparam("the_job"),
-        jobs.c.attempt == bindparam("the_attempt"),
-        still_waits(),
-        # The message may have been on its way when an admin began to drain the slot.
-        ~select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists(),
+
+def _claiming(*, behind: bool) -> Change:
+    """The claim of a job or, `behind` another, of jobs that are small, up to the first that is to run alone."""
+    asked = (jobs.c.id == _LEASES.c.id) & (jobs.c.attempt == _LEASES.c.attempt)
+    # The message may have been on its way when an admin began to drain the slot.
+    drained = select(workers.c.id).where(workers.c.id == bindparam("the_worker"), workers.c.draining).exists()
+    free = select(jobs.c.id, _LEASES.c.token).select_from(jobs.join(_LEASES, asked))
+    free = free.where(_AMONG, still_waits(), ~drained)
+    if behind:
+        # A job that is to run alone comes before those that were sent after it.
+        alone = select(func.min(_LEASES.c.place)).where(_AMONG, asked, still_waits(), ~in_groups())
+        free = free.where(_LEASES.c.place < func.coalesce(alone.correlate(None).scalar_subquery(), 1 << 31))
+    # Behind another, a row that a cancel or a withdrawal has locked is skipped, because it is about to change.
+    locked = free.with_for_update(key_share=True, skip_locked=behind, of=jobs).cte("free")
+    return Change(
+        _of_held(locked).values(
+            status=Status.RUNNING,
+            slot=bindparam("the_worker"),
+            worker=bindparam("the_worker"),
+            lease_token=locked.c.token,
+            lease_expires_at=_EXPIRY,
+            started_at=func.now(),
+        ),
+        EventType.STARTED,
+        *_LEASED,
+        of_group=True,
+        data=lambda changed: _json(worker=bindparam("the_worker", type_=Text), attempt=changed.c.attempt),
     )
-    .values(
-        status=Status.RUNNING,
-        slot=bindparam("the_worker"),
-        worker=bindparam("the_worker"),
-        lease_token=bindparam("the_token"),
-        lease_expires_at=_EXPIRY,
-        started_at=func.now(),
-    ),
-    EventType.STARTED,
-    *LEASED,
-)
-_RENEW = update(jobs).where(_guard()).values(lease_expires_at=_EXPIRY).returning(jobs.c.cancel_requested_at)
+
+
+_CLAIM, _CLAIM_BEHIND = _claiming(behind=False), _claiming(behind=True)
+_STILL_WAITING = select(jobs.c.id).where(_AMONG, still_waits())
+_RENEW = _of_held().values(lease_expires_at=_EXPIRY).returning(jobs.c.id, jobs.c.cancel_requested_at)
 _PROGRESS = (
-    update(jobs)
-    .where(_guard())
+    _of_held()
     .values(
-        lease_expires_at=_EXPIRY,
         progress_done=bindparam("done"),
         progress_total=bindparam("total"),
         progress_unit=bindparam("unit"),
         version=jobs.c.version + 1,
     )
-    .returning(jobs.c.cancel_requested_at, func.pg_notify(JOB, cast(jobs.c.id, Text)))
+    .returning(func.pg_notify(JOB, cast(jobs.c.id, Text)))
 )
-_SUCCEED = Change(
+# As one text of JSON: an array would have every quote in it escaped, and the results are full of quotes.
+_outcomes = (
+    func.json_to_recordset(cast(bindparam("outcomes", type_=Text), JSON))
+    .table_valued(column("id", Uuid), column("attempt", Integer), column("token", Uuid), column("outcome", JSON))
+    .render_derived("asked", with_types=True)
+)
+_succeeding = _held(_outcomes, _outcomes.c.outcome)
+_SUCCEED = _Ending(
     # The last progress may not have been stored; a job that succeeded has done all of it.
-    _ending(Status.SUCCEEDED, result=bindparam("outcome", type_=JSON), progress_done=jobs.c.progress_total),
+    _of_held(_succeeding).values(result=_succeeding.c.outcome, progress_done=jobs.c.progress_total),
+    Status.SUCCEEDED,
     EventType.SUCCEEDED,
-    frees_slot=True,
+    of_group=True,
 )
-_FAIL = Change(
-    _ending(Status.FAILED, reason=bindparam("why"), error=bindparam("sentence")), EventType.FAILED, frees_slot=True
+_FAIL = _Ending(
+    _of_held().values(reason=bindparam("why"), error=bindparam("sentence")),
+    Status.FAILED,
+    EventType.FAILED,
+    data=lambda changed: _json(reason=bindparam("why", type_=Text)),
 )
-_CANCEL = Change(_ending(Status.CANCELLED), EventType.CANCELLED, frees_slot=True)
-_PUT_BACK = Change(update(jobs).where(_guard()).values(_requeued_values()), EventType.REQUEUED, frees_slot=True)
+_CANCEL = _Ending(_of_held(), Status.CANCELLED, EventType.CANCELLED)
+_PUT_BACK = Change(_of_held().values(requeued_values()), EventType.REQUEUED, frees_slot=True, of_group=True)
 _ENDED_BY = select(jobs.c.id).where(
-    jobs.c.id == bindparam("the_job"),
+    _AMONG,
     jobs.c.status == bindparam("ending"),
-    jobs.c.lease_token == bindparam("the_token"),
+    jobs.c.lease_token == func.any(bindparam("all_token", type_=ARRAY(Uuid))),
 )
-# Inline: RETURNING the new row's id, which is not needed, would take the right to read measurements, which workers
-# lack.
-_MEASURED = insert(measurements).inline()
 
 
 def claim(connection: Connection, job_id: UUID, attempt: int, worker: str, lease_s: float) -> Lease | None:
     """Start an attempt. None if the attempt was claimed, cancelled or superseded meanwhile, or the worker is
     drained: then the worker must drop the message."""
-    token = uuid4()
-    rows = _CLAIM.run(
-        connection,
-        {
-            "the_job": job_id,
-            "the_attempt": attempt,
-            "the_worker": worker,
-            "the_token": token,
-            "lease": timedelta(seconds=lease_s),
-        },
-        {"worker": worker, "attempt": attempt},
-    )
-    return leased(rows[0], token) if rows else None
+    return next(iter(_claimed(connection, _CLAIM, [(job_id, attempt)], worker, lease_s)), None)
 
 
-def leased(row: Row[*tuple[Any, ...]], token: UUID) -> Lease:
-    """The lease on a job that was just claimed; `row` has its id, its attempt and the columns `LEASED`."""
-    return Lease(
-        row.id,
-        row.attempt,
-        token,
-        row.spec,
-        row.timeout_s,
-        float(row.queued_ms),
-        request_id=row.request_id,
-        traceparent=row.traceparent,
-        small=row.small,
-        placement=row.placement,
-        child_died=row.child_died,
-    )
+def claim_behind(
+    connection: Connection, asked: Sequence[tuple[UUID, int]], worker: str, lease_s: float
+) -> ClaimedGroup:
+    """Start those of the attempts `asked` that can still be claimed, each a job's id and its number, up to the first
+    whose job is to run alone."""
+    claimed = _claimed(connection, _CLAIM_BEHIND, asked, worker, lease_s) if asked else ()
+    rest = [job_id for job_id, _ in asked if job_id not in {lease.job_id for lease in claimed}]
+    waiting = connection.execute(_STILL_WAITING, {"all_id": rest}).scalars().all() if rest else ()
+    return ClaimedGroup(claimed, frozenset(waiting))
 
 
-def renew(
-    connection: Connection, lease: Lease, lease_s: float, progress: tuple[int, int, str] | None = None
-) -> Renewal:
-    """Extend the lease, store progress (done, total, unit) if any is new, and look for a cancel request."""
-    parameters = {**_guarded(lease), "lease": timedelta(seconds=lease_s)}
-    if progress is None:
-        row = connection.execute(_RENEW, parameters).one_or_none()
-    else:
-        how_far = dict(zip(("done", "total", "unit"), progress, strict=True))
-        row = connection.execute(_PROGRESS, {**parameters, **how_far}).one_or_none()
-    return Renewal(held=row is not None, cancel_requested=row is not None and row[0] is not None)
+def _claimed(
+    connection: Connection, change: Change, asked: Sequence[tuple[UUID, int]], worker: str, lease_s: float
+) -> Sequence[Lease]:
+    tokens = {job_id: uuid4() for job_id, _ in asked}
+    ids, attempts = zip(*asked, strict=True)
+    parameters = {"all_id": [*ids], "all_attempt": [*attempts], "all_token": [*tokens.values()]}
+    rows = change.run(connection, {**parameters, "the_worker": worker, "lease": timedelta(seconds=lease_s)})
+    claimed = {
+        row.id: Lease(
+            row.id,
+            row.attempt,
+            tokens[row.id],
+            row.spec,
+            row.timeout_s,
+            float(row.queued_ms),
+            request_id=row.request_id,
+            traceparent=row.traceparent,
+            small=row.small,
+            placement=row.placement,
+            child_died=row.child_died,
+        )
+        for row in rows
+    }
+    return [claimed[job_id] for job_id in ids if job_id in claimed]
 
 
-def succeed(connection: Connection, lease: Lease, result: Mapping[str, object], points: Sequence[Measurement]) -> bool:
-    """Store the result and its measurements. False if the lease is gone: the attempt's outcome no longer counts.
+def renew(connection: Connection, group: Sequence[Lease], lease_s: float) -> Mapping[UUID, bool]:
+    """Extend the leases that are still held. Returns the ids of their jobs, and whether their cancellation was asked
+    for."""
+    rows = connection.execute(_RENEW, {**_named(group), "lease": timedelta(seconds=lease_s)})
+    return {row.id: row.cancel_requested_at is not None for row in rows}
 
-    Safe to run again after a commit whose answer was lost: then nothing changes and the answer is True.
+
+def note_progress(connection: Connection, lease: Lease, done: int, total: int, unit: str) -> None:
+    """Store how far an attempt is. Nothing happens if the lease is gone."""
+    connection.execute(_PROGRESS, {**_named([lease]), "done": done, "total": total, "unit": unit})
+
+
+def succeed(connection: Connection, answered: Sequence[tuple[Lease, Success]]) -> Collection[UUID]:
+    """Store the results of these attempts and their measurements; returns the ids of those whose leases were still
+    held: only these results count. What a success has stored in files is not looked at.
+
+    Safe to run again after a commit whose answer was lost: then nothing changes, and the answer is the same.
     """
-    if not _SUCCEED.run(connection, {**_guarded(lease), "outcome": dict(result)}):
-        return _ended_by(connection, lease, Status.SUCCEEDED)
-    _keep(connection, lease, points)
-    return True
+    outcomes = [
+        {"id": str(lease.job_id), "attempt": lease.attempt, "token": str(lease.token), "outcome": success.result}
+        for lease, success in answered
+    ]
+    measured = [(lease, success.points) for lease, success in answered]
+    return _SUCCEED.of(connection, measured, outcomes=json.dumps(outcomes))
 
 
 def fail(connection: Connection, lease: Lease, reason: Reason, error: str, points: Sequence[Measurement] = ()) -> bool:
-    """End the attempt as failed, with a sentence for people, and keep what it had measured. It is as safe to repeat
-    as `succeed`."""
-    ending = {**_guarded(lease), "why": reason.value, "sentence": error}
-    if not _FAIL.run(connection, ending, {"reason": reason.value}):
-        return _ended_by(connection, lease, Status.FAILED)
-    _keep(connection, lease, points)
-    return True
+    """End the attempt as failed, with a sentence for people, and keep what it had measured. False if the lease is gone.
+    It is as safe to repeat as `succeed`."""
+    return bool(_FAIL.of(connection, [(lease, points)], why=reason.value, sentence=error))
 
 
 def cancelled(connection: Connection, lease: Lease, points: Sequence[Measurement] = ()) -> bool:
     """End the attempt as cancelled, and keep what it had measured. It is as safe to repeat as `succeed`."""
-    if not _CANCEL.run(connection, _guarded(lease)):
-        return _ended_by(connection, lease, Status.CANCELLED)
-    _keep(connection, lease, points)
-    return True
+    return bool(_CANCEL.of(connection, [(lease, points)]))
 
 
-def put_back(connection: Connection, lease: Lease, why: str, points: Sequence[Measurement] = ()) -> bool:
-    """Give an unfinished job back to the queue, without blame: the worker is shutting down.
+def put_back(connection: Connection, unfinished: Sequence[tuple[Lease, Sequence[Measurement]]], why: str) -> None:
+    """Give unfinished jobs back to the queue, without blame: the worker is shutting down.
 
-    If its cancellation was asked for meanwhile, it ends as cancelled instead, and keeps what it had measured; otherwise
-    the next attempt measures it all.
+    A job whose cancellation was asked for meanwhile ends as cancelled instead, and keeps what it had measured; of
+    another the next attempt measures it all.
     """
-    if _cancel_requested(connection, lease):
-        return cancelled(connection, lease, points)
-    return bool(_PUT_BACK.run(connection, _guarded(lease), {"detail": why}))
+    leases = _named([lease for lease, _ in unfinished])
+    # The rows stay locked, so that a request cannot slip in before the change.
+    asked_to_cancel = set(connection.execute(_ASKED_TO_CANCEL, leases).scalars())
+    for lease, points in unfinished:
+        if lease.job_id in asked_to_cancel:
+            cancelled(connection, lease, points)
+    _PUT_BACK.run(connection, leases, {"detail": why})
 
 
-def running_attempts(connection: Connection) -> list[Running]:
-    """All running attempts: one for each slot at most."""
-    held = select(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at).where(
-        in_hand(), still(Status.RUNNING), jobs.c.lease_token.is_not(None)
-    )
-    return [Running(*row) for row in connection.execute(held)]
-
-
-def take_back_silent(
-    connection: Connection, silent: Collection[Running], max_losses: int, why: Loss = Loss.LEASE_EXPIRED
-) -> Sequence[UUID]:
-    """End the attempts whose workers fell silent: requeue them, or fail them after `max_losses` lost workers.
-
-    An attempt whose lease was renewed since it was found silent is left alone.
-    """
-    mark = tuple_(jobs.c.id, jobs.c.lease_token, jobs.c.lease_expires_at)
-    unrenewed = mark.in_([(attempt.job_id, attempt.token, attempt.renewed_until) for attempt in silent])
-    return take_back(connection, unrenewed, max_losses, why)
-
-
-def take_back(connection: Connection, which: ColumnElement[bool], max_losses: int, why: Loss) -> Sequence[UUID]:
-    """End the running attempts that match `which` as lost. Returns the ids of the jobs."""
-    losses = jobs.c.losses + (1 if why.counts else 0)
-    # The rows are locked before anything is decided: a cancel that comes meanwhile waits, and then finds the new state
-    # of the job. They are locked in the order of their ids, as everywhere, but not found by the index of ids, which
-    # holds the whole history.
-    matching = select(jobs.c.id).where(in_hand(), still(Status.RUNNING), which).order_by(cast(jobs.c.id, Text))
-    lost = connection.execute(matching.with_for_update(key_share=True)).scalars().all()
-    if not lost:
-        return lost
-    durably(connection)
-    slot_time.add_lost(connection, lost)
-    running = and_(is_(Status.RUNNING), jobs.c.id.in_(lost))
-    ended = {"lease_expires_at": None, "slot": None, "dispatched_at": None}
-    change(
-        connection,
-        update(jobs)
-        .where(running, jobs.c.cancel_requested_at.is_not(None))
-        .values(status=Status.CANCELLED, finished_at=func.now(), **ended),
-        EventType.CANCELLED,
-        {"detail": why.value},
-    )
-    change(
-        connection,
-        update(jobs)
-        .where(running, losses >= max_losses)
-        .values(
-            status=Status.FAILED,
-            reason=Reason.WORKER_LOST,
-            error=f"The worker was lost {max_losses} times while running this job; the last time {why}.",
-            losses=losses,
-            finished_at=func.now(),
-            **ended,
-        ),
-        EventType.FAILED,
-        {"reason": Reason.WORKER_LOST.value},
-    )
-    change(
-        connection,
-        update(jobs).where(running).values(losses=losses, **_requeued_values(child_died=why is Loss.CHILD_DIED)),
-        EventType.REQUEUED,
-        {"detail": why.value},
-    )
-    counters.add(connection, {(Name.ATTEMPTS_LOST, counters.labelled(cause=why.name.lower())): len(lost)})
-    return lost
-
-
-def lost(connection: Connection, lease: Lease, max_losses: int, why: Loss = Loss.CHILD_DIED) -> None:
-    """The process that computed the attempt died or hung: requeue it, or fail it after `max_losses` such ends."""
-    take_back(connection, _held(lease), max_losses, why)
-    wake_dispatcher(connection)
-
-
-def take_back_from(connection: Connection, worker: str, max_losses: int) -> Sequence[UUID]:
-    """Take back the jobs that a worker's predecessor ran: a worker that starts holds its slot's lock, so its
-    predecessor is dead."""
-    taken = take_back(connection, jobs.c.worker == worker, max_losses, Loss.WORKER_DIED)
-    if taken:
-        wake_dispatcher(connection)
-    return taken
-
-
-def _keep(connection: Connection, lease: Lease, points: Sequence[Measurement]) -> None:
-    if points:
-        connection.execute(_MEASURED, [{"job_id": lease.job_id, **vars(point)} for point in points])
-
-
-def _held(lease: Lease) -> ColumnElement[bool]:
-    return (
-        (jobs.c.id == lease.job_id)
-        & (is_(Status.RUNNING))
-        & (jobs.c.attempt == lease.attempt)
-        & (jobs.c.lease_token == lease.token)
-    )
-
-
-def _cancel_requested(connection: Connection, lease: Lease) -> bool:
-    # The row stays locked, so that a request cannot slip in before the caller's own change.
-    noted = select(jobs.c.cancel_requested_at).where(_held(lease)).with_for_update()
-    return connection.execute(noted).scalar_one_or_none() is not None
-
-
-def _ended_by(connection: Connection, lease: Lease, status: Status) -> bool:
-    parameters = {"the_job": lease.job_id, "the_token": lease.token, "ending": status.value}
-    return connection.execute(_ENDED_BY, parameters).one_or_none() is not None
+def _named(group: Sequence[Lease]) -> dict[str, object]:
+    return {
+        "all_id": [lease.job_id for lease in group],
+        "all_attempt": [lease.attempt for lease in group],
+        "all_token": [lease.token for lease in group],
+    }

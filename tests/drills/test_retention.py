@@ -13,6 +13,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.attempt import Success
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.housekeeping import Housekeeping
 from warpfold.worker.queue import AttemptQueues
@@ -70,7 +71,7 @@ def test_hand_overs_take_hardly_longer_while_200000_old_jobs_are_removed(
         seconds = time.monotonic() - started
         lease = database.run(leases.claim, job_id, 1, cpu, 600.0)
         assert lease is not None, "it was not handed over"
-        assert database.run(leases.succeed, lease, {}, ())
+        assert database.run(leases.succeed, [(lease, Success({}))])
         return seconds
 
     hand_over()  # the first one also prepares the statements

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.exchange import ending_of
 from tests.support.leases import lease_on
 from tests.support.waiting import until
 from warpfold.app.jobs.attempt import Success
@@ -15,9 +16,9 @@ from warpfold.contract.folders import Folders
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.worker.child import open_kernels, prepare_kernels
 from warpfold.worker.lease_exchange import Ending
-from warpfold.worker.messages import Progress, Spare
+from warpfold.worker.messages import Spare
 from warpfold.worker.nursery import Nursery
-from warpfold.worker.slot import Slot, Verdict
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 
 SPEC = {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
@@ -47,11 +48,7 @@ def slot(backend: CudaBackend, stop: Stop, nursery: Nursery) -> Iterator[Slot]:
 
 
 def reduced(slot: Slot) -> Ending:
-    def go_on(progress: Progress | None) -> Verdict:
-        return Verdict.GO_ON
-
-    lease = lease_on(json.dumps({**SPEC, "timeout_s": 60}))
-    return slot.run(lease, timeout_s=60.0, beat_s=0.5, beat=go_on)
+    return ending_of(slot, lease_on(json.dumps({**SPEC, "timeout_s": 60})))
 
 
 def devices_of(pid: int) -> list[str]:

@@ -7,6 +7,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, workers
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.contract.states import Status
 from warpfold.worker.boot import describe
@@ -49,8 +50,8 @@ def test_the_running_job_is_finished(ledger: Ledger, database: BlockingDatabase)
     lease = database.run(leases.claim, job_id, 1, gpu, 60.0)
     assert lease is not None
     drain(database, gpu)
-    assert database.run(leases.renew, lease, 60.0).held
-    assert database.run(leases.succeed, lease, {}, ())
+    assert lease.job_id in database.run(leases.renew, [lease], 60.0)
+    assert database.run(leases.succeed, [(lease, Success({}))])
 
 
 def test_a_job_that_only_a_drained_slot_could_run_waits_and_does_not_fail(

@@ -10,6 +10,7 @@ from tests.support.ledger import Ledger
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.quotas import holds, quota
 from warpfold.app.quotas.quota import Hold, Limits, QuotaName
@@ -36,7 +37,7 @@ def ran_on(ledger: Ledger, worker: str, seconds: float, owner: str = "ada") -> N
     lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
     assert lease is not None
     began(ledger, job_id, seconds)
-    assert ledger.database.run(leases.succeed, lease, {}, ())
+    assert ledger.database.run(leases.succeed, [(lease, Success({}))])
 
 
 def began(ledger: Ledger, job_id: UUID, seconds: float) -> None:
@@ -63,7 +64,7 @@ def test_a_place_that_becomes_free_is_taken_in_fair_order(ledger: Ledger, databa
     lease = database.run(leases.claim, message.job_id, 1, cpu, 60.0)
     assert lease is not None
     assert database.run(choose, Depth(4)) == []
-    database.run(leases.succeed, lease, {}, ())
+    database.run(leases.succeed, [(lease, Success({}))])
     assert [message.job_id for message in database.run(choose, Depth(4))] == [mine[1]]
 
 

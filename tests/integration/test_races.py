@@ -11,7 +11,7 @@ from sqlalchemy import event
 from tests.support.ledger import Ledger
 from tests.support.servers import Servers, kill
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, presets, queue
+from warpfold.app.jobs import leases, losses, presets, queue
 from warpfold.app.jobs.attempt import Lease
 from warpfold.app.tables.jobs import NONE
 from warpfold.contract.states import Status
@@ -59,7 +59,7 @@ def test_a_cancel_that_meets_a_job_on_its_way_back_to_the_queue_ends_it(
 ) -> None:
     job_id = ledger.submit()
     lease = claim(ledger, job_id)
-    with in_between(ledger.database, lambda: other.run(leases.put_back, lease, "stopped")):
+    with in_between(ledger.database, lambda: other.run(leases.put_back, [(lease, ())], "stopped")):
         ledger.cancel(job_id)
     assert ledger.job(job_id).status is Status.CANCELLED
 
@@ -67,9 +67,9 @@ def test_a_cancel_that_meets_a_job_on_its_way_back_to_the_queue_ends_it(
 def test_a_cancel_that_comes_while_a_lost_job_is_taken_back_ends_it(ledger: Ledger, other: BlockingDatabase) -> None:
     job_id = ledger.submit()
     claim(ledger, job_id)
-    silent = ledger.database.run(leases.running_attempts)
+    silent = ledger.database.run(losses.running_attempts)
     with in_between(other, lambda: ledger.cancel(job_id)):
-        other.run(leases.take_back_silent, silent, 3)
+        other.run(losses.take_back_silent, silent, 3)
     assert ledger.job(job_id).status is Status.CANCELLED
     assert ledger.history(job_id) == ["submitted", "started", "requeued", "cancelled"]
 
@@ -80,7 +80,7 @@ def test_a_preset_that_is_cancelled_takes_along_a_job_on_its_way_back_to_the_que
     preset, child = ledger.submit(needs=NONE), ledger.submit()
     ledger.set(child, parent_id=preset, name="one")
     lease = claim(ledger, child)
-    with in_between(ledger.database, lambda: other.run(leases.put_back, lease, "stopped"), after=2):
+    with in_between(ledger.database, lambda: other.run(leases.put_back, [(lease, ())], "stopped"), after=2):
         ledger.database.run(presets.cancel, preset)
     assert ledger.job(child).status is Status.CANCELLED
 
@@ -92,7 +92,7 @@ def test_an_end_that_the_dispatcher_wrote_outlasts_a_crash_of_postgres(servers: 
     lost, unservable = ledger.submit(), ledger.submit(needs="cuda")
     claim(ledger, lost)
     ledger.age(unservable, 1000)
-    assert hasty.run(leases.take_back_silent, hasty.run(leases.running_attempts), 1) == [lost]
+    assert hasty.run(losses.take_back_silent, hasty.run(losses.running_attempts), 1) == [lost]
     assert hasty.run(queue.fail_unservable, ["cuda"], 60.0) == [unservable]
     kill(servers.postgres)
     servers.postgres.start()

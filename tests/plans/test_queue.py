@@ -22,12 +22,12 @@ from warpfold.app.batches import repository as batches
 from warpfold.app.batches import transitions as of_batches
 from warpfold.app.census import waiting_by_owner
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import accept, groups, leases, presets, queue, store, transitions, turns, workers
+from warpfold.app.jobs import accept, leases, losses, presets, queue, store, transitions, turns, workers
 from warpfold.app.jobs.accept import Key
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.estimates import Waiter, see
-from warpfold.app.jobs.leases import Running
+from warpfold.app.jobs.losses import Running
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.metrics import monitoring
@@ -116,22 +116,21 @@ def _works(lease: Lease, waiting: Sequence[UUID]) -> Works:
         "messages that were lost": queue.handed_over,
         "whether the service is idle": queue.anything,
         "jobs behind others": queue.stuck,
-        "what runs": leases.running_attempts,
-        "leases that expired": lambda connection: leases.take_back_silent(connection, [running], 3),
+        "what runs": losses.running_attempts,
+        "leases that expired": lambda connection: losses.take_back_silent(connection, [running], 3),
         "jobs that nobody can take": lambda connection: queue.fail_unservable(connection, ["gang"], 3600.0),
         "quotas that hold": lambda connection: holds.refresh(connection, Limits(running=1)),
         "news of presets": presets.unsettled,
         "counting ends": lambda connection: count_ended(connection, 100),
         "raising": lambda connection: transitions.raise_waiting(connection, 3600.0, 100),
         "claim": lambda connection: leases.claim(connection, lease.job_id, 1, _CPU.id, 60.0),
-        "renew": lambda connection: leases.renew(connection, lease, 60.0, (1, 2, "jobs")),
-        "succeed": lambda connection: leases.succeed(connection, lease, {}, ()),
+        "progress": lambda connection: leases.note_progress(connection, lease, 1, 2, "jobs"),
+        "succeed": lambda connection: leases.succeed(connection, [(lease, Success({}))]),
         "fail": lambda connection: leases.fail(connection, lease, Reason.INTERNAL, "a sentence"),
-        "claim a group": lambda connection: groups.claim(connection, [(lease.job_id, 1)], _CPU.id, 60.0),
-        "renew a group": lambda connection: groups.renew(connection, [lease], 60.0),
-        "end a group": lambda connection: groups.end(connection, [(lease, Success({}))]),
-        "put back": lambda connection: leases.put_back(connection, lease, "stopped"),
-        "take back from a worker": lambda connection: leases.take_back_from(connection, _CPU.id, 3),
+        "claim behind a job": lambda connection: leases.claim_behind(connection, [(lease.job_id, 1)], _CPU.id, 60.0),
+        "renew": lambda connection: leases.renew(connection, [lease], 60.0),
+        "put back": lambda connection: leases.put_back(connection, [(lease, ())], "stopped"),
+        "take back from a worker": lambda connection: losses.take_back_from(connection, _CPU.id, 3),
         "drain": lambda connection: workers.drain(connection, _CPU.id),
         "cancel": lambda connection: transitions.request_cancel(connection, lease.job_id),
         "progress of a batch": lambda connection: batches.get(connection, BATCH),

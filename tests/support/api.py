@@ -19,7 +19,7 @@ from warpfold.app.auth.access_tokens import Role, create_token
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.attempt import Lease
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.main import create_app
 from warpfold.app.notifications import Notifications
@@ -76,7 +76,7 @@ class Api:
 
     def finish(self, lease: Lease, result: Mapping[str, Any] = RESULT, points: Sequence[Measurement] = ()) -> None:
         """Do what a worker does when it has a result."""
-        assert self.database.run(leases.succeed, lease, result, points)
+        assert self.database.run(leases.succeed, [(lease, Success(result, tuple(points)))])
 
     def store(self, *points: Measurement) -> str:
         """A job that succeeded with these measurements; its id."""

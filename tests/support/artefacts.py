@@ -12,7 +12,7 @@ from tests.support.leases import lease_on
 from warpfold.app.artefacts import repository
 from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.attempt import Lease
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import Folders
 from warpfold.contract.kinds.reduce import ReduceArrayResult
 from warpfold.contract.measurement import Measurement
@@ -56,7 +56,7 @@ def keep(api: Api, lease: Lease, stored: Stored, quota: int = 1 << 40, points: S
     def end(connection: Any) -> None:
         result = {**ReduceArrayResult.model_json_schema()["examples"][0], "values": None, "hex": None, "counts": None}
         result["artefact"] = stored.artefact.model_dump(mode="json")
-        assert leases.succeed(connection, lease, result, points)
+        assert leases.succeed(connection, [(lease, Success(result, tuple(points)))])
         name = ArtefactName(lease.job_id, lease.attempt)
         repository.keep(connection, store_of(api), name, stored.note.bytes, quota)
 

@@ -10,6 +10,7 @@ from tests.support.ledger import Ledger
 from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.tables.batches import batches
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.webhooks import repository
@@ -56,7 +57,7 @@ def end(ledger: Ledger, job_id: UUID, error: str | None = None) -> None:
     lease = ledger.database.run(leases.claim, job_id, 1, ledger.worker("cpu"), 60.0)
     assert lease is not None
     if error is None:
-        assert ledger.database.run(leases.succeed, lease, {}, ())
+        assert ledger.database.run(leases.succeed, [(lease, Success({}))])
     else:
         assert ledger.database.run(leases.fail, lease, Reason.TIMEOUT, error)
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Text, cast, func, insert, select, update
 from tests.support.waiting import until
 from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import accept, leases, store, transitions, workers
+from warpfold.app.jobs import accept, losses, store, transitions, workers
 from warpfold.app.jobs.estimates import see
 from warpfold.app.jobs.events import events_after
 from warpfold.app.jobs.store import Job
@@ -130,15 +130,15 @@ class Ledger:
 
     def lose(self, job_id: UUID, max_losses: int = 3) -> None:
         """Do to a running job what the dispatcher does when the job's worker has fallen silent."""
-        running = self.database.run(leases.running_attempts)
+        running = self.database.run(losses.running_attempts)
         silent = [lease for lease in running if lease.job_id == job_id]
-        assert self.database.run(leases.take_back_silent, silent, max_losses) == [job_id]
+        assert self.database.run(losses.take_back_silent, silent, max_losses) == [job_id]
 
     def take_back(self, job_id: UUID) -> None:
         """As `lose`, while the worker lives, and may renew the lease in between."""
         while True:
-            running = [each for each in self.database.run(leases.running_attempts) if each.job_id == job_id]
-            if self.database.run(leases.take_back_silent, running, 3):
+            running = [each for each in self.database.run(losses.running_attempts) if each.job_id == job_id]
+            if self.database.run(losses.take_back_silent, running, 3):
                 return
 
     def age(self, job_id: UUID, seconds: float) -> None:

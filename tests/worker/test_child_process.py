@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.support import processes
+from tests.support.exchange import ending_of
 from tests.support.leases import lease_on
 from tests.support.waiting import until
 from tests.support.workers.actor import (
@@ -26,9 +27,9 @@ from tests.support.workers.actor import (
 )
 from warpfold.app.jobs.attempt import Success
 from warpfold.worker.lease_exchange import Died, Ending
-from warpfold.worker.messages import Opener, Prepare, Progress, Spare
+from warpfold.worker.messages import Opener, Prepare, Spare
 from warpfold.worker.nursery import Nursery
-from warpfold.worker.slot import Slot, Verdict
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop, StopRequested
 
 Make = Callable[..., Slot]
@@ -49,11 +50,7 @@ def make(stop: Stop, nursery: Nursery) -> Iterator[Make]:
 
 
 def run(slot: Slot, do: str, timeout_s: float = 60.0) -> Ending:
-    def go_on(progress: Progress | None) -> Verdict:
-        return Verdict.GO_ON
-
-    lease = lease_on(json.dumps({"do": do}))
-    return slot.run(lease, timeout_s=timeout_s, beat_s=0.05, beat=go_on)
+    return ending_of(slot, lease_on(json.dumps({"do": do})), timeout_s)
 
 
 def served_by(slot: Slot) -> object:

@@ -16,6 +16,7 @@ from tests.support.waiting import until
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, queue
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import SMALL, Depth
 from warpfold.contract.states import Status
 from warpfold.worker.direct import DirectMessages
@@ -57,7 +58,7 @@ def test_a_slot_gets_no_more_than_it_has_room_for(ledger: Ledger, database: Bloc
     assert handed(database) == []
     lease = claim(database, job_ids[0], cpu)
     assert handed(database) == []  # one runs, one waits
-    database.run(leases.succeed, lease, {}, ())
+    database.run(leases.succeed, [(lease, Success({}))])
     assert handed(database) == [(job_ids[2], cpu)]
 
 

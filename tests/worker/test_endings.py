@@ -9,13 +9,14 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from tests.support.exchange import ending_of
 from tests.support.ledger import Ledger
 from tests.support.workers.storing import storing
 from warpfold.app.artefacts import repository
 from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import leases, losses
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.states import Loss, Status
 from warpfold.worker.endings import Place, store
@@ -81,14 +82,14 @@ def ran(place: Place, ledger: Ledger) -> tuple[Lease, Success]:
     job_id: UUID = ledger.submit("store 100")
     lease = place.database.run(leases.claim, job_id, 1, WORKER, 60.0)
     assert lease is not None
-    ending = place.slot.run(lease, timeout_s=60.0, beat_s=60.0, beat=lambda news: pytest.fail("no beat is due"))
+    ending = ending_of(place.slot, lease)
     assert isinstance(ending, Success)
     return lease, ending
 
 
 def test_a_result_that_comes_too_late_is_dropped_with_its_files(place: Place, ledger: Ledger) -> None:
     lease, success = ran(place, ledger)
-    place.database.run(leases.lost, lease, 3, Loss.LEASE_EXPIRED)
+    place.database.run(losses.lost, lease, 3, Loss.LEASE_EXPIRED)
     store(place, lease, success)
     assert ledger.job(lease.job_id).status is Status.QUEUED
     assert names(place) == []

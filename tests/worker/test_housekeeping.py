@@ -18,6 +18,7 @@ from warpfold.app.config import Settings
 from warpfold.app.datasets.store import Store
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, transitions
+from warpfold.app.jobs.attempt import Success
 from warpfold.contract.folders import incoming_artefact
 from warpfold.worker.dispatcher import Dispatcher
 from warpfold.worker.housekeeping import Housekeeping
@@ -173,7 +174,7 @@ def test_hand_overs_go_on_while_old_jobs_are_removed(
         dispatcher.deliver()
         lease = database.run(leases.claim, job_id, 1, cpu, 600.0)
         assert lease is not None
-        assert database.run(leases.succeed, lease, {}, ())
+        assert database.run(leases.succeed, [(lease, Success({}))])
         handed += 1
         left = count(settings)
     housekeeping.stop()

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.support import processes
+from tests.support.exchange import ending_of
 from tests.support.leases import lease_on
 from tests.support.waiting import until
 from tests.support.workers.actor import actor, open_and_exit, open_slowly, open_without_gpu
@@ -23,7 +24,7 @@ from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.lease_exchange import Died, EndCause, Ending, Hung
 from warpfold.worker.messages import Opener, Progress
 from warpfold.worker.nursery import Nursery
-from warpfold.worker.slot import Slot, Verdict
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop, StopRequested, WaitAbandoned
 
 
@@ -46,12 +47,8 @@ def asked(do: str) -> Lease:
     return lease_on(json.dumps({"do": do}))
 
 
-def go_on(progress: Progress | None) -> Verdict:
-    return Verdict.GO_ON
-
-
 def run(slot: Slot, spec: str, timeout_s: float = 60.0) -> Ending:
-    return slot.run(asked(spec), timeout_s=timeout_s, beat_s=0.05, beat=go_on)
+    return ending_of(slot, asked(spec), timeout_s)
 
 
 def test_a_child_describes_its_device_once_it_is_open(slot: Slot) -> None:
@@ -69,14 +66,13 @@ def test_one_warm_child_runs_job_after_job(slot: Slot) -> None:
 def test_the_wait_for_a_child_that_was_busy_since_the_claim_is_time_in_the_queue(slot: Slot, tmp_path: Path) -> None:
     note, hour = json.dumps({"do": f"note {tmp_path / 'notes'}"}), 3600.0
     waited = lease_on(note, queued_ms=5.0, claimed_s=time.monotonic() - hour)
-    alone = slot.run(waited, timeout_s=60.0, beat_s=0.05, beat=go_on)
     with slot.exchange() as exchange:
         exchange.send(waited)
         exchange.send(lease_on(note, queued_ms=5.0))
         answers = [exchange.receive(60.0), exchange.receive(60.0)]
-    queued = [answer.result["timings"]["queued_ms"] for answer in (alone, *answers)]  # type: ignore[union-attr, index]
-    assert min(queued[:2]) >= hour * 1e3 + 5.0
-    assert 5.0 <= queued[2] < hour * 1e3
+    queued = [answer.result["timings"]["queued_ms"] for answer in answers]  # type: ignore[union-attr, index]
+    assert queued[0] >= hour * 1e3 + 5.0
+    assert 5.0 <= queued[1] < hour * 1e3
 
 
 def test_a_child_that_spent_itself_on_an_answer_is_replaced_by_the_next(slot: Slot) -> None:
@@ -110,31 +106,27 @@ def test_a_lease_of_many_megabytes_passes(slot: Slot) -> None:
     assert len(str(ending.result["said"])) == 5_000_000
 
 
-def test_progress_reaches_the_beat_but_not_every_step_of_it(slot: Slot) -> None:
-    seen: list[Progress] = []
-
-    def beat(progress: Progress | None) -> Verdict:
-        if progress is not None:
-            seen.append(progress)
-        return Verdict.GO_ON
-
+def test_the_parent_hears_of_progress_but_not_of_every_step_of_it(slot: Slot) -> None:
+    heard: list[object] = []
     started = time.monotonic()
-    slot.run(asked("count 1000"), timeout_s=60.0, beat_s=0.05, beat=beat)  # a second at least
+    ending_of(slot, asked("count 1000"), heard=heard.append)  # a second at least
+    seen = [news for news in heard if isinstance(news, Progress)]
     # Ten a second, and what was kept back with each pulse, which comes every 1.5 s, and at the end.
     assert 2 <= len(seen) <= 11 * (time.monotonic() - started) + 1
     assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
     assert seen[0].total == 1000
 
 
-def test_the_last_progress_before_a_halt_reaches_the_beat(stop: Stop, nursery: Nursery) -> None:
+def test_the_parent_hears_of_the_last_progress_before_a_halt(stop: Stop, nursery: Nursery) -> None:
     slot = Slot("cpu", actor(), stop, nursery, grace_s=0.3, silent_s=1.0)
 
-    def beat(progress: Progress | None) -> Verdict:
-        return Verdict.CANCEL if progress is not None and progress.done == progress.total else Verdict.GO_ON
+    def heard(news: object) -> None:
+        if isinstance(news, Progress) and news.done == news.total:
+            stop.request()
 
     try:
         slot.ready()
-        assert slot.run(asked("halt 5"), timeout_s=30.0, beat_s=0.05, beat=beat) is EndCause.CANCELLED
+        assert ending_of(slot, asked("halt 5"), 30.0, heard) is EndCause.STOPPING
     finally:
         slot.close()
 
@@ -154,20 +146,12 @@ def test_a_child_deaf_to_sigterm_is_killed(slot: Slot) -> None:
     processes.wait_for_ends([child])
 
 
-@pytest.mark.parametrize(
-    ("verdict", "halt"), [(Verdict.CANCEL, EndCause.CANCELLED), (Verdict.ABANDON, EndCause.ABANDONED)]
-)
-def test_the_beat_can_end_a_job(slot: Slot, verdict: Verdict, halt: EndCause) -> None:
-    ending = slot.run(asked("sleep 60"), timeout_s=60.0, beat_s=0.05, beat=lambda progress: verdict)
-    assert ending is halt
-
-
-def test_an_error_in_the_beat_leaves_no_child_that_would_answer_late(slot: Slot) -> None:
-    def broken(progress: Progress | None) -> Verdict:
+def test_an_error_in_the_parent_leaves_no_child_that_would_answer_late(slot: Slot) -> None:
+    def broken(news: object) -> None:
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
-        slot.run(asked("sleep 0.3"), timeout_s=60.0, beat_s=0.05, beat=broken)
+        ending_of(slot, asked("sleep 0.3"), heard=broken)
     slot.ready()
     ending = run(slot, "say fresh")
     assert isinstance(ending, Success)
@@ -198,13 +182,9 @@ def test_a_child_that_is_silent_over_its_work_is_not_hung(impatient: Slot, spec:
 
 
 def test_time_in_which_nobody_listened_does_not_count(impatient: Slot) -> None:
-    """A beat that waits for a Postgres that stalls, say."""
-
-    def stall(progress: Progress | None) -> Verdict:
-        time.sleep(1.5)
-        return Verdict.GO_ON
-
-    ending = impatient.run(asked("sleep 4"), timeout_s=60.0, beat_s=0.05, beat=stall)
+    """Because the parent waits for a Postgres that stalls, say."""
+    stalls = iter([1.5, 1.5])
+    ending = ending_of(impatient, asked("sleep 4"), heard=lambda news: time.sleep(next(stalls, 0.0)))
     assert isinstance(ending, Success)
 
 
@@ -221,12 +201,6 @@ def test_a_job_whose_stopped_child_takes_no_lease_keeps_its_time(slot: Slot) -> 
     assert run(slot, BEYOND_THE_PIPE, timeout_s=0.2) is EndCause.TIMEOUT
 
 
-def test_a_job_whose_stopped_child_takes_no_lease_can_be_cancelled(slot: Slot) -> None:
-    psutil.Process(slot.pid).suspend()
-    ending = slot.run(asked(BEYOND_THE_PIPE), timeout_s=600.0, beat_s=0.05, beat=lambda progress: Verdict.CANCEL)
-    assert ending is EndCause.CANCELLED
-
-
 def test_a_worker_whose_stopped_child_takes_no_lease_can_be_stopped(slot: Slot, stop: Stop) -> None:
     psutil.Process(slot.pid).suspend()
     stop.request()
@@ -237,11 +211,7 @@ def test_a_child_that_was_slow_to_take_its_lease_gets_all_of_it(slot: Slot) -> N
     child = psutil.Process(slot.pid)
     child.suspend()
 
-    def wake(progress: Progress | None) -> Verdict:
-        child.resume()
-        return Verdict.GO_ON
-
-    ending = slot.run(asked(BEYOND_THE_PIPE), timeout_s=60.0, beat_s=0.05, beat=wake)
+    ending = ending_of(slot, asked(BEYOND_THE_PIPE), heard=lambda news: child.resume())
     assert isinstance(ending, Success)
     assert len(str(ending.result["said"])) == 5_000_000
 
@@ -364,11 +334,12 @@ def test_a_start_that_is_no_longer_wanted_is_given_up(stop: Stop, nursery: Nurse
 _PARENT = """
 import sys, time
 from tests.support import processes
+from tests.support.exchange import ending_of
 from tests.support.leases import lease_on
 from tests.support.workers.actor import actor, prepare_nothing
 from warpfold.app import logs
 from warpfold.worker.nursery import Nursery
-from warpfold.worker.slot import Slot, Verdict
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 
 def main():
@@ -376,8 +347,7 @@ def main():
     slot = Slot("cpu", actor(), Stop(), Nursery(prepare_nothing))
     slot.ready()
     print(slot.pid, flush=True)
-    lease = lease_on('{"do": "' + sys.argv[1] + '"}')
-    slot.run(lease, timeout_s=60, beat_s=60, beat=lambda progress: Verdict.GO_ON)
+    ending_of(slot, lease_on('{"do": "' + sys.argv[1] + '"}'))
     time.sleep(60)
 
 if __name__ == "__main__":

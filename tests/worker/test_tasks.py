@@ -19,7 +19,7 @@ from tests.support.waiting import until
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import events, leases
+from warpfold.app.jobs import events, leases, losses
 from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.endings import Place
@@ -185,7 +185,7 @@ def test_a_job_whose_cancel_was_asked_for_is_not_put_back(
     lease = database.run(leases.claim, job_id, 1, WORKER, 60.0)
     assert lease is not None
     ledger.cancel(job_id)
-    assert database.run(leases.put_back, lease, "stopped")
+    database.run(leases.put_back, [(lease, ())], "stopped")
     assert ledger.job(job_id).status is Status.CANCELLED
 
 
@@ -225,7 +225,7 @@ def test_work_on_a_lost_lease_is_ended_and_leaves_no_trace(
     def lose() -> None:
         until_running(ledger, job_id)
         # The worker may renew its lease in between.
-        while not database.run(leases.take_back_silent, database.run(leases.running_attempts), 3):
+        while not database.run(losses.take_back_silent, database.run(losses.running_attempts), 3):
             pass
 
     meanwhile(lose)
@@ -284,15 +284,13 @@ def test_two_attempts_that_race_for_a_job_run_it_once(place: Place, ledger: Ledg
 def test_progress_that_postgres_refuses_costs_neither_the_lease_nor_the_worker(
     place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    renew, refused = leases.renew, list[object]()
+    note, refused = leases.note_progress, list[int]()
 
-    def renewed(connection: Connection, lease: Lease, lease_s: float, progress: object = None) -> leases.Renewal:
-        if progress is None:
-            return renew(connection, lease, lease_s)
-        refused.append(progress)
-        return renew(connection, lease, lease_s, (1 << 64, 1 << 66, "bytes"))
+    def noted(connection: Connection, lease: Lease, done: int, total: int, unit: str) -> None:
+        refused.append(done)
+        note(connection, lease, 1 << 64, 1 << 66, unit)
 
-    monkeypatch.setattr(leases, "renew", renewed)
+    monkeypatch.setattr(leases, "note_progress", noted)
     job_id = ledger.submit("count 300")
     run_job(place, job_id, 1)
     assert ledger.job(job_id).status is Status.SUCCEEDED

@@ -8,7 +8,8 @@ from tests.support.clock import HandClock
 from tests.support.dispatching import claim, look_for
 from tests.support.ledger import Ledger
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases
+from warpfold.app.jobs import leases, losses
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.tables.jobs import jobs
 from warpfold.contract.states import Reason, Status
 from warpfold.worker.dispatcher import Dispatcher
@@ -24,7 +25,7 @@ def test_a_silent_worker_loses_its_job(
     look_for(dispatcher, clock, 0.2)
     job = ledger.job(job_id)
     assert (job.status, job.attempt) == (Status.QUEUED, 2)
-    assert not database.run(leases.succeed, lease, {}, ()), "the old lease is worth nothing"
+    assert not database.run(leases.succeed, [(lease, Success({}))]), "the old lease is worth nothing"
     assert ledger.history(job_id) == ["submitted", "started", "requeued"]
 
 
@@ -34,7 +35,7 @@ def test_a_worker_that_renews_its_lease_keeps_its_job(
     lease = claim(database, ledger.submit(), ledger.worker("cpu"))
     for _ in range(5):
         look_for(dispatcher, clock, 14)
-        assert database.run(leases.renew, lease, 15.0).held
+        assert lease.job_id in database.run(leases.renew, [lease], 15.0)
 
 
 @pytest.mark.parametrize("seconds", [86_400, -86_400])
@@ -46,7 +47,7 @@ def test_a_step_of_the_servers_clock_takes_no_job_from_a_worker_that_lives(
     look_for(dispatcher, clock, 10)
     ledger.set(job_id, lease_expires_at=jobs.c.lease_expires_at + timedelta(seconds=seconds))
     look_for(dispatcher, clock, 10)
-    assert database.run(leases.renew, lease, 15.0).held
+    assert lease.job_id in database.run(leases.renew, [lease], 15.0)
     look_for(dispatcher, clock, 16)
     assert ledger.job(job_id).attempt == 2, "and one that does not live loses its job no later"
 
@@ -60,7 +61,7 @@ def test_after_a_stall_workers_get_the_time_to_renew_their_leases(
     look_for(dispatcher, clock, 5)
     clock.pass_over(3600)
     look_for(dispatcher, clock, 6)
-    assert database.run(leases.renew, lease, 15.0).held
+    assert lease.job_id in database.run(leases.renew, [lease], 15.0)
 
 
 def test_a_worker_that_stays_silent_after_a_stall_loses_its_job_which_does_not_count(
@@ -80,9 +81,9 @@ def test_what_a_dispatcher_wants_to_take_back_after_it_was_stopped_is_left_to_wh
 ) -> None:
     job_id = ledger.submit()
     lease = claim(database, job_id, ledger.worker("cpu"))
-    silent = database.run(leases.running_attempts)
-    assert database.run(leases.renew, lease, 60.0).held
-    assert database.run(leases.take_back_silent, silent, 3) == []
+    silent = database.run(losses.running_attempts)
+    assert lease.job_id in database.run(leases.renew, [lease], 60.0)
+    assert database.run(losses.take_back_silent, silent, 3) == []
     assert ledger.job(job_id).status is Status.RUNNING
 
 

@@ -19,7 +19,8 @@ from warpfold.app.artefacts import repository
 from warpfold.app.artefacts.repository import OverQuota, tidy
 from warpfold.app.artefacts.store import ArtefactName, ArtefactStore
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import leases, transitions
+from warpfold.app.jobs import leases, losses, transitions
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.quotas.bytes_held import bytes_held
 from warpfold.contract.folders import incoming_artefact
 from warpfold.contract.states import Loss
@@ -73,7 +74,7 @@ def test_what_a_running_attempt_writes_is_never_swept(api: Api) -> None:
 def test_what_a_lost_attempt_wrote_is_swept_and_the_next_one_is_not(api: Api) -> None:
     lease = api.claim(api.submit())
     written(api, lease, VALUES)
-    api.database.run(leases.lost, lease, 3, Loss.CHILD_DIED)
+    api.database.run(losses.lost, lease, 3, Loss.CHILD_DIED)
     second = api.claim(str(lease.job_id), 2)
     stored = written(api, second, VALUES)
     assert tidied(api) == 1
@@ -121,7 +122,7 @@ def test_a_worker_that_is_killed_while_it_stores_loses_nothing_and_leaves_nothin
     if child == 0:
 
         def end(connection: Connection) -> None:
-            leases.succeed(connection, lease, {"value": 1}, ())
+            leases.succeed(connection, [(lease, Success({"value": 1}))])
             repository.keep(
                 connection, DyingStore(api, when), ArtefactName(lease.job_id, 1), stored.note.bytes, 1 << 40
             )
@@ -131,7 +132,7 @@ def test_a_worker_that_is_killed_while_it_stores_loses_nothing_and_leaves_nothin
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
     assert tidied(api) == 0, "the attempt runs, as far as anybody knows"
-    api.database.run(leases.lost, lease, 3, Loss.WORKER_DIED)
+    api.database.run(losses.lost, lease, 3, Loss.WORKER_DIED)
     assert tidied(api) == 1
     assert names(api) == set()
     again = api.claim(str(lease.job_id), 2)

@@ -110,7 +110,7 @@ def test_an_etag_changes_with_the_counts_and_only_with_them(api: Api, http: http
     lease = api.claim(batch["jobs"][0])
     other = http.get(path, headers={"If-None-Match": etag})
     assert (other.status_code, other.headers["ETag"] == etag) == (200, False)
-    api.database.run(leases.put_back, lease, "the worker is stopping")
+    api.database.run(leases.put_back, [(lease, ())], "the worker is stopping")
     assert http.get(path).headers["ETag"] == etag
 
 

@@ -21,7 +21,7 @@ def test_what_waits_is_cancelled_and_what_runs_is_asked_to_stop(api: Api, http: 
     jobs = [http.get(f"/v1/jobs/{job_id}").json() for job_id in batch["jobs"]]
     assert [job["status"] for job in jobs] == ["succeeded", "running", "cancelled", "cancelled"]
     assert [job["cancel_requested"] for job in jobs] == [False, True, True, True]
-    assert api.database.run(leases.renew, lease, 60.0).cancel_requested
+    assert api.database.run(leases.renew, [lease], 60.0)[lease.job_id]
     api.database.run(leases.cancelled, lease)
     now = shown(http, batch)
     assert (now["status"], now["progress"]["succeeded"], now["progress"]["cancelled"]) == ("cancelled", 1, 3)

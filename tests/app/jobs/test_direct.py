@@ -14,7 +14,7 @@ from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases
 from warpfold.app.jobs.accept import Key
-from warpfold.app.jobs.attempt import Lease
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.users import quota_holds, quotas
@@ -165,7 +165,7 @@ def test_a_slot_gets_none_while_it_has_a_job_in_hand(
     assert slot_of() == cpu
     job_id = message(ours).job_id
     lease = claim(database, job_id, cpu)
-    database.run(leases.succeed, lease, {}, ())
+    database.run(leases.succeed, [(lease, Success({}))])
     assert slot_of() == cpu
 
 

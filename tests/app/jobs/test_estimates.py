@@ -13,6 +13,7 @@ from warpfold.app import census
 from warpfold.app.auth.visibility import THE_SERVICE
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import leases, store
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.estimates import Estimate, QueueSeen, Waiter, see
 from warpfold.contract.placement import Work
@@ -140,7 +141,7 @@ def test_what_the_rates_of_a_slot_predict_is_corrected_by_what_jobs_took(
     lease = database.run(leases.claim, ended, 1, worker, 60.0)
     assert lease is not None
     ledger.set(ended, expected_s=10.0, started_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 0, 20))
-    assert database.run(leases.succeed, lease, {}, ())
+    assert database.run(leases.succeed, [(lease, Success({}))])
     first, second = (start(database, ledger.submit(work=WORK)) for _ in range(2))
     assert (second - first).total_seconds() == pytest.approx(20, abs=1)
 

@@ -24,7 +24,7 @@ def stream(api: Api, job_id: str, last: int | None = None) -> Iterator[Iterator[
 def finished(api: Api) -> str:
     job_id = api.submit()
     lease = api.claim(job_id)
-    api.database.run(leases.renew, lease, 60.0, (1, 3, "elements"))
+    api.database.run(leases.note_progress, lease, 1, 3, "elements")
     api.finish(lease)
     return job_id
 
@@ -58,7 +58,7 @@ def test_events_come_as_they_happen(api: Api) -> None:
         started = time.monotonic()
         lease = api.claim(job_id)
         assert next(sent).event == "started"
-        api.database.run(leases.renew, lease, 60.0, (1, 3, "elements"))
+        api.database.run(leases.note_progress, lease, 1, 3, "elements")
         progress = next(sent)
         assert (progress.event, progress.data) == ("progress", {"done": 1, "total": 3, "unit": "elements"})
         api.finish(lease)
@@ -73,7 +73,7 @@ def test_numbers_grow_and_progress_has_one_too(api: Api) -> None:
         first = next(sent)
         lease = api.claim(job_id)
         rest = [next(sent)]
-        api.database.run(leases.renew, lease, 60.0, (1, 3, "elements"))
+        api.database.run(leases.note_progress, lease, 1, 3, "elements")
         rest.append(next(sent))
         api.finish(lease)
         rest += list(sent)
@@ -105,7 +105,7 @@ def test_a_requeued_job_goes_on_in_the_same_stream(api: Api) -> None:
     job_id = api.submit()
     with stream(api, job_id) as sent:
         lease = api.claim(job_id)
-        api.database.run(leases.put_back, lease, "the worker is stopping")
+        api.database.run(leases.put_back, [(lease, ())], "the worker is stopping")
         api.finish(api.claim(job_id, attempt=2))
         assert [event.event for event in sent] == ["submitted", "started", "requeued", "started", "succeeded"]
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from tests.support.api import THREE_VALUES, Api
 from tests.support.ledger import Ledger
 from warpfold.app.db import ENDED, OUTCOME, BlockingDatabase, conninfo
-from warpfold.app.jobs import groups, leases, outcome, store
-from warpfold.app.jobs.attempt import Failure, Lease, Success
+from warpfold.app.jobs import leases, outcome, store
+from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.app.jobs.store import Job
 from warpfold.contract.states import Reason
 
@@ -57,13 +57,12 @@ def running(ledger: Ledger, database: BlockingDatabase) -> Iterator[tuple[Job, L
 @pytest.mark.parametrize(
     "end",
     [
-        lambda database, lease: database.run(leases.succeed, lease, RESULT, ()),
+        lambda database, lease: database.run(leases.succeed, [(lease, Success(RESULT))]),
         lambda database, lease: database.run(leases.fail, lease, Reason.INVALID_INPUT, 'it is "no" file\nof ä'),
         lambda database, lease: database.run(leases.cancelled, lease),
-        lambda database, lease: database.quickly(groups.end, [(lease, Success(RESULT))]),
-        lambda database, lease: database.quickly(groups.end, [(lease, Failure(Reason.INTERNAL, "no", replace=False))]),
+        lambda database, lease: database.quickly(leases.succeed, [(lease, Success(RESULT))]),
     ],
-    ids=["succeeded", "failed", "cancelled", "succeeded in a group", "failed in a group"],
+    ids=["succeeded", "failed", "cancelled", "succeeded on the driver alone"],
 )
 def test_the_outcome_that_is_told_is_what_a_reader_of_the_row_finds(
     ledger: Ledger, database: BlockingDatabase, heard: Heard, end: Callable[[BlockingDatabase, Lease], object]
@@ -82,13 +81,13 @@ def test_of_a_job_that_no_request_waits_for_the_end_alone_is_told(
 ) -> None:
     lease = database.run(leases.claim, ledger.submit(small=True), 1, WORKER, 60.0)
     assert lease is not None
-    database.run(leases.succeed, lease, RESULT, ())
+    database.run(leases.succeed, [(lease, Success(RESULT))])
     assert [channel for channel, _ in heard()] == [ENDED]
 
 
 def test_an_end_that_is_undone_is_not_told(ledger: Ledger, database: BlockingDatabase, heard: Heard) -> None:
     def undone(connection: Connection, lease: Lease) -> None:
-        leases.succeed(connection, lease, RESULT, ())
+        leases.succeed(connection, [(lease, Success(RESULT))])
         raise RuntimeError
 
     with running(ledger, database) as (_, lease), pytest.raises(RuntimeError):
@@ -100,11 +99,11 @@ def test_of_several_jobs_that_end_together_and_of_a_long_result_the_end_alone_is
     ledger: Ledger, database: BlockingDatabase, heard: Heard
 ) -> None:
     with running(ledger, database) as (_, first), running(ledger, database) as (_, second):
-        database.quickly(groups.end, [(first, Success(RESULT)), (second, Success(RESULT))])
+        database.quickly(leases.succeed, [(first, Success(RESULT)), (second, Success(RESULT))])
     assert [channel for channel, _ in heard()] == [ENDED]
     for length in (7_000, 8_000, 100_000):
         with running(ledger, database) as (_, lease):
-            database.quickly(groups.end, [(lease, Success({"long": "a" * length}))])
+            database.quickly(leases.succeed, [(lease, Success({"long": "a" * length}))])
         assert [channel for channel, _ in heard()] == ([OUTCOME, ENDED] if length == 7_000 else [ENDED])
 
 

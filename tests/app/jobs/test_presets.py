@@ -196,7 +196,7 @@ def test_cancelling_it_cancels_what_waits_and_asks_what_runs_to_end(api: Api, ht
     assert http.post(f"/v1/jobs/{job['id']}/cancel").status_code == 202
     assert [child["status"] for child in look(http, job)["children"]] == ["running", "cancelled"]
     assert look(http, job)["cancel_requested"]
-    assert api.database.run(leases.renew, lease, 60.0).cancel_requested
+    assert api.database.run(leases.renew, [lease], 60.0)[lease.job_id]
     api.database.run(leases.cancelled, lease)
     settle(api)
     assert look(http, job)["status"] == "cancelled"

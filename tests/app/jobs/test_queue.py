@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select, update
 
 from tests.support.ledger import Ledger
 from warpfold.app.jobs import leases
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.queue import anything, suits
 from warpfold.app.tables.jobs import jobs, workers
@@ -53,7 +54,7 @@ def test_a_service_is_idle_where_no_job_waits_or_runs(ledger: Ledger) -> None:
     lease = ledger.database.run(leases.claim, job_id, handed.attempt, worker, 60.0)
     assert lease is not None
     assert ledger.database.run(anything)
-    ledger.database.run(leases.succeed, lease, {}, ())
+    ledger.database.run(leases.succeed, [(lease, Success({}))])
     assert not ledger.database.run(anything)
 
 

@@ -56,7 +56,7 @@ def test_a_held_poll_sleeps_through_progress(api: Api, http: httpx.Client) -> No
     job_id = api.submit()
     lease = api.claim(job_id)
     started = time.monotonic()
-    with meanwhile(api, job_id, lambda: api.database.run(leases.renew, lease, 60.0, (1, 3, "elements"))):
+    with meanwhile(api, job_id, lambda: api.database.run(leases.note_progress, lease, 1, 3, "elements")):
         response = http.get(f"/v1/jobs/{job_id}", headers=wait(1))
     assert time.monotonic() - started >= 1
     assert response.json()["progress"]["done"] == 1
@@ -66,7 +66,7 @@ def test_with_an_etag_it_is_answered_at_progress(api: Api, http: httpx.Client) -
     job_id = api.submit()
     lease = api.claim(job_id)
     etag = http.get(f"/v1/jobs/{job_id}").headers["ETag"]
-    with meanwhile(api, job_id, lambda: api.database.run(leases.renew, lease, 60.0, (1, 3, "elements"))):
+    with meanwhile(api, job_id, lambda: api.database.run(leases.note_progress, lease, 1, 3, "elements")):
         response = http.get(f"/v1/jobs/{job_id}", headers={**wait(20), "If-None-Match": etag})
     assert response.json()["progress"] == {"done": 1, "total": 3, "unit": "elements"}
 
@@ -200,7 +200,7 @@ def test_start_progress_and_end_each_make_a_new_etag(api: Api, http: httpx.Clien
     seen = [etag(http, job_id)]
     lease = api.claim(job_id)
     seen.append(etag(http, job_id))
-    api.database.run(leases.renew, lease, 60.0, (1, 3, "elements"))
+    api.database.run(leases.note_progress, lease, 1, 3, "elements")
     seen.append(etag(http, job_id))
     assert poll(http, job_id, seen[-2]) == 200
     api.finish(lease)
@@ -213,7 +213,7 @@ def test_a_heartbeat_without_news_makes_none(api: Api, http: httpx.Client) -> No
     job_id = api.submit()
     lease = api.claim(job_id)
     held = etag(http, job_id)
-    api.database.run(leases.renew, lease, 60.0)
+    api.database.run(leases.renew, [lease], 60.0)
     assert poll(http, job_id, held) == 304
 
 

@@ -38,7 +38,7 @@ def test_a_running_job_gets_a_note_that_its_worker_finds(api: Api) -> None:
     response = cancel(api, job_id)
     assert (response.status_code, response.json()["status"]) == (202, "running")
     assert response.json()["cancel_requested"]
-    assert api.database.run(leases.renew, lease, 60.0).cancel_requested
+    assert api.database.run(leases.renew, [lease], 60.0)[lease.job_id]
     api.database.run(leases.cancelled, lease)
     assert api.client().get(f"/v1/jobs/{job_id}").json()["status"] == "cancelled"
 

@@ -13,7 +13,7 @@ from tests.support.ledger import Ledger
 from tests.support.rates import CPU, H200
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs import groups, leases, slot_time
+from warpfold.app.jobs import leases, slot_time
 from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.dispatch_state import Depth
 from warpfold.app.jobs.turns import live_slots
@@ -51,7 +51,7 @@ def serve(
         assert lease is not None
         owner = names[ledger.job(job_id).owner_id]
         ledger.pass_time(takes_s.get(owner, 1.0))
-        assert ledger.database.run(leases.succeed, lease, {}, ())
+        assert ledger.database.run(leases.succeed, [(lease, Success({}))])
         served.append(owner)
     return served
 
@@ -124,9 +124,9 @@ def test_small_jobs_of_a_group_share_the_time_of_their_slot(ledger: Ledger) -> N
         for _ in range(8):
             ledger.submit(owner=user, small=True)
     first = ledger.database.step(choose, Depth(2, 6))
-    claimed = ledger.database.run(groups.claim, [(each.job_id, 1) for each in first], cpu, 60.0)
+    claimed = ledger.database.run(leases.claim_behind, [(each.job_id, 1) for each in first], cpu, 60.0)
     ledger.pass_time(10.0)
-    ledger.database.run(groups.end, [(lease, Success({})) for lease in claimed.leases])
+    ledger.database.run(leases.succeed, [(lease, Success({})) for lease in claimed.leases])
     time = ledger.database.run(slot_time.read)
     assert time.used == pytest.approx({("cpu", ledger.owner(user)): 10 / 3 for user in USERS[:3]}, abs=0.2)
 

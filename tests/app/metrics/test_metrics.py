@@ -7,7 +7,7 @@ from tests.support.api import WORKER, Api
 from tests.support.batches import batch_of
 from tests.support.measurements import reduced
 from warpfold.app.batches import transitions as of_batches
-from warpfold.app.jobs import leases, transitions, workers
+from warpfold.app.jobs import leases, losses, transitions, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.metrics.counters import count_ended, read
 from warpfold.app.metrics.devices import Reading
@@ -136,9 +136,9 @@ def test_batches_are_counted_when_they_are_accepted_and_when_they_have_ended(own
 def test_lost_attempts_are_counted_by_their_cause(own_api: Api) -> None:
     own_api.submit()
     lease = own_api.claim(own_api.submit())
-    running = own_api.database.run(leases.running_attempts)
+    running = own_api.database.run(losses.running_attempts)
     assert [lease.token for lease in running] == [lease.token]
-    own_api.database.run(leases.take_back_silent, running, 3)
+    own_api.database.run(losses.take_back_silent, running, 3)
     samples = scrape(own_api.client())
     assert value(samples, "warpfold_attempts_lost_total", cause="lease_expired") == 1
     assert value(samples, "warpfold_attempts_lost_total", cause="child_died") == 0

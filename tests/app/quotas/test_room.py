@@ -73,7 +73,7 @@ def test_a_job_that_a_slot_gives_back_is_one_more_than_the_quota(ledger: Ledger)
     assert lease is not None
     for _ in range(5):
         submit(ledger)
-    assert ledger.database.run(leases.put_back, lease, "stopped")
+    ledger.database.run(leases.put_back, [(lease, ())], "stopped")
     with pytest.raises(TooMany, match="6 of your jobs"):
         submit(ledger)
 

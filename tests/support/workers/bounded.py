@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import warm
+from tests.support.exchange import ending_of
 from tests.support.leases import lease_on
 from warpfold.app.jobs.attempt import Lease, Success
 from warpfold.contract.folders import ArtefactFolder, Folders
@@ -16,7 +17,7 @@ from warpfold.worker.child import open_kernels
 from warpfold.worker.execute import Kernels
 from warpfold.worker.lease_exchange import Ending
 from warpfold.worker.messages import Opener, Tell
-from warpfold.worker.slot import Slot, Verdict
+from warpfold.worker.slot import Slot
 from warpfold.worker.stop import Stop
 
 MIB = 1 << 20
@@ -37,7 +38,7 @@ class WatchedSlot:
         that ended otherwise."""
         self.slot.ready()
         lease = lease_on(json.dumps({"kind": "reduce", **spec}), attempt=number, child_died=child_died)
-        return self.slot.run(lease, timeout_s=120.0, beat_s=0.2, beat=lambda progress: Verdict.GO_ON)
+        return ending_of(self.slot, lease, 120.0)
 
     def resident(self) -> int:
         """The bytes of the child that are in memory."""
