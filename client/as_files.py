@@ -3,12 +3,9 @@
 They go up as the file that they would be saved as, so a reduction of them is that of this file, and NaT is a null.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from io import BytesIO
-from tempfile import TemporaryFile
 from typing import IO, Any
 
 import numpy as np
@@ -16,15 +13,10 @@ from numpy.typing import NDArray
 
 from warpfold.client.arrays import offered, unmasked
 from warpfold.client.columns import columns_of
-from warpfold.kernels.formats.arrays import elements_of
-from warpfold.kernels.formats.conventions import Conventions
-from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.lowering.complexes import part_dtype
+from warpfold.kernels.dtypes import part_dtype
 from warpfold.kernels.lowering.iso8601 import UNITS
 from warpfold.kernels.lowering.times import times_of_dtype
 from warpfold.kernels.machine.extras import install
-from warpfold.kernels.ops import NullPolicy
-from warpfold.kernels.sources.sequential import Elements
 
 _TIMES = ("datetime", "timedelta", "timestamp", "duration", "date")
 _COMPLEX = ("complex", "torch.complex")
@@ -90,18 +82,6 @@ def as_file(data: Any, dtype: str | None = None) -> Any:
             f"{', '.join(UNITS)}, and complex numbers are complex64 or complex128"
         )
     return ArrayAsFile(array)
-
-
-@contextmanager
-def elements_here(data: AsFile, nulls: NullPolicy) -> Iterator[Elements]:
-    """The elements for a reduction on this machine, within the block."""
-    if isinstance(data, ArrayAsFile):
-        yield elements_of(data.array, Conventions(nulls=nulls))
-        return
-    with TemporaryFile() as file:
-        data.write(file)
-        file.flush()
-        yield open_column(file, ColumnWanted(nulls=nulls))
 
 
 def is_complex(data: object) -> bool:

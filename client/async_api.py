@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, results, sharing
-from warpfold.client.connection import AsyncConnection
+from warpfold.client.async_connection import AsyncConnection
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.live_batches import AsyncLiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob

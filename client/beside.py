@@ -1,6 +1,5 @@
 """A request that is sent while the body of another is on its way: the job that reduces an upload while it comes."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -118,6 +117,7 @@ def send_both(send: Callable[[Call[Any]], Any], call: Call[Any], beside: Beside)
 
 async def send_both_async(send: Callable[[Call[Any]], Awaitable[Any]], call: Call[Any], beside: Beside) -> Any:
     """Do what `send_both` does, for asyncio."""
+    import asyncio  # which the client that waits does not need
 
     async def work() -> None:
         while not beside.decided:  # noqa: ASYNC110 (another thread decides)

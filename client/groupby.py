@@ -6,16 +6,18 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from warpfold.client import artefacts, jobs, reductions
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
 from warpfold.client.groups import parameters_in
 from warpfold.client.models import Job
-from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.kernels.machine.extras import install
 from warpfold.kernels.ops import OPS
+
+if TYPE_CHECKING:
+    from warpfold.contract.fields import Priority, ReduceBackendName
 
 T = TypeVar("T")
 
@@ -31,12 +33,12 @@ class GroupByOptions(TypedDict, total=False):
     min_count: int
     max_groups: int
     nan_policy: str
-    backend: ReduceBackendName
+    backend: "ReduceBackendName"
     partitions: int
     states: bool
     fingerprint: bool
     timeout_s: float
-    priority: Priority
+    priority: "Priority"
     tags: Mapping[str, str]
     filter: Mapping[str, Any]
     text: str

@@ -8,17 +8,11 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from warpfold.contract.time_view import TimeView
-from warpfold.contract.windows import WindowSpec
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.iso8601 import TimeValue
 from warpfold.kernels.ops import Op, Parameters, Value, op_named
-from warpfold.kernels.parts.grouping import AlongAxes, Grouping
-from warpfold.kernels.parts.grouping import Segments as _Segments
-from warpfold.kernels.parts.rolling import Layout
 
 _NAT = -(1 << 63)
 
@@ -114,30 +108,6 @@ def _number(name: str, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} is a number or a list of numbers, not {value!r}")
     return int(value) if isinstance(value, int | np.integer) else float(value)
-
-
-def grouping_of(fields: Mapping[str, Any]) -> Layout | None:
-    """The grouping for a reduction on this machine. Raises InvalidInput for a window that there is not."""
-    lines = _lines_of(fields)
-    if "window" not in fields:
-        return lines
-    try:
-        return WindowSpec.model_validate(fields["window"]).within(lines)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, ("window", *first["loc"])))
-        raise InvalidInput(f"{field}: {first['msg']}", field) from None
-
-
-def _lines_of(fields: Mapping[str, Any]) -> Grouping | None:
-    if "segments" in fields:
-        segments = fields["segments"]
-        offsets = segments.get("offsets")
-        return _Segments(None if offsets is None else tuple(offsets), segments.get("length"))
-    if "axis" not in fields:
-        return AlongAxes(None) if of_several(fields) else None
-    axis = fields["axis"]
-    return AlongAxes((axis,) if isinstance(axis, int) else tuple(axis), bool(fields.get("keepdims")))
 
 
 def array_from(

@@ -1,30 +1,36 @@
 """Reductions without a service: on this machine, by the same code that the service's CPU slots run."""
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Unpack
 
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
-from warpfold.client.as_files import AsFile, as_file, elements_here
-from warpfold.client.groups import OpOptions, op_of, parameters_in
+from warpfold.client.as_files import ArrayAsFile, AsFile, as_file
+from warpfold.client.groups import OpOptions, of_several, op_of, parameters_in
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
+from warpfold.contract.windows import WindowSpec
 from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.formats.arrays import elements_of
+from warpfold.kernels.formats.conventions import Conventions
+from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, empty_value, op_named
 from warpfold.kernels.ops.operands import Operands, operands
 from warpfold.kernels.ops.weights import Weighting
-from warpfold.kernels.parts.grouping import AlongAxes
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.keyed import GroupTable
 from warpfold.kernels.parts.rolling import Layout
 from warpfold.kernels.source import ArraySource
@@ -72,7 +78,7 @@ def reduce(
 def _elements(data: object, nulls: Nulls, opened: ExitStack) -> Elements:
     if isinstance(data, AsFile):
         policy = NullPolicy.RAISE if nulls == "raise" else NullPolicy.OMIT
-        return opened.enter_context(elements_here(data, policy))
+        return opened.enter_context(_elements_of(data, policy))
     return ArraySource(as_kept(data, None, nulls))
 
 
@@ -196,3 +202,39 @@ def _policy(name: str) -> NanPolicy:
         return NanPolicy(name)
     except ValueError:
         raise InvalidInput(f"unknown NaN policy {name!r}; known: {', '.join(NanPolicy)}", "nan_policy") from None
+
+
+def grouping_of(fields: Mapping[str, Any]) -> Layout | None:
+    """The grouping for a reduction on this machine. Raises InvalidInput for a window that there is not."""
+    lines = _lines_of(fields)
+    if "window" not in fields:
+        return lines
+    try:
+        return WindowSpec.model_validate(fields["window"]).within(lines)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, ("window", *first["loc"])))
+        raise InvalidInput(f"{field}: {first['msg']}", field) from None
+
+
+def _lines_of(fields: Mapping[str, Any]) -> Grouping | None:
+    if "segments" in fields:
+        segments = fields["segments"]
+        offsets = segments.get("offsets")
+        return Segments(None if offsets is None else tuple(offsets), segments.get("length"))
+    if "axis" not in fields:
+        return AlongAxes(None) if of_several(fields) else None
+    axis = fields["axis"]
+    return AlongAxes((axis,) if isinstance(axis, int) else tuple(axis), bool(fields.get("keepdims")))
+
+
+@contextmanager
+def _elements_of(data: AsFile, nulls: NullPolicy) -> Iterator[Elements]:
+    """The elements for a reduction on this machine, within the block."""
+    if isinstance(data, ArrayAsFile):
+        yield elements_of(data.array, Conventions(nulls=nulls))
+        return
+    with TemporaryFile() as file:
+        data.write(file)
+        file.flush()
+        yield open_column(file, ColumnWanted(nulls=nulls))

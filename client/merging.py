@@ -5,7 +5,7 @@ import base64
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from warpfold.client import artefacts, jobs, reductions
@@ -14,9 +14,11 @@ from warpfold.client.group_table import MergeResult
 from warpfold.client.groupby import table_of
 from warpfold.client.groups import array_from
 from warpfold.client.models import Job, Merged
-from warpfold.contract.fields import Priority
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.places.place import is_url
+
+if TYPE_CHECKING:
+    from warpfold.contract.fields import Priority
 
 
 class MergeOptions(TypedDict, total=False):
@@ -27,7 +29,7 @@ class MergeOptions(TypedDict, total=False):
     max_groups: int
     states: bool
     timeout_s: float
-    priority: Priority
+    priority: "Priority"
     tags: Mapping[str, str]
 
 

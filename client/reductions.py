@@ -5,7 +5,7 @@ import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -18,7 +18,6 @@ from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
 from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
-from warpfold.contract.fields import Priority, ReduceBackendName
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
@@ -27,6 +26,9 @@ from warpfold.kernels.formats.signature import delimiter_of, is_text
 from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, Parameters, op_named
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
+
+if TYPE_CHECKING:
+    from warpfold.contract.fields import Priority, ReduceBackendName
 
 MOST_VALUES = 10_000
 """Elements up to which an array travels in the request itself."""
@@ -38,7 +40,7 @@ class Options(OpOptions, total=False):
     (docs/sources.md)."""
 
     strategy: str
-    backend: ReduceBackendName
+    backend: "ReduceBackendName"
     partitions: int
     nan_policy: str
     ddof: int
@@ -46,7 +48,7 @@ class Options(OpOptions, total=False):
     states: bool
     fingerprint: bool
     timeout_s: float
-    priority: Priority
+    priority: "Priority"
     tags: Mapping[str, str]
     array: str
     select: Sequence[Any]

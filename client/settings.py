@@ -6,10 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_config_path
 from pydantic import BaseModel, ValidationError
 
 from warpfold.client.errors import NotConfigured
@@ -46,6 +44,8 @@ class Surroundings:
     @classmethod
     def of_process(cls) -> "Surroundings":
         """This process's environment, this user's settings, the folder it was started in."""
+        from platformdirs import user_config_path
+
         return cls(os.environ, user_config_path("warpfold") / "login.json", Path.cwd())
 
     @property
@@ -56,6 +56,8 @@ class Surroundings:
 
 def sent_files_path() -> Path:
     """Where this user's memory of sent files is."""
+    from platformdirs import user_cache_path
+
     return user_cache_path("warpfold") / "sent-files.json"
 
 
@@ -87,6 +89,8 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
 
 def _mistyped(environment: Mapping[str, str]) -> str:
     """A sentence about variables whose names are nearly right."""
+    from difflib import get_close_matches
+
     prefix = "WARPFOLD_"
     wanted = [name.removeprefix(prefix) for name in (URL, TOKEN)]
     lines = (

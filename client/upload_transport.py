@@ -5,7 +5,6 @@ upload. The standard library's HTTP client writes a buffer to the socket as it i
 stay with httpx.
 """
 
-import asyncio
 import http.client
 import socket
 import threading
@@ -60,6 +59,8 @@ class AsyncUploadTransport(httpx.AsyncBaseTransport):
         self._others = httpx.AsyncHTTPTransport(verify=False)  # as above
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        import asyncio  # which the client that waits does not need
+
         content = _large_content(request)
         if content is None:
             return await self._others.handle_async_request(request)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -105,3 +106,13 @@ def common_float(a: DType, b: DType) -> DType:
         for row in _ROWS
         if row.precision >= max(a.precision, b.precision) and row.max_exponent >= max(a.max_exponent, b.max_exponent)
     )
+
+
+COMPLEX: Mapping[str, str] = MappingProxyType({"complex64": "float32", "complex128": "float64"})
+"""The dtypes of complex numbers, and those of their two parts."""
+
+
+def part_dtype(dtype: "np.dtype[Any]") -> "np.dtype[Any] | None":
+    """The dtype of the parts of complex numbers, in their byte order; None of another dtype."""
+    name = COMPLEX.get(str(dtype.newbyteorder("=")))
+    return None if name is None else np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")

@@ -1,6 +1,5 @@
 """The `warpfold` command line."""
 
-import shutil
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -13,10 +12,7 @@ from warpfold.client.cli.server import register_server_commands
 from warpfold.client.cli.session import Session
 
 _WIDEST = 120
-"""Columns beyond which no line of plain help is longer."""
-
-_COLUMNS = 80
-"""A terminal of at least this width shows help in columns."""
+"""Columns beyond which no line of help is longer."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -37,8 +33,8 @@ def build() -> typer.Typer:
         "6 not installed.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        # The columns of rich help cut the names of options in a narrow terminal; plain text does not.
-        rich_markup_mode="rich" if shutil.get_terminal_size().columns >= _COLUMNS else None,
+        # Rich help cuts the names of options in a narrow terminal, and its imports take longer than those of a command.
+        rich_markup_mode=None,
     )
 
     @app.callback(context_settings={"max_content_width": _WIDEST})

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from warpfold.client.cli.files import DASH, seekable
-from warpfold.client.cli.opening import Opened, is_plain
+from warpfold.client.cli.opening import is_plain
 from warpfold.client.reductions import MOST_VALUES
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.npy import read_head
@@ -21,7 +21,22 @@ from warpfold.kernels.places.place import is_url
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import Elements
 
+if TYPE_CHECKING:
+    from warpfold.client.cli.opened import Opened
+
 _SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRequest:
+    """What is asked of an array: the op, the other fields of the spec, those of them that give the result a shape, and
+    the options by which a file is read. `columns` of the file are the times and the keys of a window."""
+
+    op: str
+    fields: Mapping[str, Any]
+    shape: Mapping[str, Any]
+    of_file: Mapping[str, Any]
+    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +73,25 @@ class ArrayAtUrl:
 
 
 @contextmanager
-def read_array(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator[MappedArray | Opened | ArrayAtUrl]:
+def read_array(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterator["MappedArray | Opened | ArrayAtUrl"]:
     """The array that `name` names for the option `parameter`: a file or a folder, a pipe, or a URL. Files other than
-    plain .npy files are read by the options `of_file`. Raises BadParameter."""
+    plain .npy files are read by the options `of_file`, and what reads them is imported for them alone. Raises
+    BadParameter."""
     if is_url(name):
         yield ArrayAtUrl(name)
         return
     path = Path(name)
     if name and path.is_dir():
+        from warpfold.client.cli.opened import Opened
+
         yield Opened(path, of_file)
         return
     with seekable(path, parameter) as file:
         if is_plain(file, of_file):
             yield MappedArray(_mapped(file, "standard input" if str(path) == DASH else str(path), parameter), file)
         else:
+            from warpfold.client.cli.opened import Opened
+
             yield Opened(file, of_file)
 
 

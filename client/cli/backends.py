@@ -1,5 +1,7 @@
 """The options that say where a job runs, which `reduce` and `submit` share."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,3 +21,14 @@ def checked_partitions(partitions: int | None, backend: str | None) -> int | Non
     if partitions is not None and backend != "dask":
         raise typer.BadParameter("needs --backend dask", param_hint="--partitions")
     return partitions
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options that say where to reduce, and where the table goes."""
+
+    locally: bool
+    rehash: bool
+    to: Path | None
+    timeout: float | None
+    as_json: bool

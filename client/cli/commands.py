@@ -131,12 +131,23 @@ class Command(_Plain, TyperCommand):
 
 
 class Group(_Plain, TyperGroup):
-    """A group of commands."""
+    """A group of commands, which its help lists by their panels with the first paragraph of what each says of
+    itself."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands; nothing is cut."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            summary = str(command.help).partition("\n\n")[0]
+            panels.setdefault(getattr(command, "rich_help_panel", None) or "Commands", []).append((name, summary))
+        for panel, listed in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(listed)
 
 
 def let_help_flow(app: typer.Typer) -> None:
-    """Give each command the help of its docstring with the lines of a paragraph joined: Rich would break the lines of
-    a terminal where those of the source end, too."""
+    """Give each command the help of its docstring with the lines of a paragraph joined, so that they end where the
+    terminal ends."""
     for group in app.registered_groups:
         assert group.typer_instance is not None, "a group is added with its commands"
         group.cls = Group
@@ -150,13 +161,13 @@ def let_help_flow(app: typer.Typer) -> None:
 class LaterCommand(Command):
     """A command, or a group of commands, whose module is imported when it is called."""
 
-    def __init__(self, name: str, row: Row, **attributes: Any) -> None:
-        super().__init__(name, help=row.summary, rich_help_panel=row.panel, **attributes)
+    def __init__(self, name: str, row: Row) -> None:
+        super().__init__(name, help=row.summary, rich_help_panel=row.panel, rich_markup_mode=None)
         self._row = row
 
     def loaded(self) -> Any:
         """The command itself."""
-        app = typer.Typer(rich_markup_mode=self.rich_markup_mode)
+        app = typer.Typer(rich_markup_mode=None)
         import_module(f"{__package__}.{self._row.module}").register(app)
         let_help_flow(app)
         return typer.main.get_group(app).commands[str(self.name)]
@@ -167,24 +178,8 @@ class LaterCommand(Command):
 
 
 class Commands(Group):
-    """The commands of COMMANDS, and behind them others that are registered.
-
-    Their list is plain text at any width: to import what draws boxes takes three times as long as all else here.
-    """
+    """The commands of COMMANDS, and behind them others that are registered."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        later = {
-            name: LaterCommand(name, row, rich_markup_mode=self.rich_markup_mode) for name, row in COMMANDS.items()
-        }
-        self.commands = {**later, **self.commands}
-        self.rich_markup_mode = None
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands by their panels."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            panels.setdefault(getattr(command, "rich_help_panel", "Commands"), []).append((name, str(command.help)))
-        for panel, listed in panels.items():
-            with formatter.section(panel):
-                formatter.write_dl(listed)
+        self.commands = {**{name: LaterCommand(name, row) for name, row in COMMANDS.items()}, **self.commands}

@@ -1,4 +1,4 @@
-"""Reductions along axes and by segments on the command line."""
+"""Reductions to arrays on the command line: the fields that options set, and the values."""
 
 import csv
 import json
@@ -7,29 +7,25 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from warpfold.client import local
 from warpfold.client.api import Client
 from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit, fail
-from warpfold.client.cli.opening import ReadHere
-from warpfold.client.groups import CUMULATIVE, grouping_of, meant_from, op_of, parameters_in
+from warpfold.client.groups import CUMULATIVE
 from warpfold.client.jobs import array_result_of
 from warpfold.client.live_jobs import LiveJob
-from warpfold.contract.json_value import hex_of
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
-from warpfold.kernels.backend import GroupedReduction
-from warpfold.kernels.errors import KernelError
-from warpfold.kernels.lowering.iso8601 import TimeValue
-from warpfold.kernels.ops import Value
-from warpfold.kernels.sources.sequential import Elements, noticed, null_words_of
+
+if TYPE_CHECKING:
+    from warpfold.kernels.lowering.iso8601 import TimeValue
+    from warpfold.kernels.ops import Value
 
 
 def fields_from(
@@ -117,11 +113,11 @@ def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
     elif to.suffix.lower() == ".csv":
         values, counts = result.values or (), result.counts or ()
         columns = {"value": values, "hex": result.hex or (None,) * len(values), "count": counts}
-        write_csv(to, result.shape, columns | _words(result.decimal, result.time))
+        write_csv(to, result.shape, columns | words_of(result.decimal, result.time))
     else:
         write_array(result.to_numpy(), to, of_windows=result.kernel == "rolling")
     where = result.device.get("name", result.backend)
-    _say(result, result.count, f"{where}, {result.timings.words}", result.notice)
+    say_how(result, result.count, f"{where}, {result.timings.words}", result.notice)
     if result.artefact is not None and result.artefact.part("states") is not None:
         output.say(f"job {job.id} has the states, which `warpfold merge` takes")
 
@@ -168,81 +164,21 @@ def write_csv(to: Path, shape: Sequence[int], columns: Mapping[str, Sequence[obj
             writer.writerow([*index, *row])
 
 
-def _words(
-    decimals: Sequence[str | None] | None, times: Sequence[TimeView | TimeValue | None] | None
+def words_of(
+    decimals: Sequence[str | None] | None, times: "Sequence[TimeView | TimeValue | None] | None"
 ) -> dict[str, Sequence[object]]:
+    """The columns of decimals and of times, where the values are any."""
     words: dict[str, Sequence[object]] = {} if decimals is None else {"decimal": decimals}
     if times is not None:
         words["time"] = [None if time is None else time.iso for time in times]
     return words
 
 
-def reduce_groups_locally(
-    array: Elements,
-    op: str,
-    beside: Mapping[str, Elements],
-    chosen: Mapping[str, Any],
-    fields: Mapping[str, Any],
-    *,
-    read: ReadHere,
-    as_json: bool,
-    to: Path | None = None,
-) -> None:
-    """Reduce on this machine, and print or write as `print_array`."""
-    chosen = {**chosen, **parameters_in(fields)}
-    try:
-        grouping = grouping_of(fields)
-        assert grouping is not None, (
-            "there is an axis, or there are segments, a window or several values of all elements"
-        )
-        operands: dict[str, Any] = dict(beside)
-        result = local.reduce_groups(array, op, grouping, **operands, **chosen)
-        source = read.view(null_words_of([array, *beside.values()]))
-    except KernelError as error:
-        raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
-    notice = noticed([array, *beside.values()])
-    if as_json:
-        values = [
-            str(value) if isinstance(value, float) and not np.isfinite(value) else value for value in result.listed()
-        ]
-        hexes = [None if value is None else hex_of(value) for value in result.listed()]
-        shown = ("op", "dtype", "strategy", "kernel", "correctly_rounded")
-        details = {name: getattr(result, name) for name in shown}
-        output.document(
-            {"shape": list(result.shape), "values": values, "hex": hexes, "counts": list(result.counted()), **details}
-            | _meant(result)
-            | ({"notice": notice} if notice else {})
-            | {"input": source.model_dump(mode="json")}
-        )
-        return
-    if to is not None and to.suffix.lower() == ".csv":
-        hexes = [None if value is None else hex_of(value) for value in result.listed()]
-        columns = {"value": result.listed(), "hex": hexes, "count": result.counted()}
-        write_csv(to, result.shape, columns | _words(result.decimals, result.times))
-    elif to is not None:
-        array_here = meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times)
-        write_array(array_here, to, of_windows="window" in fields)
-    else:
-        print_values(result.listed(), result.shape, result.decimals, result.times)
-    listed = op_of(op, parameters_in(chosen)).listed or 1
-    count = len(result.counted()) if "window" in fields else sum(result.counted()) // listed
-    _say(result, count, "this machine", notice)
-
-
-def _meant(result: GroupedReduction) -> dict[str, Any]:
-    """The fields of a document that only decimals and times have."""
-    fields: dict[str, Any] = {} if result.decimals is None else {"decimal": list(result.decimals)}
-    if result.times is not None:
-        views = map(TimeView.of, result.times)
-        fields["time"] = [None if view is None else view.model_dump(mode="json") for view in views]
-    return fields
-
-
 def print_values(
-    values: Sequence[Value | None],
+    values: "Sequence[Value | None]",
     shape: Sequence[int],
     decimals: Sequence[str | None] | None = None,
-    times: Sequence[TimeView | TimeValue | None] | None = None,
+    times: "Sequence[TimeView | TimeValue | None] | None" = None,
 ) -> None:
     """Print the values of an array, a row of the last axis a line: decimals in full, and times in ISO 8601."""
     width = shape[-1] if len(shape) > 1 else 1
@@ -253,7 +189,8 @@ def print_values(
         typer.echo("\t".join(texts[at : at + width]))
 
 
-def _say(result: Any, count: int, where: str, notice: str | None) -> None:
+def say_how(result: Any, count: int, where: str, notice: str | None) -> None:
+    """Print how the values were computed to standard error."""
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     shape = " × ".join(map(str, result.shape)) or "one value"
     output.say(

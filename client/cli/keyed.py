@@ -11,13 +11,13 @@ from typing import Any
 import typer
 from pydantic import ValidationError
 
-from warpfold.client import local
 from warpfold.client.api import Client
 from warpfold.client.cli import output
+from warpfold.client.cli.backends import RunOptions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import seekable
 from warpfold.client.cli.groups import check_folder
-from warpfold.client.cli.opening import ReadHere, name_faults
+from warpfold.client.cli.opening import name_faults
 from warpfold.client.cli.session import check_ended_well, service, wait_for
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groupby import parameters_of
@@ -70,17 +70,6 @@ class GroupByRequest:
             first = error.errors(include_url=False, include_input=False)[0]
             raise typer.BadParameter(str(first.get("ctx", {}).get("error", first["msg"]))) from None
         return made
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The options that say where to reduce, and where the table goes."""
-
-    locally: bool
-    rehash: bool
-    to: Path | None
-    timeout: float | None
-    as_json: bool
 
 
 def reduce_by(context: typer.Context, file: str, asked: GroupByRequest, how: RunOptions) -> None:
@@ -137,6 +126,9 @@ def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
 
 
 def _here(spec: dict[str, Any], named: tuple[str, Path], how: RunOptions) -> None:
+    from warpfold.client import local
+    from warpfold.client.cli.here import ReadHere
+
     try:
         with ReadHere([named], spec.get("fingerprint", False)) as read:
             table = local.group_by(spec, named[1].parent)

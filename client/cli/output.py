@@ -1,17 +1,13 @@
 """The output of commands: values and tables on standard output, JSON for scripts, and messages on standard error."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
 
-from warpfold.contract.terminal import properties, table
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
-
-__all__ = ["Json", "document", "line", "lines", "noticed", "properties", "say", "table"]
 
 
 def say(message: str) -> None:
@@ -22,6 +18,27 @@ def say(message: str) -> None:
 def noticed(notice: str | None) -> str:
     """A phrase with the notice of a result, to follow another one."""
     return f"; {notice}" if notice else ""
+
+
+def table(
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    fold: str | None = None,
+    headed: bool = True,
+) -> None:
+    """Print rows as `contract.terminal` does, which imports Rich: a command without a table does not wait for that."""
+    from warpfold.contract import terminal
+
+    terminal.table(names, rows, right=right, fold=fold, headed=headed)
+
+
+def properties(rows: Iterable[tuple[str, object]]) -> None:
+    """Print names with their values, one a line, as `contract.terminal` does."""
+    from warpfold.contract import terminal
+
+    terminal.properties(rows)
 
 
 def document(value: object) -> None:

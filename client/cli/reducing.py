@@ -2,34 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warpfold.client.cli import output
-from warpfold.client.cli.arrays import MappedArray, read_array
-from warpfold.client.cli.backends import Backend, Partitions, checked_partitions
+from warpfold.client.cli.backends import Backend, Partitions, RunOptions, checked_partitions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
-from warpfold.client.cli.groups import (
-    WindowOptions,
-    check_file,
-    fields_from,
-    numbers_from,
-    print_array,
-    reduce_groups_locally,
-)
-from warpfold.client.cli.keyed import GroupByRequest, RunOptions, reduce_by
-from warpfold.client.cli.opening import Opened, ReadHere, check_dtype, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
-from warpfold.client.cli.values import print_value, reduce_locally
-from warpfold.client.errors import JobFailed
-from warpfold.client.groups import CUMULATIVE, of_several, parameters_in
-from warpfold.kernels.ops import OPS, Parameters
-from warpfold.kernels.places.place import is_url
+
+if TYPE_CHECKING:
+    from warpfold.client.cli.arrays import ArrayRequest
 
 _EXAMPLES = """Examples:
 
@@ -67,9 +53,6 @@ warpfold reduce 's3://bucket/run-*.npy' --backend dask --partitions 64
 
 warpfold reduce samples.npy --local"""
 
-_FOR_THE_SERVICE = ("backend", "fingerprint")
-"""The fields of a spec that a reduction on this machine does not take."""
-
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -105,6 +88,9 @@ def register(app: typer.Typer) -> None:
 
 def complete_op(incomplete: str) -> list[tuple[str, str]]:
     """The completions of `--op` in the shell: the ops, each with its description."""
+    from warpfold.client.groups import CUMULATIVE
+    from warpfold.kernels.ops import OPS
+
     running = ((name, f"{op} of all elements so far") for name, op in CUMULATIVE.items())
     known = (*((op.name, op.summary) for op in OPS.values()), *running)
     return [(name, summary) for name, summary in known if name.startswith(incomplete)]
@@ -172,6 +158,12 @@ def reduce(
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
     name of its file.
     """
+    from warpfold.client.cli.arrays import ArrayRequest  # NumPy and more, for which help does not wait
+    from warpfold.client.cli.groups import WindowOptions, check_file, fields_from, numbers_from
+    from warpfold.client.cli.opening import check_dtype, options_of
+    from warpfold.client.groups import CUMULATIVE, of_several, parameters_in
+    from warpfold.kernels.places.place import is_url
+
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
         "q": numbers_from(q, "--q"),
         "method": method,
@@ -195,6 +187,8 @@ def reduce(
     if by is not None and not window:
         if len(files) > 1 or any((beside, axis, segments, over, array, select, stored, missing_chunks)):
             raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
+        from warpfold.client.cli.keyed import GroupByRequest, reduce_by
+
         of_table = options_of({"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words})
         reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
         return
@@ -207,7 +201,7 @@ def reduce(
     if of_several(fields):
         shape |= {name: fields.pop(name) for name in parameters_in(fields)}
     columns = {name: column for name, column in (("over", over), ("keys", by)) if column is not None}
-    asked = _Request(CUMULATIVE.get(op, op), fields, shape, of_file, columns)
+    asked = ArrayRequest(CUMULATIVE.get(op, op), fields, shape, of_file, columns)
     check_file(to, asked.shape, as_json=as_json)
     if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
         if asked.shape:
@@ -218,21 +212,11 @@ def reduce(
             raise typer.BadParameter("--other, --weights, --local and --timeout take a single file", param_hint="FILE")
         _reduce_each(context, matching(files), asked, how)
     elif locally:
-        _reduce_here(files[0], beside, asked, how)
+        from warpfold.client.cli.here import reduce_here
+
+        reduce_here(files[0], beside, asked, how)
     else:
         _reduce_there(context, files[0], beside, asked, how)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """What is asked of an array: the op, the other fields of the spec, those of them that give the result a shape, and
-    the options by which a file is read. `columns` of the file are the times and the keys of a window."""
-
-    op: str
-    fields: Mapping[str, Any]
-    shape: Mapping[str, Any]
-    of_file: Mapping[str, Any]
-    columns: Mapping[str, str]
 
 
 def _checked_states(states: bool, by: str | None, shape: str | None, *, locally: bool) -> bool | None:
@@ -242,6 +226,8 @@ def _checked_states(states: bool, by: str | None, shape: str | None, *, locally:
 
 
 def _check_where(files: list[str], beside: Mapping[str, str], backend: str | None, *, locally: bool) -> None:
+    from warpfold.kernels.places.place import is_url
+
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
     if any(map(is_url, (*files, *beside.values()))) and (len(files) > 1 or locally):
@@ -251,34 +237,14 @@ def _check_where(files: list[str], beside: Mapping[str, str], backend: str | Non
         raise typer.BadParameter("standard input is one array, not two", param_hint=f"--{read[-1]}")
 
 
-def _reduce_here(file: str, beside: Mapping[str, str], asked: _Request, how: RunOptions) -> None:
-    """Reduce one array, with the others `beside` it, on this machine."""
-    fields = {name: value for name, value in asked.fields.items() if name not in _FOR_THE_SERVICE}
-    with ExitStack() as opened:
-        first = opened.enter_context(read_array(file, "FILE", asked.of_file))
-        others = {
-            name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
-        }
-        named = [(file, first), *((beside[name], part) for name, part in others.items())]
-        paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
-        read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
-        row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {*Parameters.names()} or "weights" in beside)
-        for name, column in asked.columns.items():
-            others[name] = opened.enter_context(read_array(file, f"--{name}", {**asked.of_file, "column": column}))
-        with_it = {name: part.elements(f"--{name}", row, in_place=in_place) for name, part in others.items()}
-        elements = first.elements("FILE", row, in_place=in_place)
-        if asked.shape:
-            reduce_groups_locally(
-                elements, asked.op, with_it, fields, asked.shape, read=read, as_json=how.as_json, to=how.to
-            )
-        else:
-            reduce_locally(elements, asked.op, with_it, fields, read=read, as_json=how.as_json)
-
-
 def _reduce_there(
-    context: typer.Context, file: str, beside: Mapping[str, str], asked: _Request, how: RunOptions
+    context: typer.Context, file: str, beside: Mapping[str, str], asked: "ArrayRequest", how: RunOptions
 ) -> None:
     """Have the service reduce one array, with the others `beside` it."""
+    from warpfold.client.cli.arrays import read_array
+    from warpfold.client.cli.groups import print_array
+    from warpfold.client.cli.values import print_value
+
     with ExitStack() as opened:
         first = opened.enter_context(read_array(file, "FILE", asked.of_file))
         others = {
@@ -300,8 +266,10 @@ def _reduce_there(
             print_value(ended, fingerprint="fingerprint" in asked.fields)
 
 
-def _reduce_each(context: typer.Context, paths: list[Path], asked: _Request, how: RunOptions) -> None:
+def _reduce_each(context: typer.Context, paths: list[Path], asked: "ArrayRequest", how: RunOptions) -> None:
     """Have the service reduce each of several files by itself."""
+    from warpfold.client.cli.arrays import read_array
+    from warpfold.client.errors import JobFailed
 
     def contents() -> Iterator[object]:
         for path in paths:

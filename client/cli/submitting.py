@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.markup import escape
 
 from warpfold.client.api import Client
 from warpfold.client.cli import batches, output
@@ -55,8 +54,7 @@ Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait for the end, and 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    examples = escape(_SUBMIT_EXAMPLES) if app.rich_markup_mode == "rich" else _SUBMIT_EXAMPLES
-    app.command(rich_help_panel=_PANEL, epilog=examples)(submit)
+    app.command(rich_help_panel=_PANEL, epilog=_SUBMIT_EXAMPLES)(submit)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold run p05-task1 --wait")(run)
 
 

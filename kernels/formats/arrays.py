@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.dtypes import part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions import Conventions, lowered
 from warpfold.kernels.formats.hdf5 import open_hdf5
@@ -15,7 +16,7 @@ from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.formats.zarr_ import open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
-from warpfold.kernels.lowering.complexes import complex_numbers, part_dtype
+from warpfold.kernels.lowering.complexes import complex_numbers
 from warpfold.kernels.lowering.float8 import check_format, widened
 from warpfold.kernels.lowering.times import integers_of, times_of_dtype
 from warpfold.kernels.places.arrays import array_at, complex_at

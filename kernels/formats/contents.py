@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.dtypes import dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
 from warpfold.kernels.formats.dialect import Dialect
@@ -18,7 +18,6 @@ from warpfold.kernels.formats.parquet_footer import Footer
 from warpfold.kernels.formats.signature import Format, readable_format
 from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column, random_access
 from warpfold.kernels.formats.text import first_block
-from warpfold.kernels.lowering.complexes import part_dtype
 from warpfold.kernels.lowering.float8 import bytes_of
 from warpfold.kernels.lowering.times import times_of_dtype
 from warpfold.kernels.machine.extras import required

@@ -15,14 +15,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.dtypes import dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions import Conventions, Lowering, lowered, lowering_of_hdf5
 from warpfold.kernels.formats.hdf5_chunks import FilteredChunks
 from warpfold.kernels.formats.hyperslab import Range, blocks, chunks_of, hyperslab, lengths
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.npy import Head
-from warpfold.kernels.lowering.complexes import complex_numbers, flattened, part_dtype
+from warpfold.kernels.lowering.complexes import complex_numbers, flattened
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.arrays import array_at, complex_at
 from warpfold.kernels.places.file import again, is_remote

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from warpfold.kernels.dtypes import DTYPES, dtype_of
+from warpfold.kernels.dtypes import COMPLEX, DTYPES, dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.lowering.complexes import COMPLEX, part_dtype
 from warpfold.kernels.lowering.float8 import FLOAT8, NAMELESS, bytes_of
 from warpfold.kernels.lowering.times import integers_of, times_of_dtype
 from warpfold.kernels.source import ArraySource, FileBytes

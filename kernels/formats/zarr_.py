@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.dtypes import DType, dtype_of
+from warpfold.kernels.dtypes import DType, dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions import Conventions, Lowering, lowering_of_zarr
 from warpfold.kernels.formats.folder import Tree
@@ -25,7 +25,7 @@ from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.zarr_chunks import ChunksLookedFor
 from warpfold.kernels.formats.zarr_codecs import SLACK_BYTES, bound_decoders, check_codecs, metadata_of
 from warpfold.kernels.formats.zarr_store import MOST_CHUNK_BYTES, OwnLoop, store_of
-from warpfold.kernels.lowering.complexes import complex_numbers, flattened, part_dtype
+from warpfold.kernels.lowering.complexes import complex_numbers, flattened
 from warpfold.kernels.lowering.times import integers_of, times_of_dtype
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.tree import RemoteTree

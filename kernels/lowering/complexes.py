@@ -5,18 +5,17 @@ dot product is that of `numpy.dot`, which conjugates nothing; its two parts are 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from types import MappingProxyType
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.backend import Reduction
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import COMPLEX, DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total
@@ -24,9 +23,6 @@ from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.query import Whole
 from warpfold.kernels.sources.sections import in_turn
 from warpfold.kernels.sources.sequential import Elements, Section, SequentialSource, Tally, likely_count
-
-COMPLEX: Mapping[str, str] = MappingProxyType({"complex64": "float32", "complex128": "float64"})
-"""The dtypes, and those of their parts."""
 
 _PART = 1 << 20
 _OF_BOTH = ("sum", "mean")
@@ -37,12 +33,6 @@ Context = Callable[[], AbstractContextManager[object]]
 
 Run = Callable[[Whole], Reduction]
 """Answers a query whose elements are values."""
-
-
-def part_dtype(dtype: "np.dtype[Any]") -> "np.dtype[Any] | None":
-    """The dtype of the parts of complex numbers, in their byte order; None of another dtype."""
-    name = COMPLEX.get(str(dtype.newbyteorder("=")))
-    return None if name is None else np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
 
 
 @dataclass(frozen=True, slots=True)

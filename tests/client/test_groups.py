@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, JobFailed, ReduceArrayResult, Refused
-from warpfold.client.groups import array_from, fields_of, grouping_of
+from warpfold.client.groups import array_from, fields_of
+from warpfold.client.local import grouping_of
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 
 SMALL = np.array([[1e16, 1.0], [1.0, 2.0], [-1e16, 4.0]])

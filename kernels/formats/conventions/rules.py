@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.dtypes import dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions.attributes import NAT, Attributes, Number
 from warpfold.kernels.formats.conventions.lowering import Lowering
-from warpfold.kernels.lowering.complexes import part_dtype
 from warpfold.kernels.lowering.meaning import Meaning
 from warpfold.kernels.lowering.packed import Packed
 from warpfold.kernels.lowering.times import integers_of, times_of_dtype

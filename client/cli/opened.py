@@ -1,0 +1,69 @@
+"""A file of the user's that is no plain .npy file: its elements here, and what is sent of it."""
+
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from warpfold.client.cli.opening import faults, folder_at, name_faults
+from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
+from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.zarr_ import is_zarr
+from warpfold.kernels.ops import Op
+from warpfold.kernels.sources.sequential import Elements
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file that is no plain .npy file, with the options by which it is read."""
+
+    path: Path
+    options: Mapping[str, Any]
+
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+        """The elements of the file, for `op`; with `in_place` no null is left out. Raises BadParameter. Faults that
+        show while elements are read are reported with the path."""
+        wanted = AnyOptions.model_validate(self.options)
+        if in_place or (op is not None and (op.places or op.sources > 1)):
+            wanted = wanted.in_place()
+        with faults("", parameter):
+            if self.path.is_dir():
+                return read_folder_of(str(self.path), "", lambda: wanted.open_folder_in(folder_at(self.path)))
+            open_in = partial(wanted.open_in, name=self.path.name)
+            return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
+
+    def _open(self) -> None:
+        wanted = AnyOptions.model_validate(self.options)
+        if self.path.is_dir():
+            wanted.open_folder_in(folder_at(self.path))
+            return
+        with self.path.open("rb") as file:
+            wanted.open_in(file, self.path.name)
+
+    @contextmanager
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[Path]:
+        """The file to be uploaded. For a Zarr hierarchy it is an archive of the folder, which is removed after the
+        block. If it is to be `checked`, no byte is sent of a file that lacks what an option names."""
+        if checked:
+            with name_faults(self.path, parameter):
+                self._open()
+        if not self.path.is_dir():
+            yield self.path
+            return
+        with faults(str(self.path), parameter):
+            if not is_zarr(folder_at(self.path)):
+                raise InvalidInput("is a folder, but not a Zarr hierarchy")
+        with TemporaryDirectory(prefix="warpfold-") as folder:
+            packed = Path(folder) / f"{self.path.resolve().name}.zip"
+            with zipfile.ZipFile(packed, "w") as archive:
+                for file in sorted(path for path in self.path.rglob("*") if path.is_file()):
+                    # Members have no time of modification, so that the same hierarchy always gives the same file.
+                    member = zipfile.ZipInfo(file.relative_to(self.path).as_posix())
+                    with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
+                        shutil.copyfileobj(stored, to)
+            yield packed
