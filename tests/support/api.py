@@ -56,7 +56,7 @@ class Api:
         made = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.tokens[user]}", **headers},
-            timeout=60,
+            timeout=300,  # the machine may be busy; a request that hangs ends with its test
             verify=NO_TLS,
         )
         self._clients.append(made)

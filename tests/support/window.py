@@ -11,7 +11,7 @@ class Window(httpx.Client):
     the others are those of `Api`."""
 
     def __init__(self, api: Api) -> None:
-        super().__init__(base_url=api.url, headers={"Origin": api.url}, timeout=30)
+        super().__init__(base_url=api.url, headers={"Origin": api.url}, timeout=300)
         self._api = api
 
     def sign_in(self, user: str = "ann") -> "Window":

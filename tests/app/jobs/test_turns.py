@@ -1,5 +1,6 @@
 """Who is next: between users by rank, time and turn, among a user's own jobs by rank and age."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -283,17 +284,23 @@ def test_time_is_stored_when_somebody_begins_and_after_a_few_jobs(ledger: Ledger
     for user in ("user0", "user1"):
         for _ in range(30):
             ledger.submit(owner=user)
+    began = time.monotonic()
 
     def stored(connection: Connection) -> float:
         return float(sum(connection.execute(select(tables.slot_time.c.used_s)).scalar_one()))
 
+    def is_time_of(jobs: int, used_s: float) -> bool:
+        """A job takes a second and what this machine takes to claim and end it."""
+        return jobs - 0.001 <= used_s <= jobs + time.monotonic() - began
+
     serve(ledger, cpu, 2, prefetch=1)
-    assert ledger.database.run(stored) == pytest.approx(1.0, abs=0.2), "the second user began after the first's job"
+    after_first = ledger.database.run(stored)
+    assert is_time_of(1, after_first), "the second user began after the first's job"
     serve(ledger, cpu, 5, prefetch=1)
-    assert ledger.database.run(stored) == pytest.approx(1.0, abs=0.2)
+    assert ledger.database.run(stored) == after_first
     serve(ledger, cpu, 10, prefetch=1)
     assert ledger.database.run(stored) > 8.0
-    assert sum(ledger.database.run(slot_time.read).used.values()) == pytest.approx(17.0, abs=0.5)
+    assert is_time_of(17, sum(ledger.database.run(slot_time.read).used.values()))
 
 
 def test_a_hand_over_says_where_a_job_ends_first_and_counts_what_slots_have_in_hand(ledger: Ledger) -> None:
