@@ -50,9 +50,9 @@ async def inspect(request: InspectRequest, user: User, context: Using) -> Inspec
 
 async def look(context: Context, user: Principal, request: InspectRequest) -> Inspection:
     """Look into the files of a request, which the user may read. Raises ApiError."""
-    dataset_id = request.source.dataset_id
-    if dataset_id is not None and not await context.database.read(repository.get, dataset_id, context.viewer(user)):
-        raise Invalid.of("source.id", "there is no dataset with this id that you may read, or it was deleted")
+    for dataset_id, field in request.source.dataset_ids.items():
+        if not await context.database.read(repository.get, dataset_id, context.viewer(user)):
+            raise Invalid.of(f"source.{field}", "there is no dataset with this id that you may read, or it was deleted")
     try:
         settings = context.settings
         request.source.check("source", settings.data_roots, settings.max_values, settings.listed_places)

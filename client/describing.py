@@ -4,20 +4,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpfold.client import groupby, jobs, reductions
+from warpfold.client import groupby, jobs, sources
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable
+from warpfold.client.sources import ManyFiles
 from warpfold.contract.described import Cell, described, describing
 from warpfold.contract.sources.options import TableOptions
 
 
 def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], options: Mapping[str, Any]) -> Steps[Any]:
     """A frame with a row for each column, of the library of `data`. Raises as `Client.describe`."""
+    data = ManyFiles.among(data) or data
     of_file = {name: options[name] for name in ("filter", "text", "null_policy") if options.get(name) is not None}
-    if not reductions.is_file(data):
+    if not sources.is_file(data):
         kinds = {field.name: field.type for field in groupby.table_of(data, columns).schema}
     elif isinstance(data, str):
         raise TypeError("a URL is read by the service: describe a file or a frame")
+    elif isinstance(data, ManyFiles):
+        if not data.here:
+            raise TypeError("files on the server are read by the service: describe files or a frame")
+        kinds = kinds_in(data.here[0], of_file)
     else:
         kinds = kinds_in(data, of_file)
     aggregations = describing(kinds, columns, q)

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from warpfold.client import artefacts, jobs, reductions
+from warpfold.client import artefacts, jobs, sources
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
 from warpfold.client.groups import parameters_in
 from warpfold.client.models import Job
+from warpfold.client.sources import ManyFiles
 from warpfold.kernels.machine.extras import install
 from warpfold.kernels.ops import OPS
 
@@ -55,7 +56,7 @@ class GroupBy:
 
     def __init__(self, do: Callable[[Steps[Any]], Any], data: object, by: Ops, options: GroupByOptions) -> None:
         self._do = do
-        self._data = data
+        self._data = ManyFiles.among(data) or data
         self._by = [by] if isinstance(by, str) else list(by)
         self._options = options
 
@@ -159,7 +160,7 @@ def _listed(ops: Ops) -> Sequence[str]:
 
 def names_of(data: object) -> list[str]:
     """The names of a frame's columns. Raises TypeError for a file, which is not read here."""
-    if reductions.is_file(data):
+    if sources.is_file(data):
         raise TypeError("name the columns to reduce: a file is read by the service")
     return [str(name) for name in table_of(data).column_names]
 
@@ -232,8 +233,12 @@ def spec_of(by: Sequence[str], aggregations: Sequence[Mapping[str, Any]], option
 def source_of(data: object, columns: Sequence[str], options: Mapping[str, Any]) -> Steps[dict[str, Any]]:
     """The source of a spec for a frame, whose `columns` are uploaded as a file of Arrow, or for a file."""
     of_files = {name: options[name] for name in _OF_FILES if options.get(name) is not None}
-    if reductions.is_file(data):
-        named = yield from reductions.source(data)
+    if sources.is_file(data):
+        if isinstance(data, ManyFiles):
+            from warpfold.client.files_here import check_table
+
+            check_table(data.here, columns, of_files, data.called)
+        named = yield from sources.source(data)
         return {**named, **of_files}
     if of_files:
         raise TypeError(f"{', '.join(of_files)} are options of a file, and a frame is not a file")
@@ -244,7 +249,7 @@ def source_of(data: object, columns: Sequence[str], options: Mapping[str, Any]) 
         path = Path(folder) / "frame.arrow"
         with ipc.new_file(path, table.schema) as file:
             file.write_table(table.combine_chunks())
-        return (yield from reductions.source(path, rehash=True))
+        return (yield from sources.source(path, rehash=True))
 
 
 def _reduced(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
-from warpfold.client import artefacts, jobs, reductions
+from warpfold.client import artefacts, jobs, sources
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.group_table import MergeResult
 from warpfold.client.groupby import table_of
@@ -75,7 +75,7 @@ def _source(table: object) -> Steps[dict[str, Any]]:
     if isinstance(table, str | UUID):
         return {"type": "table", "path": table} if is_url(str(table)) else {"type": "artefact", "job_id": str(table)}
     if isinstance(table, Path):
-        return (yield from reductions.source(table))
+        return (yield from sources.source(table))
     import pyarrow
     from pyarrow import ipc
 
@@ -85,7 +85,7 @@ def _source(table: object) -> Steps[dict[str, Any]]:
         path = Path(folder) / "states.arrow"
         with ipc.new_file(path, held.schema) as file:
             file.write_table(held)
-        return (yield from reductions.source(path, rehash=True))
+        return (yield from sources.source(path, rehash=True))
 
 
 def merge_states(states: Iterable[ExactState | bytes | str], op: str, dtype: str) -> Steps[Merged]:

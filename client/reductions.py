@@ -1,43 +1,38 @@
 """Conversations about arrays: a small one goes along with the job, a large one is uploaded first."""
 
 import base64
-import glob
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from warpfold.client import artefacts, groups, jobs, uploads
-from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, listed, parts_of, policy_of
-from warpfold.client.as_files import ArrayAsFile, AsFile, as_file, is_complex
+from warpfold.client import artefacts, groups, jobs
+from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_of, policy_of
+from warpfold.client.as_files import AsFile, as_file, is_complex
 from warpfold.client.exchange import Steps
 from warpfold.client.groups import Axis, OpOptions, Rolling, Segments, cumulative, fields_of, of_several, parameters_in
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
-from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
+from warpfold.client.sources import ManyFiles, is_file, source
+from warpfold.client.uploads import EarlyJob
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
-from warpfold.kernels.formats.signature import delimiter_of, is_text
 from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, Parameters, op_named
-from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import AUTO, EXACT
 
 if TYPE_CHECKING:
     from warpfold.contract.fields import Priority, ReduceBackendName
 
-MOST_VALUES = 10_000
-"""Elements up to which an array travels in the request itself."""
-
 
 class Options(OpOptions, total=False):
     """The options of a reduction besides its op. The service's defaults hold for options that are left out (`POST
     /v1/jobs`). The options from `array` on choose elements of a file that is given as a Path or a URL
-    (docs/sources.md)."""
+    (docs/sources.md). With `as_one` a list of
+    files is one array: Paths, URLs, and as strings the paths of files on the server."""
 
     strategy: str
     backend: "ReduceBackendName"
@@ -61,6 +56,7 @@ class Options(OpOptions, total=False):
     null_policy: str
     null_words: Sequence[str]
     words: Sequence[str]
+    as_one: bool
 
 
 class ReduceOptions(Options, total=False):
@@ -160,12 +156,24 @@ def reduce_any(
     """Hand in a reduction and wait for it: for its value, or where `fields` name an axis or segments, or the options
     several values of each group, for an array."""
     op, fields = cumulative(op, fields)
+    data, options = _as_one(data, options)
     options, fields = _with_parameters(options, fields)
     if fields:
         return reduce_groups(
             data, op, fields, other=other, weights=weights, dtype=dtype, options=options, follow=follow, rehash=rehash
         )
     return reduce(data, op, other=other, weights=weights, dtype=dtype, options=options, follow=follow, rehash=rehash)
+
+
+def _as_one(data: object, options: Any) -> tuple[object, Any]:
+    """The data, and the options without `as_one`, by which a list of files is one array. Raises TypeError for a list of
+    anything else."""
+    rest = {name: value for name, value in options.items() if name != "as_one"}
+    if not options.get("as_one"):
+        return data, rest
+    if not isinstance(data, ManyFiles) and (data := ManyFiles.among(data)) is None:
+        raise TypeError("as_one takes a list of files: Paths of this machine, and URLs and paths of the server")
+    return data, rest
 
 
 def _with_parameters(options: Any, fields: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
@@ -314,6 +322,7 @@ def submit_any(
     rest: Any = dict(options)
     fields = fields_of(*(rest.pop(name, None) for name in ("axis", "keepdims", "segments", "window")))
     op, shape = cumulative(op, fields)
+    data, rest = _as_one(data, rest)
     rest, shape = _with_parameters(rest, shape)
     return submit(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=rest, fields=shape)
 
@@ -332,8 +341,13 @@ def spec(
 ) -> Steps[dict[str, Any]]:
     """The spec of a reduction, whose arrays are uploaded unless they are small; the `early` job of it may be handed in
     meanwhile. Raises TypeError where an option is for files, and `data` or `other` is not a file."""
+    data, options = _as_one(data, options)
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
+    if isinstance(data, ManyFiles):
+        from warpfold.client.files_here import check_array  # which imports what reads every format
+
+        check_array(data.here, of_files | ({} if dtype is None else {"dtype": dtype}), data.called)
     made: dict[str, Any] = {"kind": "reduce", "op": op}
     beside = {name: fields[name] for name in groups.BESIDE_WINDOWS if name in fields}
     for field, whole in {"source": data, "other": other, "weights": weights, **beside}.items():
@@ -348,53 +362,3 @@ def spec(
             made[field] = yield from source(array, kind, rehash=rehash, shaped="axis" in fields, early=early)
             made[field] |= {} if field in beside else of_files
     return dict(fields) | made | chosen
-
-
-def is_file(data: object) -> bool:
-    """Whether data is a file: one of this machine, as a Path, what goes up as one, or a URL that the service reads."""
-    return isinstance(data, Path | AsFile) or (isinstance(data, str) and is_url(data))
-
-
-def source(
-    data: object,
-    dtype: str | None = None,
-    *,
-    rehash: bool = False,
-    shaped: bool = False,
-    early: EarlyJob | None = None,
-) -> Steps[dict[str, Any]]:
-    """The `source` of a spec for an array or, given as a Path, for a file, uploaded unless it is small; or for what a
-    URL names, which the service reads itself. With `shaped` an array keeps its shape. Of text `dtype` is the one as
-    which the column is read."""
-    if isinstance(data, str) and is_url(data):
-        typed = {} if dtype is None else {"dtype": dtype}
-        if shaped and not glob.has_magic(data):
-            return {"type": "array", "path": data, **typed}
-        named = {"type": "files", "glob": data} if glob.has_magic(data) else {"type": "files", "paths": [data]}
-        return {**named, **typed}
-    if isinstance(data, Path):
-        typed = {"dtype": dtype} if is_text(data.name) and dtype is not None else {}
-        content = uploads.content_of(data, None if typed else dtype, rehash=rehash)
-        early = early if uploads.begins_as_npy(data) else None
-        kept = yield from uploads.upload(content, data.name[-128:], early)
-        tabs = {"text": "tsv"} if delimiter_of(data.name) == "\t" else {}
-        return {"type": "dataset", "id": kept.id, **tabs, **typed}
-    held = as_file(data, dtype)
-    if isinstance(held, AsFile):
-        return (yield from _of_file(held, shaped=shaped))
-    array = as_numpy(data, dtype)
-    if array.size > MOST_VALUES:
-        kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "", early)
-        return {"type": "dataset", "id": kept.id}
-    shape = {"shape": list(array.shape)} if shaped and array.ndim > 1 else {}
-    return {"type": "values", "values": listed(array), "dtype": dtype_of(array.dtype).name, **shape}
-
-
-def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
-    """The source of an array or a column that goes up as a file, however small it is."""
-    content: uploads.Sendable = (
-        ArrayContent(held.array, shaped and held.array.ndim > 1)
-        if isinstance(held, ArrayAsFile)
-        else BytesContent(held.to_bytes())
-    )
-    return {"type": "dataset", "id": (yield from uploads.upload(content, "")).id}

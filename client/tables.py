@@ -27,7 +27,8 @@ class HandlesTables(ABC):
         """The groups of rows whose keys in the columns `by` are equal: `client.groupby(frame, "region").sum("price")`.
 
         `data` is a frame of pandas or Polars, a table of pyarrow or what offers itself as one, or a dict of columns;
-        a Path to a file that is a table; or a URL, which the service reads if it may. Of pandas, NaN is a null.
+        a Path to a file that is a table; or a URL, which the service reads if it may. A list of files is one table.
+        Of pandas, NaN is a null.
         """
         from warpfold.client.groupby import GroupBy
 

@@ -8,8 +8,9 @@ from typing import Annotated
 from pydantic import Field, StrictBool
 
 from warpfold.contract.frozen import Frozen
+from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sources.inputs import Inputs, fingerprint_of, hash_of_object
-from warpfold.kernels.sources.sequential import Remote
+from warpfold.kernels.sources.sequential import FileCount, Remote
 
 MOST_OBJECTS = 100
 """A result names no more of the objects that it read than these, and no more of the files."""
@@ -26,6 +27,19 @@ FingerprintField = Annotated[
 """The field `fingerprint` of a spec."""
 
 
+ElementsField = Annotated[
+    int | None,
+    Field(
+        exclude_if=lambda elements: elements is None,
+        description="How many elements, or rows of a group-by, were read of it, where several files are one array.",
+    ),
+]
+NullsField = Annotated[
+    int | None,
+    Field(exclude_if=lambda nulls: nulls is None, description="How many of its nulls were left out."),
+]
+
+
 class ObjectView(Frozen):
     """An object of a place, as it was when it was read. Of a Zarr hierarchy, which is many objects, only the URL is
     known."""
@@ -36,12 +50,14 @@ class ObjectView(Frozen):
     modified: str | None = Field(description="When the object was last changed, as its server writes the time.")
     bytes_read: int = Field(description="How many bytes of the object were read.")
     sha256: str | None = Field(None, description="The SHA-256 of the object, where `fingerprint` asked for it.")
+    elements: ElementsField = None
+    nulls: NullsField = None
 
 
 class FileView(Frozen):
     """A file on the machine that reduced it, as the file was when it was read. Of a folder, only the name is known."""
 
-    name: str = Field(description="The name of the file as the request gave it, or the id of a dataset.")
+    name: str = Field(description="The name of the file as the request gave it, or the id of a dataset without a name.")
     size: int | None = Field(description="The size of the file in bytes.")
     modified: datetime | None = Field(
         description="When the file was last changed; null for a dataset, which never changes."
@@ -49,6 +65,8 @@ class FileView(Frozen):
     sha256: str | None = Field(
         description="The SHA-256 of the file, if `fingerprint` asked for it; a dataset has it in any case."
     )
+    elements: ElementsField = None
+    nulls: NullsField = None
 
 
 class InputView(Frozen):
@@ -75,10 +93,17 @@ class InputView(Frozen):
 
     @classmethod
     def of(
-        cls, read: Sequence[Remote], inputs: Inputs, *, fingerprint: bool, null_words: tuple[str, ...] | None = None
+        cls,
+        read: Sequence[Remote],
+        inputs: Inputs,
+        *,
+        fingerprint: bool,
+        null_words: tuple[str, ...] | None = None,
+        counts: Sequence[FileCount] = (),
     ) -> "InputView | None":
-        """The view of these inputs; None where nothing was read. Waits for the hashes of files, and makes those of
-        objects. Raises InvalidInput where a file or an object has changed, and Unavailable."""
+        """The view of these inputs; None where nothing was read. The `counts` are those of all files and objects, where
+        several are one array. Waits for the hashes of files, and makes those of objects. Raises InvalidInput where a
+        file or an object has changed, and Unavailable."""
         if not read and not inputs.count:
             return None
         files = inputs.metadata()
@@ -86,22 +111,33 @@ class InputView(Frozen):
         hashes = [hash_of_object(remote) if fingerprint else None for remote in read]
         objects = [replace(remote.metadata(), sha256=sha256) for remote, sha256 in zip(read, hashes, strict=True)]
         whole = len(files) == inputs.count
+        of_files = [count for count in counts if not is_url(count.name)]  # files may have one name, objects do not
+        here: Sequence[FileCount | None] = of_files if len(of_files) == inputs.count else [None] * inputs.count
+        by_url = {count.name: count for count in counts}
         return cls(
             count=inputs.count + len(read),
             bytes_read=sum(metadata.bytes_read for metadata in objects),
-            objects=tuple(ObjectView(**asdict(metadata)) for metadata in objects[:MOST_OBJECTS]),
+            objects=tuple(
+                ObjectView(**asdict(metadata), **_counted(by_url.get(metadata.url)))
+                for metadata in objects[:MOST_OBJECTS]
+            ),
             files=tuple(
                 FileView(
                     name=file.name,
                     size=file.size,
                     modified=None if file.modified is None else datetime.fromtimestamp(file.modified, UTC),
                     sha256=file.sha256,
+                    **_counted(count),
                 )
-                for file in files[:MOST_OBJECTS]
+                for file, count in zip(files[:MOST_OBJECTS], here, strict=False)
             ),
             fingerprint=fingerprint_of([*(file.sha256 for file in files), *hashes]) if whole else None,
             null_words=null_words,
         )
+
+
+def _counted(count: FileCount | None) -> dict[str, int | None]:
+    return {} if count is None else {"elements": count.elements, "nulls": count.nulls}
 
 
 NoticeField = Annotated[

@@ -48,7 +48,7 @@ def rows_of_frame(spec: GroupbySpec, frame: Frame, *, refuse_nulls: bool = False
 def _of_table(spec: GroupbySpec, frame: Frame) -> KeyedSource:
     assert spec.source is not None, "the spec names a table"
     refuse = isinstance(spec.source, FileOptions) and spec.source.null_policy == "raise"
-    with _called(spec.source.identity()):
+    with _called(spec.source.called):
         return rows_of_frame(spec, frame, refuse_nulls=refuse)
 
 

@@ -124,7 +124,7 @@ class Kernels:
         # Imported here, because few services need an HTTP client in the child.
         from warpfold.worker.fetching import at_hand
 
-        needed = [source.dataset_id for _, source in spec.sources() if source.dataset_id is not None]
+        needed = [dataset_id for _, source in spec.sources() for dataset_id in source.dataset_ids]
         return at_hand(self._folders, needed, attempt.progress)
 
     def _provenance(self, spec: TaskSpec, lease: Lease) -> Provenance:

@@ -27,6 +27,7 @@ from warpfold.kernels.parts.over_devices import together
 from warpfold.kernels.parts.rolling import Layout, Rolling
 from warpfold.kernels.parts.state_tables import TableOfStates
 from warpfold.kernels.query import Moving, Shaped
+from warpfold.kernels.sources.chained import files_read
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
 from warpfold.worker.artefacts import ArtefactWriter, Stored
@@ -90,7 +91,9 @@ def run_grouped(
         noticed(both),
     )
     null_words = null_words_of(read_in_order)
-    view = InputView.of(read, inputs, fingerprint=spec.fingerprint, null_words=null_words)
+    view = InputView.of(
+        read, inputs, fingerprint=spec.fingerprint, null_words=null_words, counts=files_read(opened.values())
+    )
     return success_of(attempt, spec, done, view)
 
 

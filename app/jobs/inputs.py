@@ -39,8 +39,8 @@ def inputs_of(spec: Spec) -> Inputs:
     uploads = False
     for name, source in spec.sources():
         uploads = uploads or source.upload_id is not None
-        if source.dataset_id is not None:
-            arrays.setdefault(source.dataset_id, f"{name}.id")
+        for dataset_id, within in source.dataset_ids.items():
+            arrays.setdefault(dataset_id, f"{name}.{within}")
         if source.read_job_id is not None:
             results.setdefault(source.read_job_id, f"{name}.job_id")
     return Inputs(arrays, results, uploads)

@@ -1,6 +1,6 @@
 """The arrays that commands reduce: in a plain .npy file, in a file of another format, or at a URL."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.opening import is_plain
-from warpfold.client.reductions import MOST_VALUES
+from warpfold.client.sources import MOST_VALUES
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.signature import readable_format
@@ -22,7 +22,7 @@ from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import Elements
 
 if TYPE_CHECKING:
-    from warpfold.client.cli.opened import Opened
+    from warpfold.client.cli.opened import ArrayOfFiles, Opened
 
 _SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 
@@ -30,13 +30,15 @@ _SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 @dataclass(frozen=True, slots=True)
 class ArrayRequest:
     """What is asked of an array: the op, the other fields of the spec, those of them that give the result a shape, and
-    the options by which a file is read. `columns` of the file are the times and the keys of a window."""
+    the options by which a file is read. `columns` of the file are the times and the keys of a window. Where several
+    files are one array, `together` has them."""
 
     op: str
     fields: Mapping[str, Any]
     shape: Mapping[str, Any]
     of_file: Mapping[str, Any]
     columns: Mapping[str, str]
+    together: Sequence[Path | str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,18 @@ def read_array(name: str, parameter: str, of_file: Mapping[str, Any]) -> Iterato
             from warpfold.client.cli.opened import Opened
 
             yield Opened(file, of_file)
+
+
+@contextmanager
+def read_first(name: str, asked: ArrayRequest) -> Iterator["MappedArray | Opened | ArrayAtUrl | ArrayOfFiles"]:
+    """The array that a command reduces: that of `name`, or of several files. Raises as `read_array`."""
+    if asked.together:
+        from warpfold.client.cli.opened import ArrayOfFiles
+
+        yield ArrayOfFiles(asked.together, asked.of_file)
+        return
+    with read_array(name, "FILE", asked.of_file) as first:
+        yield first
 
 
 def _mapped(path: Path, called: str, parameter: str) -> NDArray[Any]:

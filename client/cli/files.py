@@ -38,6 +38,20 @@ def matching(names: Sequence[str]) -> list[Path]:
     return paths
 
 
+def one_array(names: Sequence[str], *, as_one: bool, on_server: bool) -> list[Path | str]:
+    """The files that are one array, in their order: those that the service reads by their names, and those of this
+    machine as Paths. None of several files that are to be reduced each by itself."""
+    from warpfold.kernels.places.place import is_url
+
+    if not as_one and not on_server:
+        several = len(names) > 1 or (is_pattern(names[0]) and not is_url(names[0]))
+        return [] if several else [names[0] if is_url(names[0]) else Path(names[0])]
+    files: list[Path | str] = []
+    for name in names:
+        files += [name] if on_server or is_url(name) else matching([name])
+    return files
+
+
 @contextmanager
 def seekable(path: Path, parameter: str) -> Iterator[Path]:
     """`path` itself if it is a file; for a pipe (`-`, /dev/stdin, a named pipe) it is a copy of all bytes that come

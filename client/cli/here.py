@@ -12,12 +12,12 @@ from pydantic import TypeAdapter
 
 from warpfold.client import local
 from warpfold.client.cli import output
-from warpfold.client.cli.arrays import ArrayRequest, MappedArray, read_array
+from warpfold.client.cli.arrays import ArrayRequest, MappedArray, read_array, read_first
 from warpfold.client.cli.backends import RunOptions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.groups import print_values, say_how, words_of, write_array, write_csv
 from warpfold.client.cli.opened import Opened
-from warpfold.client.cli.values import described, fingerprinted, left_out
+from warpfold.client.cli.values import described, fingerprinted, left_out, number_of_files
 from warpfold.client.groups import meant_from, op_of, parameters_in
 from warpfold.client.job_results import in_words
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
@@ -27,9 +27,10 @@ from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.ops import OPS, Parameters, Value
 from warpfold.kernels.source import ArraySource
+from warpfold.kernels.sources.chained import files_read
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.inputs import Inputs, LocalFile
-from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of
+from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource, noticed, null_words_of
 
 _FOR_THE_SERVICE = ("backend", "fingerprint")
 """The fields of a spec that a reduction on this machine does not take."""
@@ -60,10 +61,10 @@ class ReadHere:
     def __exit__(self, *error: object) -> None:
         self._inputs.__exit__(*error)
 
-    def view(self, null_words: tuple[str, ...] | None = None) -> InputView:
+    def view(self, null_words: tuple[str, ...] | None = None, counts: Sequence[FileCount] = ()) -> InputView:
         """The files that were read, as a result of the service describes them, and the nulls of text. Raises
         InvalidInput where a file has changed."""
-        view = InputView.of((), self._inputs, fingerprint=self.fingerprint, null_words=null_words)
+        view = InputView.of((), self._inputs, fingerprint=self.fingerprint, null_words=null_words, counts=counts)
         assert view is not None, "there is a file"
         return view
 
@@ -72,12 +73,13 @@ def reduce_here(file: str, beside: Mapping[str, str], asked: ArrayRequest, how: 
     """Reduce one array, with the others `beside` it, on this machine."""
     fields = {name: value for name, value in asked.fields.items() if name not in _FOR_THE_SERVICE}
     with ExitStack() as opened:
-        first = opened.enter_context(read_array(file, "FILE", asked.of_file))
+        first = opened.enter_context(read_first(file, asked))
         others = {
             name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
         }
         named = [(file, first), *((beside[name], part) for name, part in others.items())]
         paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
+        paths += [(str(path), Path(path)) for path in asked.together]
         read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
         row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {*Parameters.names()} or "weights" in beside)
         for name, column in asked.columns.items():
@@ -113,7 +115,7 @@ def _to_value(
         null = result.null
         if not null:
             check_length(result.value)
-        source = read.view(null_words_of(parts))
+        source = read.view(null_words_of(parts), files_read(parts))
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
@@ -127,6 +129,7 @@ def _to_value(
     output.say(
         f"{described(result)}; this machine"
         + left_out(nulls, source, null=null)
+        + number_of_files(source)
         + output.noticed(notice)
         + fingerprinted(source.fingerprint if read.fingerprint else None)
     )
@@ -171,7 +174,7 @@ def _to_array(
         )
         operands: dict[str, Any] = dict(beside)
         result = local.reduce_groups(array, op, grouping, **operands, **chosen)
-        source = read.view(null_words_of([array, *beside.values()]))
+        source = read.view(null_words_of([array, *beside.values()]), files_read([array]))
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     notice = noticed([array, *beside.values()])

@@ -1,8 +1,9 @@
-"""Reductions by key on the command line: `reduce FILE --by KEYS`."""
+"""Reductions by key, and of several ops or columns, on the command line: `reduce FILE --by KEYS`."""
 
-import glob
+import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -17,39 +18,44 @@ from warpfold.client.cli.backends import RunOptions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import seekable
 from warpfold.client.cli.groups import check_folder
-from warpfold.client.cli.opening import name_faults
+from warpfold.client.cli.opening import faults
 from warpfold.client.cli.session import check_ended_well, service, wait_for
+from warpfold.client.files_here import check_array, check_table
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groupby import parameters_of
 from warpfold.client.jobs import result_of
+from warpfold.client.sources import ManyFiles
 from warpfold.contract.keyed import keys_of, values_of
 from warpfold.contract.kinds.groupby import GroupbySpec
-from warpfold.contract.sources.options import TableOptions
 from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
-from warpfold.kernels.formats.naming import chosen_name
-from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.ops import OPS, Parameters
 from warpfold.kernels.parts.keyed import GroupTable
-from warpfold.kernels.places.place import is_url
 from warpfold.kernels.strategy import EXACT
 
 WRITTEN = (".csv", ".parquet", ".arrow")
+_NO_ID = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
 class GroupByRequest:
-    """The values of the options: names with commas between them, and the other fields of the spec."""
+    """The values of the options: names with commas between them, as in a line of CSV, and the other fields of the spec.
+    Without keys all rows are one group, and without columns too the file is an array."""
 
-    by: str
+    by: str | None
     columns: str | None
     ops: str
     fields: Mapping[str, Any]
     of_file: Mapping[str, Any]
 
+    @property
+    def names(self) -> list[str]:
+        """The columns of keys and of values."""
+        return [*_listed(self.by), *_listed(self.columns)]
+
     def spec(self, of: Mapping[str, Any]) -> dict[str, Any]:
         """The spec of the job, of a source. Raises BadParameter."""
-        if self.columns is None:
+        if self.columns is None and self.by is not None:
             raise typer.BadParameter("needs --column, which names the columns to reduce", param_hint="--by")
         fields = dict(self.fields)
         parameters = {name: fields.pop(name, None) for name in ("ddof", *Parameters.names())}
@@ -58,12 +64,20 @@ class GroupByRequest:
             if parameters[name] is not None and name not in takes:
                 raise typer.BadParameter(f"{self.ops} takes no {name}", param_hint=f"--{name}")
         if "strategy" in fields:
-            raise typer.BadParameter("groups have one strategy, exact", param_hint="--strategy")
-        aggregations = [
-            {"column": column, "op": op, **parameters_of(op, parameters)}
-            for column, op in product(self.columns.split(","), self.ops.split(","))
-        ]
-        made = {"kind": "groupby", "source": of, "by": self.by.split(","), "aggregations": aggregations, **fields}
+            raise typer.BadParameter(
+                "groups have one strategy, exact, and so have several ops or columns", param_hint="--strategy"
+            )
+        made: dict[str, Any] = {"kind": "groupby", "by": _listed(self.by), **fields}
+        if self.columns is None:
+            made["aggregations"] = [
+                {"source": of, "op": op, "name": op, **parameters_of(op, parameters)} for op in self.ops.split(",")
+            ]
+        else:
+            made["source"] = of
+            made["aggregations"] = [
+                {"column": column, "op": op, **parameters_of(op, parameters)}
+                for column, op in product(_listed(self.columns), self.ops.split(","))
+            ]
         try:
             GroupbySpec.model_validate(made)
         except ValidationError as error:
@@ -72,35 +86,34 @@ class GroupByRequest:
         return made
 
 
-def reduce_by(context: typer.Context, file: str, asked: GroupByRequest, how: RunOptions) -> None:
-    """Reduce the rows of each group of a table, and print a line for each group, or write the table to a file."""
+def reduce_by(context: typer.Context, files: Sequence[Path | str], asked: GroupByRequest, how: RunOptions) -> None:
+    """Reduce the rows of each group of the table that the files are, and print a line for each group, or write the
+    table to a file. A string names a file that the service reads."""
     if how.to is not None and (how.as_json or how.to.suffix.lower() not in WRITTEN):
         raise typer.BadParameter(f"a name should end in {', '.join(WRITTEN)}, without --json", param_hint="-o")
     check_folder(how.to)
-    if is_url(file):
-        named = {"type": "files", **({"glob": file} if glob.has_magic(file) else {"paths": [file]})}
-        with service(context) as client:
-            _ask(client, asked.spec({**named, **asked.of_file}), how)
-        return
-    with seekable(Path(file), "FILE") as path:
+    with ExitStack() as opened:
+        read = [opened.enter_context(seekable(file, "FILE")) if isinstance(file, Path) else file for file in files]
+        table = ManyFiles(read, [*map(str, files)])
         if how.locally:
-            table = {"type": "table", "path": str(path.resolve()), **asked.of_file}
-            _here(asked.spec(table), (file, path.resolve()), how)
+            paths = [str(path.resolve()) for path in table.here]
+            named = [*zip(table.called, table.here, strict=True)]
+            _here(asked.spec({"type": "files", "paths": paths, **asked.of_file}), named, how)
             return
-        asked.spec({"type": "dataset", "id": "0" * 64})  # a wrong spec is refused before the file is sent
-        _check_columns(path, asked)
-        with service(context) as client:
-            kept = client.upload(path, path.name[-128:], rehash=how.rehash)
-            tabs = {"text": "tsv"} if delimiter_of(path.name) == "\t" else {}
-            _ask(client, asked.spec({"type": "dataset", "id": kept.id, **tabs, **asked.of_file}), how)
+        with faults("", "FILE"):
+            asked.spec(table.of_uploads([_NO_ID] * len(table.here)))  # a wrong spec is refused before a file is sent
+            if asked.columns is None:
+                check_array(table.here, asked.of_file, table.called)
+            else:
+                check_table(table.here, asked.names, asked.of_file, table.called)
+        client = opened.enter_context(service(context))
+        ids = [client.upload(path, path.name[-128:], rehash=how.rehash).id for path in table.here]
+        _ask(client, asked.spec({**table.of_uploads(ids), **asked.of_file}), how)
 
 
-def _check_columns(path: Path, asked: GroupByRequest) -> None:
-    """End the command where a table lacks a column, before a byte of it is sent."""
-    with name_faults(path, "FILE"), path.open("rb") as file:
-        table = TableOptions.model_validate(asked.of_file).open_table_in(file, path.name)
-        for name in (*asked.by.split(","), *(asked.columns or "").split(",")):
-            chosen_name(name, table.schema.names, "a column", "column")
+def _listed(names: str | None) -> list[str]:
+    """The names of an option; one that holds a comma stands in quotes."""
+    return [] if names is None else next(csv.reader([names]))
 
 
 def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
@@ -125,16 +138,16 @@ def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
         output.say(f"job {ended.id} has the states, which `warpfold merge` takes")
 
 
-def _here(spec: dict[str, Any], named: tuple[str, Path], how: RunOptions) -> None:
+def _here(spec: dict[str, Any], named: Sequence[tuple[str, Path]], how: RunOptions) -> None:
     from warpfold.client import local
     from warpfold.client.cli.here import ReadHere
 
     try:
-        with ReadHere([named], spec.get("fingerprint", False)) as read:
-            table = local.group_by(spec, named[1].parent)
+        with ReadHere(named, spec.get("fingerprint", False)) as read:
+            table = local.group_by(spec, Path("/"))
             groups = table.table()
             document = _document(spec, table) if how.as_json else {}
-            source = read.view(table.null_words).model_dump(mode="json")
+            source = read.view(table.null_words, table.files).model_dump(mode="json")
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:

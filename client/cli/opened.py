@@ -1,9 +1,10 @@
-"""A file of the user's that is no plain .npy file: its elements here, and what is sent of it."""
+"""A file of the user's that is no plain .npy file, and several files that are one array: the elements here, and what is
+sent."""
 
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from warpfold.client.cli.opening import faults, folder_at, name_faults
+from warpfold.client.files_here import elements_of
+from warpfold.client.sources import ManyFiles
 from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.zarr_ import is_zarr
@@ -67,3 +70,30 @@ class Opened:
                     with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
                         shutil.copyfileobj(stored, to)
             yield packed
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOfFiles:
+    """The array that many files are together. A string names a file that the service reads."""
+
+    files: Sequence[Path | str]
+    options: Mapping[str, Any]
+
+    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+        """The elements of the files, which are on this machine. Raises BadParameter."""
+        paths = [file for file in self.files if isinstance(file, Path)]
+        with faults("", parameter):
+            return elements_of(paths, self.options, in_place=in_place or (op is not None and op.places))
+
+    @contextmanager
+    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
+        """The files for the client, which checks them. Of folders it gets archives, which are removed after the block.
+        Raises BadParameter where the files are not one array."""
+        with ExitStack() as opened, faults("", parameter):
+            sent = [
+                opened.enter_context(Opened(file, self.options).sent(parameter))
+                if isinstance(file, Path) and file.is_dir()
+                else file
+                for file in self.files
+            ]
+            yield ManyFiles(sent, list(map(str, self.files)))

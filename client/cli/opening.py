@@ -1,7 +1,7 @@
 """Files of the user's in any format that is read: the options that say how, and what faults of a file become."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ import typer
 from pydantic import ValidationError
 
 from warpfold.client.cli.exits import Exit, fail
-from warpfold.client.cli.files import is_pattern
 from warpfold.contract.json_text import read_json
 from warpfold.kernels.dtypes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
@@ -19,7 +18,6 @@ from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.signature import Format, format_of, is_read, is_text
 from warpfold.kernels.lowering.float8 import bytes_of
 from warpfold.kernels.lowering.times import times_of_dtype
-from warpfold.kernels.places.place import is_url
 
 _LISTS = ("null_words", "words")
 
@@ -52,10 +50,10 @@ def options_of(texts: Mapping[str, str | bool | None]) -> dict[str, Any]:
     return options
 
 
-def check_dtype(dtype: str | None, file: str | None) -> None:
-    """Raise BadParameter if `dtype` is given for another thing than one file of text."""
-    if dtype is not None and (file is None or not is_text(file) or (is_pattern(file) and not is_url(file))):
-        raise typer.BadParameter("is for one column of one file whose name ends in .csv or .tsv", param_hint="--dtype")
+def check_dtype(dtype: str | None, files: Sequence[Path | str]) -> None:
+    """Raise BadParameter if `dtype` is given for other things than files of text that are one array."""
+    if dtype is not None and not (files and all(is_text(str(file)) for file in files)):
+        raise typer.BadParameter("is for one column of one array in .csv or .tsv files", param_hint="--dtype")
 
 
 def is_plain(path: Path, options: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import typer
 from warpfold.client.cli import output
 from warpfold.client.cli.backends import Backend, Partitions, RunOptions, checked_partitions
 from warpfold.client.cli.exits import Exit, fail
-from warpfold.client.cli.files import DASH, Rehash, is_pattern, matching
+from warpfold.client.cli.files import DASH, Rehash, matching, one_array
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
 
@@ -47,12 +47,17 @@ warpfold reduce sales.parquet --by region,year --column price,quantity --op sum,
 
 warpfold reduce 'runs/*.npy' --op max
 
+warpfold reduce 'part-*.parquet' --column price --as-one
+
+warpfold reduce sales.parquet --column price,quantity --op sum,max
+
 warpfold reduce 's3://bucket/run-*.zarr' --array temp
 
 warpfold reduce 's3://bucket/run-*.npy' --backend dask --partitions 64
 
 warpfold reduce samples.npy --local"""
 
+_Texts = dict[str, str | bool | None]
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -130,6 +135,8 @@ def reduce(
     min_count: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Fewer elements have no value; else all of --rolling.")
     ] = None,
+    as_one: Annotated[bool, typer.Option("--as-one", help="All files are one array, or one table.")] = False,
+    on_server: Annotated[bool, typer.Option("--server", help="FILE is a path on the server, or a pattern.")] = False,
     states: Annotated[bool, typer.Option("--states", help="Store exact states, for `warpfold merge`.")] = False,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
@@ -156,13 +163,13 @@ def reduce(
     large file is uploaded, once however often it is reduced; the service itself reads URLs (s3://, gs://, az://,
     https://), and a pattern of URLs is one array. The value goes to standard output, how it was computed
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
-    name of its file.
+    name of its file. With --as-one they have one value together. Several ops or columns (--op sum,max) make a line of
+    values in one pass.
     """
     from warpfold.client.cli.arrays import ArrayRequest  # NumPy and more, for which help does not wait
     from warpfold.client.cli.groups import WindowOptions, check_file, fields_from, numbers_from
     from warpfold.client.cli.opening import check_dtype, options_of
     from warpfold.client.groups import CUMULATIVE, of_several, parameters_in
-    from warpfold.kernels.places.place import is_url
 
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
         "q": numbers_from(q, "--q"),
@@ -179,31 +186,42 @@ def reduce(
     fields = {name: value for name, value in chosen.items() if value is not None}
     how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
     beside = {name: file for name, file in (("other", other), ("weights", weights)) if file is not None}
-    _check_where(files, beside, backend, locally=locally)
-    check_dtype(dtype, None if by is not None or len(files) > 1 else files[0])
+    _check_where(files, beside, backend, locally=locally, as_one=as_one, on_server=on_server)
+    whole = one_array(files, as_one=as_one, on_server=on_server)
+    in_one_pass = "," in op or "," in (column or "")
+    check_dtype(dtype, () if by is not None or in_one_pass else whole)
     window = WindowOptions(rolling, width, expanding, centre, closed, min_count).window(op)
     if (over is not None) != ("width" in window):
         raise typer.BadParameter("--width and --over, which has the times, go together", param_hint="--over")
-    if by is not None and not window:
-        if len(files) > 1 or any((beside, axis, segments, over, array, select, stored, missing_chunks)):
-            raise typer.BadParameter("takes one file that is a table, and no other shape", param_hint="--by")
+    of_rows: _Texts = {"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words}
+    of_array: _Texts = {
+        "array": array,
+        "select": select,
+        "float8": float8,
+        "stored": stored or None,
+        "missing_chunks": missing_chunks,
+    }
+    if (by is not None and not window) or in_one_pass:
+        hint = "--by" if by is not None else "--op"
+        if any((beside, axis, segments, over, window)) or (by is not None and any(of_array.values())):
+            raise typer.BadParameter("takes one table, and no other shape", param_hint=hint)
+        if not whole:
+            raise typer.BadParameter("takes one file, or several with --as-one", param_hint=hint)
         from warpfold.client.cli.keyed import GroupByRequest, reduce_by
 
-        of_table = options_of({"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words})
-        reduce_by(context, files[0], GroupByRequest(by, column, op, fields, of_table), how)
+        reduce_by(context, whole, GroupByRequest(by, column, op, fields, options_of(of_rows | of_array)), how)
         return
-    of_file = options_of(
-        {"column": column, "filter": rows, "null_policy": null_policy, "array": array, "select": select}
-        | {"float8": float8, "dtype": dtype, "stored": stored or None, "missing_chunks": missing_chunks}
-        | {"null_words": null_words, "words": words}
-    )
+    of_file = options_of({"column": column, "dtype": dtype} | of_rows | of_array)
     shape = fields_from(axis, segments, keepdims=keepdims, window=window)
     if of_several(fields):
         shape |= {name: fields.pop(name) for name in parameters_in(fields)}
     columns = {name: column for name, column in (("over", over), ("keys", by)) if column is not None}
-    asked = ArrayRequest(CUMULATIVE.get(op, op), fields, shape, of_file, columns)
+    together = whole if as_one or on_server else ()
+    asked = ArrayRequest(CUMULATIVE.get(op, op), fields, shape, of_file, columns, together)
     check_file(to, asked.shape, as_json=as_json)
-    if len(files) > 1 or (is_pattern(files[0]) and not is_url(files[0])):
+    if together and (beside or columns):
+        raise typer.BadParameter("takes no --other, --weights or --over", param_hint="--as-one")
+    if not whole:
         if asked.shape:
             raise typer.BadParameter(
                 "--axis, --segments, windows and several values take a single file", param_hint="FILE"
@@ -225,13 +243,24 @@ def _checked_states(states: bool, by: str | None, shape: str | None, *, locally:
     return states or None
 
 
-def _check_where(files: list[str], beside: Mapping[str, str], backend: str | None, *, locally: bool) -> None:
+def _check_where(
+    files: list[str],
+    beside: Mapping[str, str],
+    backend: str | None,
+    *,
+    locally: bool,
+    as_one: bool,
+    on_server: bool,
+) -> None:
     from warpfold.kernels.places.place import is_url
 
     if locally and backend not in (None, "auto", "cpu"):
         raise typer.BadParameter("--local computes on the CPU", param_hint="--backend")
-    if any(map(is_url, (*files, *beside.values()))) and (len(files) > 1 or locally):
-        raise typer.BadParameter("the service reduces a URL, and one URL at a time", param_hint="FILE")
+    remote = on_server or any(map(is_url, (*files, *beside.values())))
+    if remote and (locally or (len(files) > 1 and not as_one)):
+        raise typer.BadParameter(
+            "the service reduces a URL or a file of its own, one at a time or with --as-one", param_hint="FILE"
+        )
     read = [name for name, file in (("FILE", files[0]), *beside.items()) if file == DASH]
     if len(read) > 1:
         raise typer.BadParameter("standard input is one array, not two", param_hint=f"--{read[-1]}")
@@ -241,12 +270,12 @@ def _reduce_there(
     context: typer.Context, file: str, beside: Mapping[str, str], asked: "ArrayRequest", how: RunOptions
 ) -> None:
     """Have the service reduce one array, with the others `beside` it."""
-    from warpfold.client.cli.arrays import read_array
+    from warpfold.client.cli.arrays import read_array, read_first
     from warpfold.client.cli.groups import print_array
     from warpfold.client.cli.values import print_value
 
     with ExitStack() as opened:
-        first = opened.enter_context(read_array(file, "FILE", asked.of_file))
+        first = opened.enter_context(read_first(file, asked))
         others = {
             name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
         }

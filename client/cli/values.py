@@ -29,6 +29,7 @@ def print_value(job: Job, *, fingerprint: bool) -> None:
         + (f", {bound}" if bound else "")
         + (f"; {_digits(result.hex)}" if result.hex else "")
         + left_out(result.nulls, result.input, null=result.value is None)
+        + number_of_files(result.input)
         + output.noticed(result.notice)
         + fingerprinted(result.input.fingerprint if fingerprint and result.input is not None else None)
     )
@@ -43,6 +44,11 @@ def described(result: "Reduction | ReduceResult") -> str:
 def fingerprinted(fingerprint: str | None) -> str:
     """A phrase with the SHA-256 of what was read, where it was asked for."""
     return f"; SHA-256 {fingerprint}" if fingerprint else ""
+
+
+def number_of_files(read: "InputView | Input | None") -> str:
+    """A phrase about several files that were one array."""
+    return f"; {read.count:,} files" if read is not None and read.count > 1 else ""
 
 
 def left_out(nulls: int, read: "InputView | Input | None", *, null: bool) -> str:

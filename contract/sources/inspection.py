@@ -3,14 +3,14 @@
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import ConfigDict, Field
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.array import ArrayFileSource
-from warpfold.contract.sources.dataset import DatasetSource
+from warpfold.contract.sources.dataset import DatasetSource, UploadedFile
 from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.options import TableOptions, open_file, read_of
 from warpfold.contract.sources.path import PathSource
@@ -109,11 +109,16 @@ def inspected(source: FileSources, folders: Folders) -> Inspection:
     """Look into the file of `source`, or into the first of its files. Raises InvalidInput whose field begins with
     "source", and Unavailable where a package is not installed."""
     if isinstance(source, DatasetSource):
-        called = f"dataset {source.id}"
-        look = partial(_in_file, called=called, files=1, dialect=source.dialect(".csv"), text=True)
-        return read_of(called, "source.id", partial(source.begin, folders), look)
+        named = source.name or ".csv"
+        called = source.name or f"dataset {source.id}"
+        look = partial(_in_file, called=called, files=1, dialect=source.dialect(named), text=True)
+        return read_of(source.called, "source.id", partial(source.begin, folders), look)
     names, field = _names(source, folders)
     first = names[0]
+    if isinstance(first, UploadedFile):
+        own = {"id": first.id, "name": first.name}
+        alone = inspected(DatasetSource.model_validate({"type": "dataset", **_text_options(source), **own}), folders)
+        return alone.model_copy(update={"files": len(names)})
     text, dialect = is_text(first), Dialect(delimiter_of(first))
     if isinstance(source, TableOptions):
         text, dialect = text or source.text is not None, source.dialect(first)
@@ -121,9 +126,15 @@ def inspected(source: FileSources, folders: Folders) -> Inspection:
     return open_file(first, folders, field, look, partial(_in_folder, called=first, files=len(names)))
 
 
-def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str], str]:
+def _text_options(source: FileSources) -> dict[str, Any]:
+    """How text is read."""
+    options = ("text", "null_words", "words")
+    return {name: getattr(source, name) for name in options} if isinstance(source, TableOptions) else {}
+
+
+def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str | UploadedFile], str]:
     if isinstance(source, FilesSource):
-        return source.names(folders), "source.paths" if source.glob is None else "source.glob"
+        return source.named(folders), "source.paths" if source.glob is None else "source.glob"
     assert not isinstance(source, DatasetSource)
     return (source.path,), "source.path"
 

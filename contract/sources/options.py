@@ -101,7 +101,9 @@ class FileOptions(Frozen):
 
     def described(self) -> str:
         """The options that are not left at their defaults, in words that follow a file's name."""
-        options = self.model_dump(exclude_defaults=True, exclude={"type", "path", "paths", "glob", "id"})
+        options = self.model_dump(
+            exclude_defaults=True, exclude={"type", "path", "paths", "uploads", "glob", "id", "name"}
+        )
         return "".join(f", {name} {value}" for name, value in options.items())
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:

@@ -53,9 +53,10 @@ class SourceSpec(Frozen, ABC):
         return "host"
 
     @property
-    def dataset_id(self) -> str | None:
-        """The uploaded array that must be there until the job has ended; None if no such array is read."""
-        return None
+    def dataset_ids(self) -> Mapping[str, str]:
+        """The uploaded files that must be there until the job has ended, each with the field of the source that names
+        it."""
+        return {}
 
     @property
     def read_job_id(self) -> UUID | None:
@@ -75,6 +76,11 @@ class SourceSpec(Frozen, ABC):
     @abstractmethod
     def identity(self) -> str:
         """The elements in words that name the same ones again, as far as the source can."""
+
+    @property
+    def called(self) -> str:
+        """What errors call the source."""
+        return self.identity()
 
     @staticmethod
     @abstractmethod

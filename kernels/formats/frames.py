@@ -256,6 +256,7 @@ def keyed_frame(
         likely=frame.likely,
         decodes=True,
         remotes=lambda: frame.tally.objects,
+        counts=lambda: frame.tally.files,
         null_words=frame.tally.null_words,
     )
 

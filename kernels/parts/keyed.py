@@ -20,7 +20,7 @@ from warpfold.kernels.ops.empties import with_empties
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.state_tables import TableOfStates
 from warpfold.kernels.source import Source
-from warpfold.kernels.sources.sequential import Remote, Tally
+from warpfold.kernels.sources.sequential import FileCount, Remote, Tally
 
 MOST_GROUPS = 1_000_000
 """Groups that a reduction makes unless more are allowed."""
@@ -113,11 +113,12 @@ class WholeColumns:
 class KeyedSource:
     """Rows that come in order: the names of the keys and their types of pyarrow, and the names and dtypes of the
     columns. `begin` gives the parts, of at most PART_ROWS rows; `likely` is how many rows there may be. `decodes` says
-    that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read. `whole` has
-    the same rows by position, where there is one column of such keys. `meanings` say of each column what its integers
-    stand for, and are empty where all columns hold values (`kernels.lowering.reducing`); then each column has its
-    own of `tallies`, too, in which a reader may ask for what int64 leaves out of its integers. `files` are the sources
-    of whole arrays, each with its name, of which `kernels.sources.file_checks` says whether they stay as they were."""
+    that asking for a part takes the time of decoding it; `remotes` are the objects of places that are read, and
+    `counts` the rows of several files, once they were read. `whole` has the same rows by position, where there is one
+    column of such keys. `meanings` say of each column what its integers stand for, and are empty where all columns hold
+    values (`kernels.lowering.reducing`); then each column has its own of `tallies`, too, in which a reader may ask for
+    what int64 leaves out of its integers. `files` are the sources of whole arrays, each with its name, of which
+    `kernels.sources.file_checks` says whether they stay as they were."""
 
     key_names: tuple[str, ...]
     key_types: tuple[Any, ...]
@@ -127,6 +128,7 @@ class KeyedSource:
     likely: int
     decodes: bool = False
     remotes: Callable[[], Sequence[Remote]] = tuple
+    counts: Callable[[], Sequence[FileCount]] = tuple
     null_words: tuple[str, ...] | None = None
     whole: WholeColumns | None = None
     meanings: tuple[Meaning | None, ...] = ()
@@ -220,7 +222,7 @@ class GroupTable:
     """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
     `dropped` those with a null key, which are in no group. `described` describes the columns of states, if the table
     has such columns, and `kernel` names the kernel that a GPU chose. `null_words` are the texts of a cell that were
-    nulls, where text was read on this machine."""
+    nulls, and `files` the rows of several files, where they were read on this machine."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
@@ -234,6 +236,7 @@ class GroupTable:
     described: TableOfStates | None = None
     kernel: str | None = None
     null_words: tuple[str, ...] | None = None
+    files: Sequence[FileCount] = ()
 
     @property
     def rows(self) -> int:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,6 +16,7 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.source import ArraySource, Chain, Extent, Source, bytes_at, checksums_of, unchanged
 from warpfold.kernels.sources.checksums import Checksum, verify
+from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource
 
 
 class ChainedSource(Chain):
@@ -37,6 +38,11 @@ class ChainedSource(Chain):
     @property
     def count(self) -> int:
         return self._ends[-1] if self._ends else 0
+
+    @property
+    def files(self) -> Sequence[FileCount]:
+        """The links that are files, with their elements."""
+        return [FileCount(link.file, link.count, 0) for link in self._links if link.file is not None]
 
     @property
     def ends(self) -> Sequence[int]:
@@ -142,8 +148,21 @@ class ChainedSource(Chain):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One source of a chain: what errors call it, how many elements it has, and how it is opened."""
+    """One source of a chain: what errors call it, how many elements it has, how it is opened, and the name of its file
+    where it is one of several files."""
 
     name: str
     count: int
     open: Callable[[], Source]
+    file: str | None = None
+
+
+def files_read(sources: Iterable[Elements]) -> Sequence[FileCount]:
+    """The files of all sources that are several files, once these were read."""
+    counts: list[FileCount] = []
+    for source in sources:
+        if isinstance(source, SequentialSource):
+            counts += source.tally.files
+        elif isinstance(source, ChainedSource):
+            counts += source.files
+    return counts

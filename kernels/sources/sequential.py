@@ -32,13 +32,24 @@ class Remote(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """One of several files that are read as one array: its name, how many elements or rows were read of it, and how
+    many nulls were left out, None where nobody counts them file by file."""
+
+    name: str
+    elements: int
+    nulls: int | None = None
+
+
 @dataclass(slots=True)
 class Tally:
     """How many elements a sequential source has given so far, how many nulls it has left out, which objects of places
     it reads, the chunks that its files lack, and for how long threads of its own decoded ahead: the seconds of all of
     them, divided by their number. Several threads may add to it. Integers beyond int64 are refused, unless the reader
     sets `beyond`, which then collects the integers that the elements leave out. `null_words` are the texts of a cell
-    that are nulls, None where the elements are not read from text."""
+    that are nulls, None where the elements are not read from text. `files` are those that were read to their end, where
+    there are several."""
 
     elements: int = 0
     nulls: int = 0
@@ -47,6 +58,7 @@ class Tally:
     ahead_s: float = 0.0
     beyond: Beyond | None = None
     null_words: tuple[str, ...] | None = None
+    files: Sequence[FileCount] = ()
     lock: Lock = field(default_factory=Lock)
 
     def add(self, *, elements: int = 0, nulls: int = 0, ahead_s: float = 0.0) -> None:

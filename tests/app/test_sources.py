@@ -144,7 +144,7 @@ def test_an_upload_is_looked_into_by_its_id(http: httpx.Client, root: Path) -> N
         ({"type": "array", "path": "cut.h5"}, "source.path", "is not a whole HDF5 file"),
         ({"type": "table", "path": "table.dat"}, "source.path", "is in none of the formats that can be read"),
         ({"type": "files", "glob": "*.zip"}, "source.glob", "matches no file"),
-        ({"type": "files"}, "source", "needs paths or a glob"),
+        ({"type": "files"}, "source", "needs paths or uploads, or a glob"),
         ({"type": "values", "values": [1]}, "source", "should be one of 'path', 'dataset'"),
     ],
 )

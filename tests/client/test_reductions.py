@@ -23,23 +23,9 @@ from warpfold.client import (
     JobFailed,
     ReduceResult,
     Refused,
-    reductions,
 )
 
 LARGE = np.random.default_rng(5).standard_normal(30_000)
-
-
-@pytest.mark.parametrize(
-    ("url", "named"),
-    [
-        ("https://host/x.csv", {"type": "files", "paths": ["https://host/x.csv"]}),
-        ("s3://bucket/*.csv", {"type": "files", "glob": "s3://bucket/*.csv"}),
-    ],
-)
-def test_the_dtype_of_text_goes_to_the_service_that_reads_it(url: str, named: dict[str, object]) -> None:
-    with pytest.raises(StopIteration) as made:
-        next(reductions.source(url, "uint64"))
-    assert made.value.value == {**named, "dtype": "uint64"}
 
 
 def test_the_column_of_an_uploaded_text_is_read_as_the_dtype_that_is_named(client: Client, tmp_path: Path) -> None:

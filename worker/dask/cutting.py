@@ -14,6 +14,8 @@ from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.partitions import MOST_PARTITIONS
 from warpfold.contract.sources import Source
+from warpfold.contract.sources.chaining import called
+from warpfold.contract.sources.dataset import UploadedFile
 from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.values import ValuesSource
@@ -104,7 +106,7 @@ def _of_array(  # noqa: PLR0917
     parts = list(cut_array(shape, grouping, number, each, in_memory=in_memory))
     chained = opened[0] if len(named) == 1 and isinstance(opened[0], ChainedSource) and count else None
     files = named[0] if chained is not None and isinstance(named[0], FilesSource) else None
-    names = list(files.names(folders)) if files is not None else []
+    names = list(files.named(folders)) if files is not None else []
     partitions = []
     for at, whole in enumerate(parts):
         part = whole
@@ -136,7 +138,7 @@ def cut_rows(spec: GroupbySpec, folders: Folders, workers: int) -> Sequence[Part
     nbytes = frame.likely * width
     number = spec.partitions or _number(nbytes, workers)
     if isinstance(source, FilesSource):
-        names = list(source.names(folders))
+        names = list(source.named(folders))
         cuts = [(first, stop, names[first:stop]) for first, stop in even_runs(len(names), number)]
         return [
             Partition(
@@ -190,7 +192,7 @@ def _by_position(
 ) -> Iterator[Partition]:
     count = opened[0].count or 0
     bounds = even_runs(count, number)
-    names = list(named[0].names(folders)) if isinstance(named[0], FilesSource) else []
+    names = list(named[0].named(folders)) if isinstance(named[0], FilesSource) else []
     each = nbytes // max(1, count)
     for at, (start, stop) in enumerate(bounds):
         sources, begin, where = named, start, f"elements {start:,} to {stop - 1:,}"
@@ -212,7 +214,7 @@ def _in_order(
     named: Source, opened: SequentialSource, folders: Folders, number: int, nbytes: int
 ) -> Iterator[Partition]:
     if isinstance(named, FilesSource):
-        names = list(named.names(folders))
+        names = list(named.named(folders))
         for at, (first, stop) in enumerate(even_runs(len(names), number)):
             part = nbytes * (stop - first) // len(names)
             yield Partition(at, f"files {_listed(names[first:stop])}", (_of_files(named, first, stop, names),), part)
@@ -233,10 +235,13 @@ def _in_order(
         yield Partition(at, where, (named,), size, first, stop)
 
 
-def _of_files(named: FilesSource, first: int, stop: int, names: Sequence[str]) -> FilesSource:
-    return named.model_copy(update={"paths": tuple(names[first:stop]), "glob": None})
+def _of_files(named: FilesSource, first: int, stop: int, names: Sequence[str | UploadedFile]) -> FilesSource:
+    some = names[first:stop]
+    paths = tuple(name for name in some if isinstance(name, str))
+    uploads = tuple(name for name in some if not isinstance(name, str))
+    return named.model_copy(update={"paths": paths, "uploads": uploads, "glob": None})
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:2])
+def _listed(names: Sequence[str | UploadedFile]) -> str:
+    shown = ", ".join(map(called, names[:2]))
     return shown + (f" and {len(names) - 2} more" if len(names) > 2 else "")

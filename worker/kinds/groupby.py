@@ -36,7 +36,9 @@ def _run(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Success:
             rows, plan_of(spec), progress=lambda done, total: attempt.progress(done, total, "rows")
         )
     nbytes = sum(dtype.itemsize for dtype in rows.dtypes) * (table.rows + table.dropped)
-    read = InputView.of(rows.remotes(), inputs, fingerprint=spec.fingerprint, null_words=rows.null_words)
+    read = InputView.of(
+        rows.remotes(), inputs, fingerprint=spec.fingerprint, null_words=rows.null_words, counts=rows.counts()
+    )
     return success_of_groups(attempt, spec, table, read, nbytes)
 
 

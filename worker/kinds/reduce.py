@@ -12,7 +12,7 @@ from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.lowering.reducing import itemsize_of
 from warpfold.kernels.source import ArraySource
-from warpfold.kernels.sources.chained import ChainedSource
+from warpfold.kernels.sources.chained import ChainedSource, files_read
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.sources.mapped import survive_cuts
@@ -93,6 +93,7 @@ def _success(
             inputs,
             fingerprint=spec.fingerprint,
             null_words=null_words_of(decoded),
+            counts=files_read(sources),
         ),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
     )

@@ -144,7 +144,7 @@ def test_a_job_of_any_kind_is_described_in_the_list(shell: Shell) -> None:
     (shell.folder / "sales.csv").write_text("region,price\nEU,1\n")
     assert shell.run("reduce", "sales.csv", "--by", "region", "--column", "price").code == 0
     (row,) = shell.run("jobs", "--limit", "1").out.splitlines()[1:]
-    assert re.search(r"sum of price by region · dataset [0-9a-f]{12} +1 group$", row), row
+    assert re.search(r"sum of price by region · sales.csv +1 group$", row), row
 
 
 def test_a_group_by_is_shown_with_its_groups(shell: Shell) -> None:

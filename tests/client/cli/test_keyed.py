@@ -97,7 +97,7 @@ def test_the_table_is_written_to_a_file(shell: Shell) -> None:
         (("--column", "prize", "--local"), "holds no column 'prize'; did you mean 'price'"),
         (("--column", "prize"), "holds no column 'prize'; did you mean 'price'"),
         (("--column", "price", "--op", "summ"), "unknown op 'summ'"),
-        (("--column", "price", "--axis", "0"), "takes one file that is a table"),
+        (("--column", "price", "--axis", "0"), "takes one table, and no other shape"),
         (("--column", "price", "-o", "x.npy"), "should end in .csv"),
         (("--column", "price", "-o", "no/x.csv"), "there is no folder no"),
         (("--column", "price", "--strategy", "numpy"), "groups have one strategy"),

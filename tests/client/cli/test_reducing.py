@@ -7,6 +7,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from tests.support.service import Service
 from tests.support.shell import Shell
 
 
@@ -101,6 +102,62 @@ def test_no_service_is_a_code_of_its_own(tmp_path: Path) -> None:
     assert done.out == ""
 
 
+def test_several_files_have_one_value_together(service: Service, shell: Shell) -> None:
+    parts = {"0.npy": [1e16, 2.0], "1.npy": [3.0], "2.npy": [-1e16, 0.5]}
+    for name, part in parts.items():
+        np.save(shell.folder / f"part-{name}", np.array(part))
+        np.save(service.settings.data_roots[0] / f"told-{name}", np.array(part))
+    names = sorted(f"part-{name}" for name in parts)
+    for where in ((), ("--local",)):
+        assert shell.run("reduce", "part-*.npy", "--as-one", *where).out == "5.5\n"
+        assert shell.run("reduce", *names[::-1], "--as-one", "--op", "argmax", *where).out == "3\n"
+        shown = json.loads(shell.run("reduce", "part-*.npy", "--as-one", "--json", *where).out)
+        read = shown.get("result", shown)["input"]
+        assert [(file["name"], file["elements"]) for file in read["files"]] == list(zip(names, (2, 1, 2), strict=True))
+    assert shell.run("reduce", "--server", "told-*.npy").out == "5.5\n"
+    assert shell.run("reduce", "--server", "told-2.npy", "told-0.npy", "--as-one").out == "2.5\n"
+    assert (
+        shell.run("reduce", "part-0.npy", "--op", "sum,max,count").out
+        == "sum\tmax\tcount\n1.0000000000000002e+16\t1e+16\t2\n"
+    )
+
+
+def test_several_ops_and_columns_are_a_line_in_one_pass(shell: Shell) -> None:
+    (shell.folder / "1.csv").write_text('x,"y,z"\n1,2.5\n,4\n')
+    (shell.folder / "2.csv").write_text('x,"y,z"\n9007199254740993,1.5\n')
+    line = "x_sum\tx_max\ty,z_sum\ty,z_max\n9007199254740994\t9007199254740993\t8.0\t4.0\n"
+    for where in ((), ("--local",)):
+        words = ("reduce", "1.csv", "2.csv", "--as-one", "--column", 'x,"y,z"', "--op", "sum,max")
+        assert shell.run(*words, *where).out == line
+        assert shell.run("reduce", "*.csv", "--as-one", "--by", "x", "--column", "x", *where).out.startswith("x\tx_sum")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("a.npy", "b.npy", "--as-one"), "b.npy holds float32, and a.npy float64"),
+        (("x.csv", "a.npy", "--as-one", "--column", "x"), "a.npy is not a table but .npy"),
+        (("x.csv", "y.csv", "--as-one", "--column", "x"), "y.csv holds no column 'x'"),
+        (("x.csv", "y.csv", "--as-one", "--by", "x", "--column", "x"), "y.csv holds no column 'x'"),
+        (("x.csv", "y.csv", "--op", "sum,max", "--column", "x"), "takes one file, or several with --as-one"),
+        (("x.csv", "--op", "sum,max", "--axis", "0"), "takes one table, and no other shape"),
+        (("a.npy", "s3://bucket/*.npy", "--as-one"), "a pattern of files on the server, or of URLs, is one array"),
+        (("a.npy", "--server", "--local"), "the service reduces a URL or a file of its own"),
+        (("a.npy", "--as-one", "--other", "b.npy", "--op", "dot"), "takes no --other"),
+    ],
+)
+def test_files_that_are_not_one_are_refused_by_name_before_they_are_sent(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    np.save(tmp_path / "a.npy", np.ones(3))
+    np.save(tmp_path / "b.npy", np.ones(3, np.float32))
+    (tmp_path / "x.csv").write_text("x\n1\n")
+    (tmp_path / "y.csv").write_text("y\n1\n")
+    nowhere = Shell(tmp_path, {"WARPFOLD_URL": "http://127.0.0.1:9", "WARPFOLD_TOKEN": "wf_x"})
+    refused = nowhere.run("--patience", "0", "reduce", *words)
+    assert (refused.code, message in _joined(refused.err)) == (2, True), refused
+
+
 def test_a_column_is_reduced_here_and_by_the_service(shell: Shell) -> None:
     table = pyarrow.table({"price": [2**53 + 1, None, 3], "region": ["EU", "EU", "US"]})
     pyarrow.parquet.write_table(table, shell.folder / "sales.parquet")
@@ -149,7 +206,7 @@ def test_the_dtype_of_a_column_of_text_may_be_named(shell: Shell) -> None:
         assert done.out == "18446744073709551615\n", done
     for words in (("samples.npy",), ("sales.csv", "--by", "price", "--column", "price"), ("*.csv",)):
         refused = shell.run("reduce", *words, "--dtype", "uint64")
-        assert (refused.code, "is for one column of one file" in _joined(refused.err)) == (2, True)
+        assert (refused.code, "is for one column of one array" in _joined(refused.err)) == (2, True)
 
 
 def test_an_empty_name_is_no_folder(shell: Shell) -> None:

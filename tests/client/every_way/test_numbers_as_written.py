@@ -28,7 +28,7 @@ from warpfold.client import ExactState, local
 from warpfold.client.arrays import as_numpy
 from warpfold.client.cli.spec_files import read_yaml
 from warpfold.client.cli.submitting import _source
-from warpfold.client.reductions import source as source_sent
+from warpfold.client.sources import source as source_sent
 from warpfold.contract.folders import Folders
 from warpfold.contract.jobs import job_spec
 from warpfold.contract.json_text import read_json

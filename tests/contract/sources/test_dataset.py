@@ -55,6 +55,14 @@ def test_bfloat16_keeps_its_name(folders: Folders, file: Path) -> None:
     assert source.read(0, 3).tolist() == [1, 1, 1]
 
 
+def test_a_file_with_a_name_is_called_by_it(folders: Folders) -> None:
+    source = DatasetSource(type="dataset", id=ID, name="runs/a.npy", array="x")
+    with pytest.raises(InvalidInput, match=r"^'runs/a.npy' is not there"):
+        source.open(folders)
+    assert summary_of_source(source.model_dump()) == "runs/a.npy x"
+    assert ID in source.identity()
+
+
 def test_a_deleted_array_is_said(folders: Folders) -> None:
     assert refused(folders) == f"dataset {ID} is not there: it was deleted after the job was accepted"
 

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -184,27 +183,6 @@ def test_tables_of_a_folder_are_one_column(data_root: Path) -> None:
 def test_options_of_arrays_and_of_tables_are_not_mixed() -> None:
     with pytest.raises(ValidationError, match="array is for arrays, column is for tables"):
         FILES.validate_python({"type": "files", "glob": "*", "array": "a", "column": "x"})
-
-
-@pytest.mark.parametrize(("number", "times"), [(3, 1), (ChainedSource.MOST_OPEN + 1, 2)])
-def test_a_few_files_stay_open_from_the_first_look_on(
-    data_root: Path, number: int, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for at in range(number):
-        np.save(data_root / f"{at}.npy", np.full(10, at + 0.5))
-    looks: list[str] = []
-    look = files._Reader.look
-
-    def counted(reader: Any, name: str) -> Any:
-        looks.append(name)
-        return look(reader, name)
-
-    monkeypatch.setattr(files._Reader, "look", counted)
-    assert CpuBackend().reduce(opened(data_root, glob="*.npy"), "sum").value == 10 * sum(
-        at + 0.5 for at in range(number)
-    )
-    assert set(Counter(looks).values()) <= {times, times + 1}
-    assert len(looks) >= times * number
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "norm2", "max", "argmin", "var"])

@@ -1,0 +1,83 @@
+"""Several files of this machine as one array, or as one table: read here as the service reads them, before anything is
+uploaded."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from warpfold.contract.folders import Folders
+from warpfold.contract.sources.chaining import Reader, one_array
+from warpfold.contract.sources.options import AnyOptions
+from warpfold.kernels.errors import InvalidInput, Unavailable
+from warpfold.kernels.formats.frames import Frame
+from warpfold.kernels.formats.naming import chosen_name
+from warpfold.kernels.places.place import NOWHERE
+from warpfold.kernels.places.remote import Session
+from warpfold.kernels.sources.sequential import Elements
+
+
+@dataclass(frozen=True, slots=True)
+class _FileHere:
+    """A file of this machine, and its name where it stands for another one, such as an archive for its folder."""
+
+    path: Path
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def called(self) -> str:
+        return self.name
+
+    def begin(self, folders: Folders) -> BinaryIO:
+        if self.path.is_dir():
+            raise InvalidInput("is a folder: a Zarr hierarchy is one of several files where the service reads them")
+        return self.path.open("rb")
+
+    def elements_in(self, file: BinaryIO, options: AnyOptions) -> Elements:
+        return options.open_in(file, self.path.name)
+
+    def frame_in(self, file: BinaryIO, options: AnyOptions) -> Frame:
+        return options.open_table_in(file, self.path.name)
+
+
+def elements_of(paths: Sequence[Path], options: Mapping[str, Any], *, in_place: bool = False) -> Elements:
+    """The elements of all files, one file after another; with `in_place` no null is left out. Raises InvalidInput that
+    names the file at fault, and Unavailable."""
+    wanted = AnyOptions.model_validate(options)
+    return one_array(_files(paths), _reader(wanted.in_place() if in_place else wanted))
+
+
+def check_array(paths: Sequence[Path], options: Mapping[str, Any], names: Sequence[str] = ()) -> None:
+    """Raise InvalidInput where files are not one array; they may be called by `names`. What this machine lacks the
+    packages to read is left to the service."""
+    with suppress(Unavailable):
+        if paths:
+            one_array(_files(paths, names), _reader(AnyOptions.model_validate(options)))
+
+
+def check_table(
+    paths: Sequence[Path], columns: Sequence[str], options: Mapping[str, Any], names: Sequence[str] = ()
+) -> None:
+    """Raise InvalidInput where one of the files lacks one of the columns, or is no table; else as `check_array`."""
+    reader = _reader(AnyOptions.model_validate(options))
+    with suppress(Unavailable):
+        for file in _files(paths, names):
+            schema = reader.table(file).schema
+            try:
+                for column in columns:
+                    chosen_name(column, schema.names, "a column", "column")
+            except InvalidInput as error:
+                raise InvalidInput(f"{file.name} {error}", error.field) from None
+
+
+def _files(paths: Sequence[Path], names: Sequence[str] = ()) -> Sequence[_FileHere]:
+    return [_FileHere(path, name) for path, name in zip(paths, names or map(str, paths), strict=True)]
+
+
+def _reader(options: AnyOptions) -> Reader:
+    return Reader(options, Folders((), Path()), Session(NOWHERE), "")
