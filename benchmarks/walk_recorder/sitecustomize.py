@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from types import CodeType, FrameType
 
+_LOOK_EVERY_S = 0.05
+
 
 class Recorder:
     """Appends lines to a file of its own for each process: `phase file function`, and `phase made class` for each data
@@ -20,8 +22,11 @@ class Recorder:
         self._root = root
         self._phase = "start"
         self._seen: set[CodeType] = set()
+        self._look_again = 0.0
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        if time.monotonic() >= self._look_again:
+            self._look()
         code = frame.f_code
         if event != "call" or code in self._seen:
             return
@@ -42,21 +47,20 @@ class Recorder:
         with (self._folder / f"calls-{os.getpid()}").open("a", encoding="utf-8") as lines:
             lines.write(f"{self._phase}\t{file}\t{name}\n")
 
-    def follow(self) -> None:
-        """Begin anew whenever the file `phase` names another phase."""
-        while True:
-            time.sleep(0.05)
-            try:
-                phase = (self._folder / "phase").read_text(encoding="utf-8")
-            except OSError:  # there is none yet, or the walk is over
-                continue
-            if phase != self._phase:
-                self._phase = phase
-                self._seen = set()
+    def _look(self) -> None:
+        """Begin anew if the file `phase` names another phase. A thread that looked would not outlive a fork, and a
+        process with threads is not forked."""
+        self._look_again = time.monotonic() + _LOOK_EVERY_S
+        try:
+            phase = (self._folder / "phase").read_text(encoding="utf-8")
+        except OSError:  # there is none yet, or the walk is over
+            return
+        if phase != self._phase:
+            self._phase = phase
+            self._seen = set()
 
 
 if "WALK_FOLDER" in os.environ:
     _record = Recorder(Path(os.environ["WALK_FOLDER"]), os.environ["WALK_ROOT"])
-    threading.Thread(target=_record.follow, daemon=True).start()
     threading.setprofile(_record)
     sys.setprofile(_record)
