@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+from sqlalchemy.exc import OperationalError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.auth.access_tokens import Role, any_admin, create_token
-from warpfold.app.config import Settings
-from warpfold.app.db import BlockingDatabase
+from warpfold.app.config import DATABASE_NOTE, Settings
+from warpfold.app.db import BlockingDatabase, first_line
 from warpfold.worker.embedded.postgres import EmbeddedPostgres
 from warpfold.worker.embedded.redis import EmbeddedRedis
 
@@ -98,7 +99,23 @@ def write_secret(path: Path, secret: str) -> None:
     path.write_text(secret + "\n")
 
 
-def first_token(database_url: str, *, exists: bool) -> str | None:
+def prepare_database(database_url: str, root: Path) -> str | None:
+    """Bring the schema up to date, and write the note of the database and the first token into the folder `root`.
+    Returns why the database cannot be used, None if it can be."""
+    from warpfold import migrations  # nothing else of `serve` needs Alembic
+
+    try:
+        migrations.upgrade(database_url)
+        write_secret(root / DATABASE_NOTE, database_url)
+        token = _first_token(database_url, exists=(root / TOKEN_FILE).exists())
+    except OperationalError as error:
+        return f"warpfold serve: the database cannot be used: {first_line(error)}"
+    if token is not None:
+        write_secret(root / TOKEN_FILE, token)
+    return None
+
+
+def _first_token(database_url: str, *, exists: bool) -> str | None:
     """Make a token for the user "admin", if no admin has a token or the file of the first token is gone."""
     database = BlockingDatabase(database_url, application="warpfold-serve")
     try:

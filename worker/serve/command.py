@@ -4,6 +4,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -11,21 +12,20 @@ import typer
 from filelock import FileLock, Timeout
 from sqlalchemy.exc import OperationalError
 
-from warpfold import migrations
 from warpfold.app import logs
-from warpfold.app.config import DATABASE_NOTE, Settings, load_settings
+from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import first_line
 from warpfold.app.server.descriptors import raise_limit
 from warpfold.contract.needs import DASK, GANG
 from warpfold.worker.embedded.server import ServerMissing
+from warpfold.worker.forks import Order
 from warpfold.worker.gpu_lock import gpu_count
 from warpfold.worker.nursery import Nursery
 from warpfold.worker.serve.bootstrap import (
     LOCK_FILE,
-    TOKEN_FILE,
     URL_FILE,
-    first_token,
     prepare_data_dir,
+    prepare_database,
     start_servers,
     write_secret,
 )
@@ -105,11 +105,10 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
     try:
         slots = slots or default_slots()
         _note("bringing the schema up to date")
-        migrations.upgrade(servers.database_url)
-        write_secret(root / DATABASE_NOTE, servers.database_url)
-        token = first_token(servers.database_url, exists=(root / TOKEN_FILE).exists())
-        if token is not None:
-            write_secret(root / TOKEN_FILE, token)
+        # In a process of its own, so that what only this step imports and computes does not stay.
+        body = partial(prepare_database, servers.database_url, root)
+        if nursery.start(Order("warpfold.worker.serve.bootstrap", body)).wait():
+            sys.exit(1)
         processes = service_processes(servers, root, host, port, slots, nursery=nursery)
         _note(f"starting the api, the dispatcher and the slots {', '.join(slots)}")
         for process in processes:
