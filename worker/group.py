@@ -66,16 +66,6 @@ class WaitingMessages(Protocol):
         ...
 
 
-class EmptyQueue:
-    """An empty queue."""
-
-    def waiting(self, at_most: int) -> Sequence[tuple[UUID, int]]:
-        return ()
-
-    def forget(self, attempts: Collection[tuple[UUID, int]]) -> None:
-        pass
-
-
 @dataclass(slots=True)
 class _Member:
     """A claimed job of the group, the points that it has measured, when the child began it, and when it ended."""
@@ -103,9 +93,9 @@ _Ended = tuple[_Member, Ending]
 class Group:
     """The jobs that a slot has claimed and not ended. One object serves one group, and one thread calls it."""
 
-    def __init__(self, place: Place, behind: WaitingMessages) -> None:
+    def __init__(self, place: Place, behind: WaitingMessages | None = None) -> None:
         self._place = place
-        self._behind = behind
+        self._behind = behind  # None when nothing more is to be claimed
         self._waiting: deque[_Member] = deque()  # claimed, in their order, not sent to the child yet
         self._sent: deque[_Member] = deque()  # sent to the child, which runs the first
         self._ended: deque[_Ended] = deque()  # not stored yet
@@ -120,12 +110,12 @@ class Group:
         self._looked = False
         self._claimed = False
         self._look_again = 0.0
-        self._closed = False
 
     def run(self, first: Lease) -> None:
         """Run a claimed job and, if it is small, the small ones behind it, until none is left or the turn of this group
         is over."""
-        self._closed = not first.small
+        if not first.small:
+            self._behind = None
         self._waiting.append(_Member(first))
         self._place.show(first.job_id)
         try:
@@ -286,13 +276,14 @@ class Group:
 
     def _claim_more(self) -> None:
         """Claim more jobs before the child runs out of them, unless the running job turns out to be long."""
-        if self._closed or self._claiming is not None or len(self._waiting) + len(self._sent) > _AT_ONCE // 2:
+        behind, have = self._behind, len(self._waiting) + len(self._sent)
+        if behind is None or self._claiming is not None or have > _AT_ONCE // 2:
             return
         now = time.monotonic()
         if now - self._since > _TURN_S or self._place.stop.requested:
-            self._closed = True
+            self._behind = None
         elif self._answered and now >= self._look_again and not self._runs_long(now):
-            self._claiming = self._at_desk(self._claim, _AT_ONCE if self._claimed else _AT_FIRST)
+            self._claiming = self._at_desk(self._claim, behind, _AT_ONCE if self._claimed else _AT_FIRST)
 
     def _runs_long(self, now: float) -> bool:
         return bool(self._sent) and now - self._sent[0].began > _LONG_S
@@ -300,21 +291,22 @@ class Group:
     def _look_behind_first(self) -> None:
         """Look whether other jobs wait behind the first job while the child runs it. Most jobs come alone, and then the
         group is complete. Nothing is claimed yet, because the first job may turn out to be long."""
-        if self._looked or self._closed or not self._sent:
+        if self._looked or self._behind is None or not self._sent:
             return
         self._looked = True
         try:
-            self._closed = not self._behind.waiting(1)
+            if not self._behind.waiting(1):
+                self._behind = None
         except RedisError:  # the consumer meets the same error at the next message
-            self._closed = True
+            self._behind = None
 
-    def _claim(self, at_most: int) -> ClaimedGroup:
-        attempts = self._behind.waiting(at_most)
+    def _claim(self, behind: WaitingMessages, at_most: int) -> ClaimedGroup:
+        attempts = behind.waiting(at_most)
         claimed = self._place.database.step(
             leases.claim_behind, attempts, self._place.worker, self._place.settings.lease_s
         )
         try:
-            self._behind.forget([each for each in attempts if each[0] not in claimed.waiting])
+            behind.forget([each for each in attempts if each[0] not in claimed.waiting])
         except RedisError as error:  # the jobs are claimed, so their messages do nothing any more
             log.warning("could not remove messages", error=str(error))
             return ClaimedGroup(claimed.leases, {job_id for job_id, _ in attempts})
@@ -328,7 +320,7 @@ class Group:
             claimed = claiming.result()
         except (RedisError, *DATABASE_LOST) as error:
             log.warning("nothing more claimed", error=str(error).strip())
-            self._closed = True
+            self._behind = None
             return
         self._claimed = True
         self._waiting.extend(_Member(lease) for lease in claimed.leases)
@@ -336,7 +328,7 @@ class Group:
             self._look_again = time.monotonic() + _LOOK_AGAIN_S
         # A job that was left waiting has the slot next; and where no work is left, the consumer waits for some.
         if claimed.waiting or not (claimed.leases or self._sent or self._waiting):
-            self._closed = True
+            self._behind = None
 
     # --- storing
 

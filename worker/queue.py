@@ -28,7 +28,7 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker.direct import DirectMessage, DirectMessages
-from warpfold.worker.group import EmptyQueue, WaitingMessages
+from warpfold.worker.group import WaitingMessages
 from warpfold.worker.stop import Stop, StopRequested
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -144,14 +144,14 @@ class AttemptQueues:
 class Consumer(SimpleWorker):
     """The worker's side of its queue: takes attempts and has them run, one at a time, without forking. `run` runs one
     attempt, or a group of attempts that begins with it, and raises only if the first could not be claimed. It gets the
-    consumer itself as the `WaitingMessages` of a group. For an attempt that was handed over directly it gets an empty
-    queue and, if the spec came with the attempt, the lease by which a child may begin ahead of the claim."""
+    consumer itself as the `WaitingMessages` of a group. For an attempt that was handed over directly it gets None
+    and, if the spec came with the attempt, the lease by which a child may begin ahead of the claim."""
 
     def __init__(
         self,
         worker: str,
         redis: Redis,
-        run: Callable[[UUID, int, WaitingMessages, Lease | None], None],
+        run: Callable[[UUID, int, WaitingMessages | None, Lease | None], None],
         stop: Stop,
         direct: DirectMessages | None = None,
     ) -> None:
@@ -220,7 +220,7 @@ class Consumer(SimpleWorker):
             self.execute_job(taken, self.queues[0])
         else:
             # The queue was empty when the attempt was handed over.
-            self._run(taken.job_id, taken.attempt, EmptyQueue(), taken.ahead)
+            self._run(taken.job_id, taken.attempt, None, taken.ahead)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the attempt that `job` names, and remove the message from Redis, however the attempt ended. Only the two

@@ -12,15 +12,13 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.states import Reason
 from warpfold.worker.endings import Place, patiently
 from warpfold.worker.failures import incident
-from warpfold.worker.group import EmptyQueue, Group, WaitingMessages
+from warpfold.worker.group import Group, WaitingMessages
 
 log: FilteringBoundLogger = structlog.get_logger()
 
-_NOTHING = EmptyQueue()
-
 
 def run_job(
-    place: Place, job_id: UUID, attempt: int, behind: WaitingMessages = _NOTHING, ahead: Lease | None = None
+    place: Place, job_id: UUID, attempt: int, behind: WaitingMessages | None = None, ahead: Lease | None = None
 ) -> None:
     """Run one attempt of a job from claim to end; for a small job, run the small jobs `behind` it, too. Does nothing if
     the attempt cannot be claimed. The child runs the attempt `ahead` of its claim where it may.

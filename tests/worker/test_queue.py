@@ -13,7 +13,7 @@ from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker import queue
 from warpfold.worker.direct import DirectMessages
-from warpfold.worker.group import EmptyQueue, WaitingMessages
+from warpfold.worker.group import WaitingMessages
 from warpfold.worker.queue import AttemptQueues, Consumer, queue_of, rq_id
 from warpfold.worker.stop import Stop, StopRequested
 
@@ -134,9 +134,9 @@ def test_a_wait_without_work_ends_after_a_while(consumer: Consumer) -> None:
 def test_a_job_that_was_handed_over_directly_is_run_while_redis_is_asked(
     redis: Redis, stop: Stop, took: Took, send: Callable[[int], UUID], database_url: str
 ) -> None:
-    def run(job_id: UUID, attempt: int, behind: WaitingMessages, ahead: Lease | None) -> None:
+    def run(job_id: UUID, attempt: int, behind: WaitingMessages | None, ahead: Lease | None) -> None:
         took.append((job_id, attempt))
-        assert isinstance(behind, EmptyQueue) == (job_id == directly)
+        assert (behind is None) == (job_id == directly)
         assert ahead == (Lease.unclaimed(directly, 1, "{}", None) if job_id == directly else None)
 
     directly = uuid4()
