@@ -34,7 +34,7 @@ def asleep(number: int, seconds: float) -> PartitionDone:
     time.sleep(seconds)
     share = Share("", "", "cpu", "", seconds)
     return PartitionDone(
-        number, _STATE, None, 1, 8, 0, (), (), None, share, ("float64",), "exact", None, 0.0, 0.0, 0.0, None
+        number, _STATE, None, 1, 8, 0, (), (), (), share, ("float64",), "exact", None, 0.0, 0.0, 0.0, None
     )
 
 

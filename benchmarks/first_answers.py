@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.provenance import of_host
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
 from warpfold.kernels.formats.plain_text import compile_now
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
@@ -87,7 +87,7 @@ def measured_text(op: str, dtype: str, *, at_once: bool) -> First:
             if not at_once:
                 compile_now()
             with path.open("rb") as file:
-                backend.reduce(open_column(file, ColumnWanted("x", dialect=Dialect())), op)
+                backend.reduce(open_column(file, ColumnWanted("x", text=TextOptions())), op)
             times.append((time.perf_counter() - began, time.process_time() - used))
     return First(op, dtype, TEXT, times[0][0], times[0][1], times[1][0])
 

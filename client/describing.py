@@ -8,6 +8,7 @@ from warpfold.client import groupby, jobs, sources
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable
 from warpfold.client.sources import ManyFiles
+from warpfold.client.table_options import OF_TABLES
 from warpfold.contract.described import Cell, described, describing
 from warpfold.contract.sources.options import TableOptions
 
@@ -15,7 +16,7 @@ from warpfold.contract.sources.options import TableOptions
 def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], options: Mapping[str, Any]) -> Steps[Any]:
     """A frame with a row for each column, of the library of `data`. Raises as `Client.describe`."""
     data = ManyFiles.among(data) or data
-    of_file = {name: options[name] for name in ("filter", "text", "null_policy") if options.get(name) is not None}
+    of_file = {name: options[name] for name in sorted(OF_TABLES) if options.get(name) is not None}
     if not sources.is_file(data):
         kinds = {field.name: field.type for field in groupby.table_of(data, columns).schema}
     elif isinstance(data, str):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from warpfold.client import artefacts, jobs, sources
 from warpfold.client.exchange import Steps
@@ -14,6 +14,7 @@ from warpfold.client.group_table import GroupTable, polars_of
 from warpfold.client.groups import parameters_in
 from warpfold.client.models import Job
 from warpfold.client.sources import ManyFiles
+from warpfold.client.table_options import OF_TABLES, TableOptions
 from warpfold.kernels.machine.extras import install
 from warpfold.kernels.ops import OPS
 
@@ -25,9 +26,9 @@ T = TypeVar("T")
 Ops = str | Sequence[str]
 
 
-class GroupByOptions(TypedDict, total=False):
+class GroupByOptions(TableOptions, total=False):
     """The options of a group-by besides its keys. The service's defaults hold for options that are left out
-    (docs/groups.md). `filter`, `text` and `null_policy` are those of a file that is given as a Path or a URL."""
+    (docs/groups.md). Those of tables are for a file that is given as a Path or a URL."""
 
     dropna: bool
     sort: bool
@@ -41,12 +42,6 @@ class GroupByOptions(TypedDict, total=False):
     timeout_s: float
     priority: "Priority"
     tags: Mapping[str, str]
-    filter: Mapping[str, Any]
-    text: str
-    null_policy: str
-
-
-_OF_FILES = ("filter", "text", "null_policy")
 
 
 class GroupBy:
@@ -226,13 +221,13 @@ def frame_of(table: Any, library: str) -> Any:
 
 def spec_of(by: Sequence[str], aggregations: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
     """A spec that lacks its source."""
-    rest = {name: value for name, value in options.items() if value is not None and name not in _OF_FILES}
+    rest = {name: value for name, value in options.items() if value is not None and name not in OF_TABLES}
     return {"kind": "groupby", "by": list(by), "aggregations": [dict(asked) for asked in aggregations], **rest}
 
 
 def source_of(data: object, columns: Sequence[str], options: Mapping[str, Any]) -> Steps[dict[str, Any]]:
     """The source of a spec for a frame, whose `columns` are uploaded as a file of Arrow, or for a file."""
-    of_files = {name: options[name] for name in _OF_FILES if options.get(name) is not None}
+    of_files = {name: options[name] for name in sorted(OF_TABLES) if options.get(name) is not None}
     if sources.is_file(data):
         if isinstance(data, ManyFiles):
             from warpfold.client.files_here import check_table

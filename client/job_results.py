@@ -10,6 +10,7 @@ from warpfold.client import html
 from warpfold.client.answer import Answer, Timings
 from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.contract.artefact import Artefact
+from warpfold.contract.dialect_view import DialectView
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
@@ -30,6 +31,7 @@ class Input(Answer):
     files: list[dict[str, Any]] = Field(default_factory=list)
     fingerprint: str | None = None
     null_words: tuple[str, ...] | None = None
+    dialects: tuple[DialectView, ...] = ()
 
 
 class Placement(Answer):

@@ -167,7 +167,7 @@ def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
     rows = open_rows(asked, Folders((root,), root))
     with intact(rows.files):
         table: GroupTable = backend.group_by(rows, plan_of(asked))
-        return replace(table, null_words=rows.null_words, files=rows.counts())
+        return replace(table, dialects=rows.dialects(), files=rows.counts())
 
 
 def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any] | None) -> Reduction:

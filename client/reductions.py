@@ -16,6 +16,7 @@ from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
 from warpfold.client.sources import ManyFiles, is_file, source
+from warpfold.client.table_options import OF_TABLES, TableOptions
 from warpfold.client.uploads import EarlyJob
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from warpfold.contract.fields import Priority, ReduceBackendName
 
 
-class Options(OpOptions, total=False):
+class Options(OpOptions, TableOptions, total=False):
     """The options of a reduction besides its op. The service's defaults hold for options that are left out (`POST
-    /v1/jobs`). The options from `array` on choose elements of a file that is given as a Path or a URL
-    (docs/sources.md). With `as_one` a list of
-    files is one array: Paths, URLs, and as strings the paths of files on the server."""
+    /v1/jobs`). The options from `array` on, and those of tables, choose elements of a file that is given as a Path or
+    a URL (docs/sources.md). With `as_one` a list of files is one array: Paths, URLs, and as strings the paths of files
+    on the server."""
 
     strategy: str
     backend: "ReduceBackendName"
@@ -51,11 +52,6 @@ class Options(OpOptions, total=False):
     missing_chunks: str
     float8: str
     column: str
-    filter: Mapping[str, Any]
-    text: str
-    null_policy: str
-    null_words: Sequence[str]
-    words: Sequence[str]
     as_one: bool
 
 
@@ -78,11 +74,8 @@ class GroupOptions(Options, total=False):
     window: Rolling | None
 
 
-OF_FILES = frozenset(
-    {"array", "select", "stored", "missing_chunks", "float8", "column", "filter", "text"}
-    | {"null_policy", "null_words", "words"}
-)
-"""The options among these that apply to a file."""
+OF_FILES = OF_TABLES | {"array", "select", "stored", "missing_chunks", "float8", "column"}
+"""The options that apply to a file."""
 
 
 def reduce(

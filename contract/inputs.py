@@ -7,7 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool
 
+from warpfold.contract.dialect_view import DialectView
 from warpfold.contract.frozen import Frozen
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.sources.inputs import Inputs, fingerprint_of, hash_of_object
 from warpfold.kernels.sources.sequential import FileCount, Remote
@@ -90,6 +92,12 @@ class InputView(Frozen):
         description="The texts of a cell that were nulls in columns of numbers, where text was read; `null_words` of "
         "the source sets them. In columns of words only the empty cell was a null, unless the source sets others.",
     )
+    dialects: tuple[DialectView, ...] = Field(
+        (),
+        exclude_if=lambda dialects: not dialects,
+        description="How the text was read: what the request or the text itself says of delimiters, quotes, numbers, "
+        f"the encoding, comments and names. Texts that are written alike are named once; the first {MOST_OBJECTS}.",
+    )
 
     @classmethod
     def of(
@@ -98,7 +106,7 @@ class InputView(Frozen):
         inputs: Inputs,
         *,
         fingerprint: bool,
-        null_words: tuple[str, ...] | None = None,
+        dialects: Sequence[Dialect] = (),
         counts: Sequence[FileCount] = (),
     ) -> "InputView | None":
         """The view of these inputs; None where nothing was read. The `counts` are those of all files and objects, where
@@ -132,7 +140,8 @@ class InputView(Frozen):
                 for file, count in zip(files[:MOST_OBJECTS], here, strict=False)
             ),
             fingerprint=fingerprint_of([*(file.sha256 for file in files), *hashes]) if whole else None,
-            null_words=null_words,
+            null_words=dialects[0].nulls_of_numbers if dialects else None,
+            dialects=tuple(map(DialectView.of, dialects[:MOST_OBJECTS])),
         )
 
 

@@ -29,7 +29,7 @@ from warpfold.kernels.parts.state_tables import TableOfStates
 from warpfold.kernels.query import Moving, Shaped
 from warpfold.kernels.sources.chained import files_read
 from warpfold.kernels.sources.inputs import Inputs
-from warpfold.kernels.sources.sequential import Elements, SequentialSource, noticed, null_words_of, shaped
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, dialects_of, noticed, shaped
 from warpfold.worker.artefacts import ArtefactWriter, Stored
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.stages import point_of, timings_of
@@ -90,9 +90,9 @@ def run_grouped(
         source.dtype.name,
         noticed(both),
     )
-    null_words = null_words_of(read_in_order)
+    dialects = dialects_of(read_in_order)
     view = InputView.of(
-        read, inputs, fingerprint=spec.fingerprint, null_words=null_words, counts=files_read(opened.values())
+        read, inputs, fingerprint=spec.fingerprint, dialects=dialects, counts=files_read(opened.values())
     )
     return success_of(attempt, spec, done, view)
 

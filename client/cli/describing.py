@@ -14,6 +14,18 @@ from warpfold.client.cli.keyed import print_table
 from warpfold.client.cli.opening import name_faults, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, service, wait_for
+from warpfold.client.cli.text_options import (
+    Comment,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    NullWords,
+    Quote,
+    Thousands,
+    Words,
+    text_of,
+)
 from warpfold.client.describing import kinds_in
 from warpfold.client.group_table import GroupTable
 from warpfold.client.jobs import result_of
@@ -45,7 +57,15 @@ def describe(
     column: Annotated[str | None, typer.Option(metavar="COLUMNS", help="These columns, not all of numbers.")] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="The quantiles: 0.25,0.5,0.75.")] = None,
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
-    null_words: Annotated[str | None, typer.Option(metavar="WORDS", help="Of text: the words that are nulls.")] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    comment: Comment = None,
+    header: Header = None,
+    null_words: NullWords = None,
+    words: Words = None,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     timeout: Timeout = None,
@@ -55,9 +75,9 @@ def describe(
 
     Every value is exact or rounded once. A line has a column; NaNs are left out of its values.
     """
+    of_file = options_of({"filter": rows, **text_of(locals())})
     asked = numbers_from(q, "--q")
     quantiles = QUARTILES if asked is None else tuple(asked) if isinstance(asked, list) else (asked,)
-    of_file = options_of({"filter": rows, "null_words": null_words})
     with seekable(Path(file), "FILE") as path:
         with name_faults(path, "FILE"):
             kinds = kinds_in(path, of_file)
@@ -80,11 +100,11 @@ def describe(
             assert isinstance(result, GroupTable), "the job is a group-by"
             columns, count = result.columns, result.rows
             where = f"{result.device.get('name', result.backend)}, {result.timings.words}"
-    header, table = described(columns, count)
+    heads, table = described(columns, count)
     if as_json:
-        output.document({"rows": count, "columns": [dict(zip(header, row, strict=True)) for row in table]})
+        output.document({"rows": count, "columns": [dict(zip(heads, row, strict=True)) for row in table]})
     else:
-        print_table(header, list(zip(*table, strict=True)))
+        print_table(heads, list(zip(*table, strict=True)))
     output.say(f"{number_of('column', len(table))} of {number_of('row', count)}; exact, correctly rounded; {where}")
 
 

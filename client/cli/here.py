@@ -25,12 +25,13 @@ from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, che
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import KernelError
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.ops import OPS, Parameters, Value
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.chained import files_read
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.inputs import Inputs, LocalFile
-from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource, noticed, null_words_of
+from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource, dialects_of, noticed
 
 _FOR_THE_SERVICE = ("backend", "fingerprint")
 """The fields of a spec that a reduction on this machine does not take."""
@@ -61,10 +62,10 @@ class ReadHere:
     def __exit__(self, *error: object) -> None:
         self._inputs.__exit__(*error)
 
-    def view(self, null_words: tuple[str, ...] | None = None, counts: Sequence[FileCount] = ()) -> InputView:
-        """The files that were read, as a result of the service describes them, and the nulls of text. Raises
+    def view(self, dialects: Sequence[Dialect] = (), counts: Sequence[FileCount] = ()) -> InputView:
+        """The files that were read, as a result of the service describes them, and how text is written. Raises
         InvalidInput where a file has changed."""
-        view = InputView.of((), self._inputs, fingerprint=self.fingerprint, null_words=null_words, counts=counts)
+        view = InputView.of((), self._inputs, fingerprint=self.fingerprint, dialects=dialects, counts=counts)
         assert view is not None, "there is a file"
         return view
 
@@ -115,7 +116,7 @@ def _to_value(
         null = result.null
         if not null:
             check_length(result.value)
-        source = read.view(null_words_of(parts), files_read(parts))
+        source = read.view(dialects_of(parts), files_read(parts))
     except KernelError as error:
         code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
         raise fail(str(error), code) from None
@@ -130,6 +131,7 @@ def _to_value(
         f"{described(result)}; this machine"
         + left_out(nulls, source, null=null)
         + number_of_files(source)
+        + output.read_by(source.dialects)
         + output.noticed(notice)
         + fingerprinted(source.fingerprint if read.fingerprint else None)
     )
@@ -174,7 +176,7 @@ def _to_array(
         )
         operands: dict[str, Any] = dict(beside)
         result = local.reduce_groups(array, op, grouping, **operands, **chosen)
-        source = read.view(null_words_of([array, *beside.values()]), files_read([array]))
+        source = read.view(dialects_of([array, *beside.values()]), files_read([array]))
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     notice = noticed([array, *beside.values()])

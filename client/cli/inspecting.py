@@ -10,14 +10,25 @@ import typer
 
 from warpfold.client.cli import output
 from warpfold.client.cli.files import is_pattern, matching, seekable
-from warpfold.client.cli.opening import faults, folder_at
+from warpfold.client.cli.opening import faults, folder_at, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import service
+from warpfold.client.cli.text_options import (
+    Comment,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    NullWords,
+    Quote,
+    Thousands,
+    Words,
+    text_of,
+)
 from warpfold.client.inspections import FileColumn
 from warpfold.contract.sources.inspection import ContentView
+from warpfold.contract.sources.options import TableOptions
 from warpfold.kernels.formats.contents import contents_of, contents_of_folder
-from warpfold.kernels.formats.dialect import Dialect
-from warpfold.kernels.formats.signature import delimiter_of
 from warpfold.kernels.places.place import is_url
 
 _DATASET = re.compile(r"[0-9a-f]{64}")
@@ -49,15 +60,25 @@ def inspect(
             "--server", help="FILE is the server's, as a URL always is: a path, a pattern, or the id of an upload."
         ),
     ] = False,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    comment: Comment = None,
+    header: Header = None,
+    null_words: NullWords = None,
+    words: Words = None,
     as_json: Json = False,
 ) -> None:
     """Show the arrays or the columns in a file: dtypes, shapes, and what its metadata know of nulls, chunks, and sizes.
 
     Nothing is uploaded. Of several files that a pattern matches, the first is shown.
     """
+    of_text = options_of(text_of(locals()))
     if on_server or is_url(file):
         with service(context) as client:
-            inspection = client.inspect(_source(file))
+            inspection = client.inspect(_source(file, of_text))
         if as_json:
             output.document(inspection)
             return
@@ -76,7 +97,8 @@ def inspect(
             inside = contents_of_folder(folder_at(path))
         else:
             readable = unless_read.enter_context(seekable(path, "FILE"))
-            inside = contents_of(unless_read.enter_context(readable.open("rb")), Dialect(delimiter_of(path.name)))
+            options = TableOptions.model_validate(of_text).text_options(path.name)
+            inside = contents_of(unless_read.enter_context(readable.open("rb")), options)
     contents = [ContentView.of(content) for content in inside]
     if as_json:
         output.document([content.model_dump(mode="json") for content in contents])
@@ -84,12 +106,12 @@ def inspect(
         _show(contents)
 
 
-def _source(name: str) -> dict[str, Any]:
+def _source(name: str, of_text: dict[str, Any]) -> dict[str, Any]:
     if _DATASET.fullmatch(name):
-        return {"type": "dataset", "id": name}
+        return {"type": "dataset", "id": name, **of_text}
     if any(letter in name for letter in "*?["):
-        return {"type": "files", "glob": name}
-    return {"type": "array", "path": name}
+        return {"type": "files", "glob": name, **of_text}
+    return {"type": "table" if of_text else "array", "path": name, **of_text}
 
 
 def _show(contents: Sequence[ContentView | FileColumn]) -> None:

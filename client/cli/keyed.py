@@ -147,7 +147,7 @@ def _here(spec: dict[str, Any], named: Sequence[tuple[str, Path]], how: RunOptio
             table = local.group_by(spec, Path("/"))
             groups = table.table()
             document = _document(spec, table) if how.as_json else {}
-            source = read.view(table.null_words, table.files).model_dump(mode="json")
+            source = read.view(table.dialects, table.files).model_dump(mode="json")
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from warpfold.contract.dialect_view import DialectView
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line for each item of a list.")]
 
@@ -18,6 +21,12 @@ def say(message: str) -> None:
 def noticed(notice: str | None) -> str:
     """A phrase with the notice of a result, to follow another one."""
     return f"; {notice}" if notice else ""
+
+
+def read_by(dialects: "Iterable[DialectView]") -> str:
+    """A phrase that says how text was read, where it is not written as most are, to follow another one."""
+    words = [dialect.words for dialect in dialects if dialect.words]
+    return f"; read by {' and by '.join(words)}" if words else ""
 
 
 def table(

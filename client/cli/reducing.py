@@ -13,6 +13,18 @@ from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, matching, one_array
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
+from warpfold.client.cli.text_options import (
+    Comment,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    NullWords,
+    Quote,
+    Thousands,
+    Words,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from warpfold.client.cli.arrays import ArrayRequest
@@ -73,12 +85,6 @@ Segments = Annotated[
 ]
 ColumnDType = Annotated[
     str | None, typer.Option(help="Of the column of a CSV or TSV file, whose beginning else decides.")
-]
-NullWords = Annotated[
-    str | None, typer.Option(metavar="WORDS", help="Of text: the words that are nulls, such as NA,missing.")
-]
-Words = Annotated[
-    str | None, typer.Option(metavar="COLUMNS", help="Of text: columns that are words, whatever they hold.")
 ]
 Output = Annotated[
     Path | None,
@@ -149,6 +155,13 @@ def reduce(
     stored: Annotated[bool, typer.Option("--stored", help="Elements as stored, without attributes.")] = False,
     missing_chunks: Annotated[str | None, typer.Option(help="Chunks not in the file: fill or raise.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    comment: Comment = None,
+    header: Header = None,
     null_words: NullWords = None,
     words: Words = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
@@ -166,6 +179,7 @@ def reduce(
     name of its file. With --as-one they have one value together. Several ops or columns (--op sum,max) make a line of
     values in one pass.
     """
+    text = text_of(locals())
     from warpfold.client.cli.arrays import ArrayRequest  # NumPy and more, for which help does not wait
     from warpfold.client.cli.groups import WindowOptions, check_file, fields_from, numbers_from
     from warpfold.client.cli.opening import check_dtype, options_of
@@ -193,7 +207,7 @@ def reduce(
     window = WindowOptions(rolling, width, expanding, centre, closed, min_count).window(op)
     if (over is not None) != ("width" in window):
         raise typer.BadParameter("--width and --over, which has the times, go together", param_hint="--over")
-    of_rows: _Texts = {"filter": rows, "null_policy": null_policy, "null_words": null_words, "words": words}
+    of_rows: _Texts = {"filter": rows, "null_policy": null_policy, **text}
     of_array: _Texts = {
         "array": array,
         "select": select,

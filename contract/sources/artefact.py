@@ -11,7 +11,7 @@ from warpfold.contract.folders import Folders, placed_artefact
 from warpfold.contract.sources.options import read_of
 from warpfold.contract.sources.source import SourceSpec
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.frames import Frame, open_frame
 from warpfold.kernels.sources.sequential import Elements
 
@@ -41,7 +41,7 @@ class ArtefactSource(SourceSpec):
             self.identity(),
             "source.job_id",
             partial(self._begin, folders),
-            lambda file: open_frame(file, None, Dialect()),
+            lambda file: open_frame(file, None, TextOptions()),
         )
 
     def _begin(self, folders: Folders) -> BinaryIO:

@@ -114,7 +114,9 @@ def one_table(names: Sequence[FileNamed], reader: "Reader", keys: Sequence[str] 
         rows: list[FileCount] = []
         for number, name in enumerate(names):
             frame = reader.table(name, keys)
-            tally.objects += frame.tally.objects if number not in counted else []
+            if number not in counted:
+                tally.objects += frame.tally.objects
+                tally.dialects += frame.tally.dialects
             counted.add(number)
             for column in columns:
                 kind = frame.schema.field(column).type if column in frame.schema.names else None
@@ -253,8 +255,9 @@ def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = F
             source = truths_of(opened) if truths else opened
             nulls, elements = tally.nulls, 0
             if isinstance(source, SequentialSource):
-                source.tally.beyond, tally.null_words = tally.beyond, source.tally.null_words
+                source.tally.beyond = tally.beyond
                 if number not in counted:
+                    tally.dialects += source.tally.dialects
                     tally.objects += source.tally.objects
                     tally.absences += source.tally.absences
                     for absent in source.tally.absences:

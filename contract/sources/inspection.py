@@ -15,9 +15,10 @@ from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.options import TableOptions, open_file, read_of
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
+from warpfold.contract.sources.text_fields import OF_TEXT
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
 
@@ -111,7 +112,7 @@ def inspected(source: FileSources, folders: Folders) -> Inspection:
     if isinstance(source, DatasetSource):
         named = source.name or ".csv"
         called = source.name or f"dataset {source.id}"
-        look = partial(_in_file, called=called, files=1, dialect=source.dialect(named), text=True)
+        look = partial(_in_file, called=called, files=1, options=source.text_options(named), text=True)
         return read_of(source.called, "source.id", partial(source.begin, folders), look)
     names, field = _names(source, folders)
     first = names[0]
@@ -119,17 +120,16 @@ def inspected(source: FileSources, folders: Folders) -> Inspection:
         own = {"id": first.id, "name": first.name}
         alone = inspected(DatasetSource.model_validate({"type": "dataset", **_text_options(source), **own}), folders)
         return alone.model_copy(update={"files": len(names)})
-    text, dialect = is_text(first), Dialect(delimiter_of(first))
+    text, options = is_text(first), TextOptions(of_name=delimiter_of(first))
     if isinstance(source, TableOptions):
-        text, dialect = text or source.text is not None, source.dialect(first)
-    look = partial(_in_file, called=first, files=len(names), dialect=dialect, text=text)
+        text, options = text or source.is_text, source.text_options(first)
+    look = partial(_in_file, called=first, files=len(names), options=options, text=text)
     return open_file(first, folders, field, look, partial(_in_folder, called=first, files=len(names)))
 
 
 def _text_options(source: FileSources) -> dict[str, Any]:
     """How text is read."""
-    options = ("text", "null_words", "words")
-    return {name: getattr(source, name) for name in options} if isinstance(source, TableOptions) else {}
+    return {name: getattr(source, name) for name in OF_TEXT} if isinstance(source, TableOptions) else {}
 
 
 def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str | UploadedFile], str]:
@@ -139,13 +139,13 @@ def _names(source: FileSources, folders: Folders) -> tuple[Sequence[str | Upload
     return (source.path,), "source.path"
 
 
-def _in_file(file: BinaryIO, called: str, files: int, dialect: Dialect, *, text: bool) -> Inspection:
+def _in_file(file: BinaryIO, called: str, files: int, options: TextOptions, *, text: bool) -> Inspection:
     kind = readable_format(file)
     tabular = text if kind is None else kind.tabular
     if kind is None and not text:
         raise InvalidInput("is in none of the formats that can be read; for a table of text, `text` says csv or tsv")
     named, nbytes = "text" if kind is None else kind.value, file.seek(0, os.SEEK_END)
-    return _answer(called, files, contents_of(file, dialect), named, nbytes, tabular=tabular)
+    return _answer(called, files, contents_of(file, options), named, nbytes, tabular=tabular)
 
 
 def _in_folder(folder: Tree, called: str, files: int) -> Inspection:

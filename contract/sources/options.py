@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, Self, TypeVar, cast
 
-from pydantic import Field, StrictBool, StrictInt, StringConstraints, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
 
 from warpfold.contract.fields import DTypeName
 from warpfold.contract.folders import Folders
@@ -26,15 +26,15 @@ from warpfold.contract.sources.roots import (
 )
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
+from warpfold.contract.sources.text_fields import FileOptions, InFile, TextFields
 from warpfold.contract.unions import said_as
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import as_float8, open_array_file
 from warpfold.kernels.formats.conventions import Conventions
-from warpfold.kernels.formats.dialect import NULL_WORDS, Dialect
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.frames import Frame, open_frame
 from warpfold.kernels.formats.hyperslab import Range
-from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
+from warpfold.kernels.formats.signature import is_text, readable_format
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
 from warpfold.kernels.ops import NullPolicy
@@ -51,11 +51,7 @@ T = TypeVar("T")
 
 MOST_AXES = 64
 MOST_DEPTH = 16
-MOST_WORDS = 100
-Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r'^[^\x00\r\n"]+$')]
 Index = Annotated[StrictInt, Field(ge=-(1 << 62), le=1 << 62)]
-InFile = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]
-NullPolicyName = Literal["omit", "raise", "propagate"]
 
 
 class AxisRange(Frozen):
@@ -77,39 +73,6 @@ Selected = Annotated[
     ],
     Field(description="An index, a range of indices, or null for the whole axis."),
 ]
-
-
-class FileOptions(Frozen):
-    """The options that all files share."""
-
-    null_policy: NullPolicyName = Field(
-        "omit",
-        description="The treatment of nulls: `omit` leaves them out, `raise` fails the job, and `propagate` makes each "
-        "value null that has a null among its elements. The result counts nulls that were left out or "
-        "propagated. NaN is no null.",
-    )
-
-    def refusing_nulls(self) -> Self:
-        return self.model_copy(update={"null_policy": "raise"})
-
-    def in_place(self) -> Self:
-        return self if self.propagates_nulls else self.refusing_nulls()
-
-    @property
-    def propagates_nulls(self) -> bool:
-        return self.null_policy == "propagate"
-
-    def described(self) -> str:
-        """The options that are not left at their defaults, in words that follow a file's name."""
-        options = self.model_dump(
-            exclude_defaults=True, exclude={"type", "path", "paths", "uploads", "glob", "id", "name"}
-        )
-        return "".join(f", {name} {value}" for name, value in options.items())
-
-    def open_in(self, file: BinaryIO, name: str) -> Elements:
-        """The elements in `file`, which is called `name` and must stay open while they are read. Raises InvalidInput
-        and Unavailable."""
-        raise NotImplementedError
 
 
 class ArrayOptions(FileOptions):
@@ -161,7 +124,7 @@ class ArrayOptions(FileOptions):
         return Conventions(self.stored, NullPolicy(self.null_policy), WhereAbsent(self.missing_chunks))
 
 
-class TableOptions(FileOptions):
+class TableOptions(TextFields):
     """The options of a table: the column that is reduced, and its rows."""
 
     column: InFile | None = Field(
@@ -176,24 +139,6 @@ class TableOptions(FileOptions):
         "4 MiB decide. An integer that the dtype does not hold is an error; a decimal fraction is rounded once "
         "to a float.",
     )
-    text: Literal["csv", "tsv"] | None = Field(
-        None,
-        description="For text only: the separator of the columns, a comma or a tab. If it is left out, the "
-        "file's name decides: .tsv and .tab have tabs.",
-    )
-    null_words: tuple[Word, ...] | None = Field(
-        None,
-        max_length=MOST_WORDS,
-        description="For text only: the words that are nulls, in every column. If they are left out, "
-        f"{', '.join(NULL_WORDS[:-1])} and {NULL_WORDS[-1]} are nulls in columns of numbers, times and truth values, "
-        "and no word is a null in columns of words. An empty cell is a null in any case, and a cell in quotes is none.",
-    )
-    words: tuple[InFile, ...] = Field(
-        (),
-        max_length=MOST_WORDS,
-        description="For text only: the columns that are words, whatever they hold, as keys of groups and in filters. "
-        "The key 1 is no integer then, and 1.0 is another key.",
-    )
 
     @field_validator("filter")
     @classmethod
@@ -206,7 +151,7 @@ class TableOptions(FileOptions):
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         rows = None if self.filter is None else self.filter.condition()
         nulls = NullPolicy(self.null_policy)
-        return open_column(file, ColumnWanted(self.column, rows, nulls, self.dtype, self.dialect(name)))
+        return open_column(file, ColumnWanted(self.column, rows, nulls, self.dtype, self.text_options(name)))
 
     def open_table_in(self, file: BinaryIO, name: str) -> Frame:
         """The columns of the table in `file`, which is called `name` and must stay open while they are read. Raises
@@ -214,12 +159,7 @@ class TableOptions(FileOptions):
         for option in ("column", "dtype"):
             if getattr(self, option) is not None:
                 raise InvalidInput(f"has {option}, which is for a single column: groups name theirs", option)
-        return open_frame(file, None if self.filter is None else self.filter.condition(), self.dialect(name))
-
-    def dialect(self, name: str) -> Dialect:
-        """How the file called `name` is to be read, if it is text."""
-        delimiter = delimiter_of(name if self.text is None else f".{self.text}")
-        return Dialect(delimiter, self.null_words, self.words)
+        return open_frame(file, None if self.filter is None else self.filter.condition(), self.text_options(name))
 
 
 class AnyOptions(TableOptions, ArrayOptions):
@@ -234,7 +174,7 @@ class AnyOptions(TableOptions, ArrayOptions):
 
     def open_in(self, file: BinaryIO, name: str) -> Elements:
         kind = readable_format(file)
-        tabular = kind.tabular if kind is not None else is_text(name) or self.text is not None
+        tabular = kind.tabular if kind is not None else is_text(name) or self.is_text
         if tabular or self._set_options(TableOptions):
             return TableOptions.open_in(self, file, name)
         return ArrayOptions.open_in(self, file, name)
@@ -242,7 +182,8 @@ class AnyOptions(TableOptions, ArrayOptions):
     def _set_options(self, kind: type[FileOptions]) -> list[str]:
         """The options of `kind` alone that are not left at their defaults; a stored source names all of them."""
         fields = type(self).model_fields
-        return [name for name in sorted(kind.__annotations__) if getattr(self, name) != fields[name].default]
+        own = kind.model_fields.keys() - FileOptions.model_fields.keys()
+        return [name for name in sorted(own) if getattr(self, name) != fields[name].default]
 
 
 def _range(axis: AxisRange | int | None) -> Range:

@@ -10,7 +10,7 @@ import numpy as np
 from warpfold.kernels.dtypes import dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
 from warpfold.kernels.formats.npy import read_head, stored_name
@@ -74,8 +74,8 @@ class Content:
         return cls(field.name, str(field.type), reduced_as, None if rows is None else (rows,), nulls, chunks, nbytes)
 
 
-def contents_of(file: BinaryIO, dialect: Dialect) -> list[Content]:
-    """The arrays in a file, or the columns of its table; `dialect` says how text is to be read.
+def contents_of(file: BinaryIO, text: TextOptions) -> list[Content]:
+    """The arrays in a file, or the columns of its table; `text` says how text is to be read.
 
     Raises InvalidInput and Unavailable.
     """
@@ -97,7 +97,7 @@ def contents_of(file: BinaryIO, dialect: Dialect) -> list[Content]:
                 return list(_parquet(file))
             case Format.ARROW_FILE | Format.ARROW_STREAM:
                 return list(_arrow(file, kind))
-        schema = first_block(file, kind, dialect)
+        schema = first_block(file, kind, text)
         return [Content.column(field, None) for field in schema]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrow_messages import Messages
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
@@ -98,7 +98,7 @@ class Wanted:
     field: str
 
 
-def open_frame(file: BinaryIO, rows: Condition | None, dialect: Dialect) -> Frame:
+def open_frame(file: BinaryIO, rows: Condition | None, text: TextOptions) -> Frame:
     """The columns of the table in `file`, which must stay open while they are read, of the rows that fulfil a
     condition. Raises InvalidInput, which names the field "filter" where the filter is at fault, and Unavailable."""
     pyarrow = required("pyarrow", "tables")
@@ -106,8 +106,8 @@ def open_frame(file: BinaryIO, rows: Condition | None, dialect: Dialect) -> Fram
     if kind in (None, Format.GZIP, Format.ZSTD):
         from warpfold.kernels.formats.text import open_text_frame
 
-        return open_text_frame(file, kind, rows, dialect)
-    dialect.check_unused()
+        return open_text_frame(file, kind, rows, text)
+    text.check_unused()
     with damaged("cannot be read as a table", pyarrow.ArrowException, OSError, ValueError):
         if begin := {Format.PARQUET: _parquet, Format.ARROW_FILE: _arrow_file, Format.ARROW_STREAM: _stream}.get(kind):
             frame = begin(file, rows)
@@ -257,7 +257,7 @@ def keyed_frame(
         decodes=True,
         remotes=lambda: frame.tally.objects,
         counts=lambda: frame.tally.files,
-        null_words=frame.tally.null_words,
+        dialects=lambda: tuple(dict.fromkeys(frame.tally.dialects)),
     )
 
 

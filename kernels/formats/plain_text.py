@@ -41,8 +41,8 @@ class TextLayout:
     def places(self, types: Mapping[str, Any]) -> dict[int, str] | None:
         """The columns that `types` names by their place, in ascending order; None where one is not of a plain type or
         its name stands twice, where numbers may hold the delimiter, or where a null may be written as a number."""
-        delimiter = self.dialect.delimiter
-        if len(delimiter.encode()) != 1 or delimiter in '0123456789+-.eE"\r\n' or self.dialect.has_numbers_as_nulls:
+        delimiter, quote, decimal = self.dialect.delimiter, self.dialect.quote, self.dialect.decimal
+        if delimiter in f"0123456789+-eE\r\n{quote}{decimal}" or self.dialect.has_numbers_as_nulls:
             return None
         if any(str(kind) not in _PLAIN or self.names.count(name) != 1 for name, kind in types.items()):
             return None
@@ -106,7 +106,8 @@ def plain_columns(lines: Lines, layout: TextLayout, columns: TextColumns, *, hea
 
     types = columns.types
     places = layout.places(types)
-    start = _behind_first_line(lines.text, layout.dialect.delimiter) if headed else 0
+    dialect = layout.dialect
+    start = _behind_first_line(lines.text, dialect) if headed else 0
     if not places or start is None:
         return None
     text = np.frombuffer(lines.text if lines.text[-1] == 10 else bytes(lines.text) + b"\n", np.uint8)
@@ -119,15 +120,17 @@ def plain_columns(lines: Lines, layout: TextLayout, columns: TextColumns, *, hea
         compiled.KEY if kind == compiled.INTEGER and name in columns.keys else kind
         for kind, name in zip(kinds, places.values(), strict=True)
     ]
-    delimiter, ends, nulls = ord(layout.dialect.delimiter), np.zeros(256, np.bool_), np.zeros(256, np.int64)
-    ends[[delimiter, *b'\r\n"']] = True
-    for word in filter(None, map(str.encode, layout.dialect.nulls_of_words)):
+    delimiter, ends, nulls = ord(dialect.delimiter), np.zeros(256, np.bool_), np.zeros(256, np.int64)
+    ends[[delimiter, *b"\r\n", *dialect.quote.encode()]] = True
+    for word in filter(None, map(str.encode, dialect.nulls_of_words)):
         nulls[word[0]] = max(nulls[word[0]], len(word))
     rows, doubtful, largest = compiled.scan(
         address,
         text.size,
         start,
         delimiter,
+        dialect.quote_byte,
+        ord(dialect.decimal),
         ends,
         nulls,
         len(layout.names),
@@ -172,10 +175,10 @@ def _words(text: NDArray[np.uint8], places: NDArray[np.int64], rows: NDArray[np.
     return required("pyarrow.compute", "tables").replace_with_mask(array, doubtful, read)
 
 
-def _behind_first_line(lines: memoryview, delimiter: str) -> int | None:
+def _behind_first_line(lines: memoryview, dialect: Dialect) -> int | None:
     """Where the second line begins; None where pyarrow may see another first line."""
     head = bytes(lines[: 1 << 16])
-    end = QuotedText(head, delimiter).first_end(b"\n") + 1
+    end = QuotedText(head, dialect).first_end(b"\n") + 1
     line = head[:end].removesuffix(b"\n").removesuffix(b"\r")  # of two \r the second ends an empty line
     return end if line and b"\r" not in line else None
 
@@ -188,11 +191,13 @@ def compile_now() -> None:
     from warpfold.kernels.formats import text_lines as compiled
     from warpfold.kernels.machine.jit import mark_compiled
 
-    lines, layout = Lines.of(memoryview(b"1\n")), TextLayout(("x",), Dialect())
+    dialect = Dialect()
+    lines, layout = Lines.of(memoryview(b"1\n"), dialect), TextLayout(("x",), dialect)
     for kind in (pyarrow.float64(), pyarrow.string()):
         columns = plain_columns(lines, layout, TextColumns({"x": kind}), headed=False)
         assert columns is not None, "a number is plain"
         if columns.numbers() is None:
             columns.table(lambda *_: None)
-    compiled.end_within_quotes(np.frombuffer(lines.text, np.uint8).ctypes.data, len(lines.text), ord(","))
+    address = np.frombuffer(lines.text, np.uint8).ctypes.data
+    compiled.end_within_quotes(address, len(lines.text), ord(dialect.delimiter), dialect.quote_byte)
     mark_compiled(COMPILED)

@@ -20,7 +20,6 @@ class Format(Enum):
     HDF5 = "HDF5"
     NETCDF3 = "NetCDF-3"
     JSON = "JSON"
-    UTF16 = "text in UTF-16"
     PARQUET = "Parquet"
     ARROW_FILE = "Arrow"
     ARROW_STREAM = "Arrow stream"
@@ -49,8 +48,6 @@ _SIGNATURES = (
     (b"FEA1", Format.FEATHER1),
     (b"\x1f\x8b", Format.GZIP),
     (b"\x28\xb5\x2f\xfd", Format.ZSTD),
-    (b"\xff\xfe", Format.UTF16),
-    (b"\xfe\xff", Format.UTF16),
 )
 
 _NOT_READ: Mapping[Format, str] = MappingProxyType(
@@ -59,7 +56,6 @@ _NOT_READ: Mapping[Format, str] = MappingProxyType(
         Format.FEATHER1: "is a Feather file of version 1, which is not read: write it as version 2",
         Format.JSON: "is JSON, which is not read: write the values as Parquet, as CSV or as .npy, for example by "
         "`pandas.read_json`, whose `lines=True` reads JSON lines",
-        Format.UTF16: "is text in UTF-16, which is not read: `iconv -f UTF-16 -t UTF-8` makes UTF-8 of it",
     }
 )
 """Why files of some formats are refused, and how to go on."""
@@ -76,9 +72,10 @@ _MOST_JSON = 1 << 12
 _PACKED = (".gz", ".zst", ".zstd")
 
 
-def delimiter_of(name: str) -> str:
-    """The delimiter between the columns of a text file that is called `name`: a tab in .tsv and .tab, else a comma."""
-    return "\t" if _unpacked(name).endswith((".tsv", ".tab")) else ","
+def delimiter_of(name: str) -> str | None:
+    """The delimiter between the columns of a text file that is called `name`: a tab in .tsv and .tab. Other names do
+    not tell."""
+    return "\t" if _unpacked(name).endswith((".tsv", ".tab")) else None
 
 
 def is_text(name: str) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrow_messages import Messages
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
@@ -44,14 +44,14 @@ _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnWanted:
-    """What to read of a table. `dtype` and `dialect` are for text. `dtype` is the dtype that the column is read as,
-    None to infer it; `dialect` is None for a file that is not text."""
+    """What to read of a table. `dtype` and `text` are for text. `dtype` is the dtype that the column is read as,
+    None to infer it; `text` is None for a file that is not text."""
 
     column: str | None = None
     rows: Condition | None = None
     nulls: NullPolicy = NullPolicy.OMIT
     dtype: str | None = None
-    dialect: Dialect | None = None
+    text: TextOptions | None = None
 
 
 def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
@@ -69,8 +69,8 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
         return open_text(file, kind, wanted)
     if wanted.dtype is not None:
         raise InvalidInput("is not text: its columns have dtypes already, so leave `dtype` out", "dtype")
-    if wanted.dialect is not None:
-        wanted.dialect.check_unused()
+    if wanted.text is not None:
+        wanted.text.check_unused()
     with damaged("cannot be read as a table", *errors):
         if kind is Format.PARQUET:
             from warpfold.kernels.formats.parquet import open_parquet

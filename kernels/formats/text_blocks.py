@@ -14,9 +14,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.signature import Format, check_text
+from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.signature import Format
 from warpfold.kernels.formats.tables import random_access
 from warpfold.kernels.formats.text_quotes import QuotedStarts, QuotedText, ends_within
+from warpfold.kernels.formats.text_recoding import LONGEST_LINE, RecodedText, line_too_long
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.places.file import is_remote
@@ -28,8 +30,8 @@ _HEAD_BYTES = 1 << 12
 _SAMPLE_BYTES = 1 << 16
 """The beginning of a file that tells dtypes where they are floats: all threads wait for it."""
 
-_FIRST_BYTES = 1 << 22
-"""The block that tells the dtypes, and the longest line."""
+_FIRST_BYTES = LONGEST_LINE
+"""The block that tells the dtypes."""
 
 _BLOCK_BYTES = 3 << 20
 """The most that one thread parses at a time. On 16 cores smaller blocks cost more hand-overs of the interpreter's lock,
@@ -53,22 +55,22 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Rows of text: at most `most` rows, which have a quote or none."""
+    """Rows of text: at most `most` rows, which have a quote of their dialect or none."""
 
     text: memoryview
     most: int
     quoted: bool
 
     @classmethod
-    def of(cls, text: memoryview, *, at_once: bool = False) -> "Lines":
+    def of(cls, text: memoryview, dialect: Dialect, *, at_once: bool = False) -> "Lines":
         """The rows of `text`; if it is to be read `at_once`, no compiled function looks at it."""
         array = np.frombuffer(text, np.uint8)
         if at_once:
-            most, quoted = int(np.count_nonzero(array == ord("\n"))), (array == ord('"')).any()
+            most, quoted = int(np.count_nonzero(array == ord("\n"))), (array == dialect.quote_byte).any()
         else:
             from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
 
-            most, quoted = compiled.most_lines(array.ctypes.data if text else 0, len(text))
+            most, quoted = compiled.most_lines(array.ctypes.data if text else 0, len(text), dialect.quote_byte)
         return cls(text, most + (bool(text) and text[-1] != ord("\n")), bool(quoted))
 
 
@@ -86,13 +88,14 @@ class _Part:
 
 
 class TextLines:
-    """A file of text, to be read from its beginning as often as needed, in blocks of `block_bytes` at most. `delimiter`
-    is the byte between two cells. A short file is to be read `at_once`, without compiled functions, unless some process
-    of this machine has compiled them."""
+    """A file of text in a dialect, to be read from its beginning as often as needed, in blocks of at most
+    `block_bytes`. A short file is to be read `at_once`, without compiled functions, unless some process of this machine
+    has compiled them."""
 
-    def __init__(self, file: BinaryIO, packed: Format | None, delimiter: str) -> None:
-        self._file, self._packed, self._delimiter = file, packed, delimiter
-        self._bytes = None if packed is not None or is_remote(file) else FileBytes(file.fileno(), 0)
+    def __init__(self, file: BinaryIO, packed: Format | None, dialect: Dialect) -> None:
+        self._file, self._packed, self._dialect = file, packed, dialect
+        in_order = packed is not None or dialect.is_recoded or is_remote(file)
+        self._bytes = None if in_order else FileBytes(file.fileno(), 0)
         self.size = file.seek(0, 2)
         self.at_once = self.size <= _AT_ONCE_BYTES and not _has_compiled()
         self.block_bytes = _even_blocks(self.size, usable_cores())
@@ -101,7 +104,7 @@ class TextLines:
             self._starts = QuotedStarts(partial(self._look, self._bytes))
 
     def head(self) -> memoryview:
-        """The first line, and more lines where it is short. Raises InvalidInput where compressed text is none."""
+        """The first line, and more lines where it is short."""
         return self._beginning(_HEAD_BYTES)
 
     def sample(self) -> memoryview:
@@ -123,15 +126,13 @@ class TextLines:
         """The first lines of the text: `most` bytes at most, or more where the first lines alone are longer."""
         for length in (min(most, _FIRST_BYTES), min(max(most, _SAMPLE_BYTES), _FIRST_BYTES), _FIRST_BYTES):
             read: bytes = self._stream().read(length)
-            if self._packed is not None:
-                check_text(read)
             text = read.removeprefix(_BYTE_ORDER_MARK)
             if len(read) < length:
                 return memoryview(self._ended(text))
             ends = self._end_of_lines(text)
             if ends if lines == 1 else self._end_of_lines(text, ends - 1):
                 return memoryview(text)[:ends]
-        raise _line_too_long()
+        raise line_too_long(_FIRST_BYTES)
 
     def _streamed(self) -> Iterator[Block]:
         stream, rest, mark = self._stream(), b"", _BYTE_ORDER_MARK
@@ -139,12 +140,12 @@ class TextLines:
             text, mark = (rest + read).removeprefix(mark), b""
             end = self._end_of_lines(text)
             if end:
-                yield partial(Lines.of, memoryview(text)[:end], at_once=self.at_once)
+                yield partial(Lines.of, memoryview(text)[:end], self._dialect, at_once=self.at_once)
             elif len(text) > _FIRST_BYTES:
-                raise _line_too_long()
+                raise line_too_long(_FIRST_BYTES)
             rest = text[end:]
         if rest:
-            yield partial(Lines.of, memoryview(self._ended(rest)), at_once=self.at_once)
+            yield partial(Lines.of, memoryview(self._ended(rest)), self._dialect, at_once=self.at_once)
 
     def _block(self, file: FileBytes, number: int) -> Lines:
         begins_within, ends_within = self._starts.around(number)
@@ -156,7 +157,7 @@ class TextLines:
             raise _no_end_of_quotes()
         start = self._line_from(file, part.begin, within=True) if begins_within else part.begin
         stop = self._line_from(file, end, within=True) if ends_within else end
-        return Lines.of(memoryview(self._read(file, start, stop))[: stop - start], at_once=self.at_once)
+        return Lines.of(memoryview(self._read(file, start, stop))[: stop - start], self._dialect, at_once=self.at_once)
 
     def _look(self, file: FileBytes, number: int) -> tuple[bool, bool]:
         """Whether a part of the file ends within quotes if it begins outside of them, and if it begins within."""
@@ -164,12 +165,13 @@ class TextLines:
         if not lines.quoted:
             return False, True
         if self.at_once:
-            outside, inside = (ends_within(lines.text, self._delimiter, within=within) for within in (False, True))
+            outside, inside = (ends_within(lines.text, self._dialect, within=within) for within in (False, True))
             return outside, inside
         from warpfold.kernels.formats import text_lines as compiled  # it imports Numba
 
         address = np.frombuffer(lines.text, np.uint8).ctypes.data
-        outside, inside = compiled.end_within_quotes(address, len(lines.text), ord(self._delimiter))
+        delimiter, quote = ord(self._dialect.delimiter), self._dialect.quote_byte
+        outside, inside = compiled.end_within_quotes(address, len(lines.text), delimiter, quote)
         return bool(outside), bool(inside)
 
     def _part(self, file: FileBytes, number: int) -> _Part:
@@ -195,7 +197,9 @@ class TextLines:
             memory = self._read(file, begin, begin + end)
         if not at and memory.startswith(_BYTE_ORDER_MARK):
             start = len(_BYTE_ORDER_MARK)
-        return _Part(number, begin + start, Lines.of(memoryview(memory)[start:end], at_once=self.at_once))
+        return _Part(
+            number, begin + start, Lines.of(memoryview(memory)[start:end], self._dialect, at_once=self.at_once)
+        )
 
     def _read(self, file: FileBytes, start: int, stop: int) -> bytearray:
         """Memory of this thread that begins with the bytes start … stop − 1 of the file."""
@@ -215,7 +219,7 @@ class TextLines:
         for near in (_NEAR_BYTES, _FIRST_BYTES + 1):
             text = bytearray(min(near, self.size - begin))
             file.read_into(begin, np.frombuffer(text, np.uint8))
-            find = QuotedText(text, self._delimiter, within=True).first_end if within else text.find
+            find = QuotedText(text, self._dialect, within=True).first_end if within else text.find
             end = find(b"\n") + 1
             if end:
                 return begin + end
@@ -226,7 +230,7 @@ class TextLines:
                     return begin + end
                 if is_last:
                     return self.size
-        raise _line_too_long()
+        raise line_too_long(_FIRST_BYTES)
 
     def _end_of_lines(self, text: bytes, stop: int | None = None) -> int:
         """Where the last whole row of the first `stop` bytes of `text`, or of all, ends; 0 without a whole row."""
@@ -234,22 +238,29 @@ class TextLines:
         if stop <= 0:
             return 0
         # Behind a last \r a \n may follow, unread.
-        if b'"' not in text:
+        if not self._has_quotes(text):
             return text.rfind(b"\n", 0, stop) + 1 or text.rfind(b"\r", 0, stop - 1) + 1
-        end = QuotedText(text, self._delimiter, stop=stop).last_end(b"\n") + 1
-        return end or QuotedText(text, self._delimiter, stop=stop - 1).last_end(b"\r") + 1
+        end = QuotedText(text, self._dialect, stop=stop).last_end(b"\n") + 1
+        return end or QuotedText(text, self._dialect, stop=stop - 1).last_end(b"\r") + 1
 
     def _ended(self, text: bytes) -> bytes:
         """The last rows of the text. Raises InvalidInput where they end within quotes."""
-        if b'"' in text and ends_within(memoryview(text), self._delimiter, within=False):
+        if self._has_quotes(text) and ends_within(memoryview(text), self._dialect, within=False):
             raise _no_end_of_quotes()
         return text
 
+    def _has_quotes(self, text: bytes) -> bool:
+        return bool(self._dialect.quote) and self._dialect.quote.encode() in text
+
     def _stream(self) -> Any:
-        stream = random_access(self._file)
-        if self._packed is None:
-            return stream
-        return required("pyarrow", "tables").CompressedInputStream(stream, self._packed.value)
+        stream = stored_stream(self._file, self._packed)
+        return RecodedText(stream, self._dialect) if self._dialect.is_recoded else stream
+
+
+def stored_stream(file: BinaryIO, packed: Format | None) -> Any:
+    """The bytes of a file from its beginning, decompressed."""
+    stream = random_access(file)
+    return stream if packed is None else required("pyarrow", "tables").CompressedInputStream(stream, packed.value)
 
 
 def _has_compiled() -> bool:
@@ -265,13 +276,6 @@ def _even_blocks(size: int, threads: int) -> int:
     threads would wait for it at the end."""
     rounds = max(1, -(-size // (threads * _BLOCK_BYTES)))
     return min(_BLOCK_BYTES, max(_LEAST_BLOCK_BYTES, -(-size // (threads * rounds))))
-
-
-def _line_too_long() -> InvalidInput:
-    return InvalidInput(
-        f"cannot be read as a table of text: a line has more than {_FIRST_BYTES:,} bytes, or a quote that "
-        "begins a cell has no end"
-    )
 
 
 def _no_end_of_quotes() -> InvalidInput:

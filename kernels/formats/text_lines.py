@@ -54,7 +54,7 @@ def _eight(context: Any, address: Any) -> Any:
 def _end_of_word(text: Any, size: Any, at: Any, ends: Any, delimiters: Any) -> Any:
     """Where a word ends that has not ended before `at`. `delimiters` is eight times the delimiter.
 
-    Of eight bytes at a time only the first is looked at that is below 45, as both ends of a line and the quote are, or
+    Of eight bytes at a time only the first is looked at that is below 45, as both ends of a line and any quote are, or
     that is a delimiter.
     """
     while at + 8 <= size:
@@ -76,11 +76,11 @@ def _end_of_word(text: Any, size: Any, at: Any, ends: Any, delimiters: Any) -> A
 
 
 @jit
-def _end_of_quoted(text: Any, size: Any, at: Any) -> Any:
+def _end_of_quoted(text: Any, size: Any, at: Any, quote: Any) -> Any:
     """Where a word ends that begins at `at` with a quote; NOT_PLAIN where its quotes have no end."""
-    while byte(text + at) == 34:  # two quotes stand for one
+    while byte(text + at) == quote:  # two quotes stand for one
         at += 1
-        while at < size and byte(text + at) != 34:
+        while at < size and byte(text + at) != quote:
             at += 1
         at += 1
         if at >= size:
@@ -89,13 +89,13 @@ def _end_of_quoted(text: Any, size: Any, at: Any) -> Any:
 
 
 @jit
-def _word(text: Any, size: Any, at: Any, ends: Any, nulls: Any, delimiters: Any) -> Any:
+def _word(text: Any, size: Any, at: Any, ends: Any, nulls: Any, delimiters: Any, quote: Any) -> Any:
     """Where a word ends that begins at `at`, or NOT_PLAIN; whether it stands as it is, without quotes in it, and is
     surely no null; and its place: where it begins, times 2**32, and where it ends."""
-    if byte(text + at) == 34:
-        end = _end_of_quoted(text, size, at)
+    if byte(text + at) == quote:
+        end = _end_of_quoted(text, size, at, quote)
         first = at + 1
-        while first < end and byte(text + first) != 34:
+        while first < end and byte(text + first) != quote:
             first += 1
         return end, first == end - 1, ((at + 1) << 32) | (end - 1)
     end, first = _end_of_word(text, size, at, ends, delimiters), byte(text + at)
@@ -113,28 +113,30 @@ def _set_bits(context: Any, word: Any) -> Any:
 
 
 @jit
-def most_lines(text: Any, size: Any) -> Any:
-    """At least as many as there are line feeds among the bytes at the address `text`, and whether one of the bytes is a
-    quote: of eight bytes at a time, one behind a line feed may be taken for another one."""
+def most_lines(text: Any, size: Any, quote: Any) -> Any:
+    """At least as many as there are line feeds among the bytes at the address `text`, and whether one of the bytes is
+    `quote`, which is beyond all bytes where there is none: of eight bytes at a time, one behind a line feed may be
+    taken for another one."""
     lines, whole, quotes = np.uint64(0), size & ~7, np.uint64(0)
+    marks = _ONES * np.uint64(quote)
     for at in range(0, whole, 8):
         word = _eight(text + at)
         other = word ^ (_ONES * np.uint64(10))
         lines += _set_bits((other - _ONES) & ~other & _TOPS)
-        other = word ^ (_ONES * np.uint64(34))
+        other = word ^ marks
         quotes |= (other - _ONES) & ~other & _TOPS
     for at in range(whole, size):
         lines += np.uint64(byte(text + at) == 10)
-        quotes |= np.uint64(byte(text + at) == 34)
-    return np.int64(lines), quotes != 0
+        quotes |= np.uint64(byte(text + at) == quote)
+    return np.int64(lines), quote < 256 and quotes != 0
 
 
 @jit
-def end_within_quotes(text: Any, size: Any, delimiter: Any) -> Any:
+def end_within_quotes(text: Any, size: Any, delimiter: Any, quote: Any) -> Any:
     """Whether the text of `size` bytes at the address `text` ends within quotes if it begins with a cell, and if it
-    begins within the quotes of one (`text_quotes.py` says which quotes count)."""
+    begins within the quotes of one (`text_quotes.py` says which quotes count; `quote` is the byte of one)."""
     outside, inside, ended_outside, ended_inside = False, True, False, False
-    quotes, at = _ONES * np.uint64(34), 0
+    quotes, at = _ONES * np.uint64(quote), 0
     while at < size:
         if at + 8 <= size:
             other = _eight(text + at) ^ quotes
@@ -143,10 +145,10 @@ def end_within_quotes(text: Any, size: Any, delimiter: Any) -> Any:
                 at += 8
                 continue
             at += _trailing_zeros(marks) >> 3
-        if byte(text + at) == 34:
+        if byte(text + at) == quote:
             before = byte(text + at - 1) if at > 0 else np.uint8(10)
             begins = before in (delimiter, 10, 13)
-            doubled = before == 34
+            doubled = before == quote
             counts = outside or begins or (doubled and ended_outside)
             ended_outside = outside
             outside = outside != counts
@@ -169,8 +171,8 @@ def copy_words(text: Any, places: Any, offsets: Any, words: Any) -> None:
 
 @jit
 def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, takes a third of the time
-    text: Any, size: Any, start: Any, delimiter: Any, ends: Any, nulls: Any, width: Any, wanted: Any, kinds: Any,
-    bits: Any, doubts: Any,
+    text: Any, size: Any, start: Any, delimiter: Any, quote: Any, point: Any, ends: Any, nulls: Any, width: Any,
+    wanted: Any, kinds: Any, bits: Any, doubts: Any,
 ) -> Any:  # fmt: skip
     """Read the rows of a text from its byte `start` on; returns how many rows there are, how many of their words are
     doubtful, and the bits of the largest magnitude of a FLOAT; or NOT_PLAIN, 0 and 0. The text lies at the address
@@ -178,10 +180,11 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
 
     A row has `width` words. Those of the columns `wanted` (ascending) go to `bits` (int64, shape (wanted, rows)), as
     `kinds` (FLOAT, INTEGER, WORD or KEY) says; the place of a word is where it begins times 2**32, and where it ends.
-    `ends` (shape (256,)) is true for the bytes that end a word: the delimiter, both ends of a line, and the quote.
-    `nulls`
-    (int64, shape (256,)) has the length of the longest null that begins with a byte, 0 if none does. `doubts`
-    (shape (any, DOUBT)) takes the words that are not plain; a text with more of them than it has room for is not plain.
+    `quote` is the byte around quoted words, beyond all bytes where there is none, and `point` the one before a
+    fraction. `ends` (shape (256,)) is true for the bytes that end a word: the delimiter, both ends of a line, and the
+    quote. `nulls` (int64, shape (256,)) has the length of the longest null that begins with a byte, 0 if none does.
+    `doubts` (shape (any, DOUBT)) takes the words that are not plain; a text with more of them than it has room for is
+    not plain.
     """
     at, row, doubtful, largest = start, 0, 0, 0
     last, several = width - 1, width > 1
@@ -196,14 +199,14 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
             if place < wanted.size and wanted[place] == column:
                 begin = at
                 if kinds[place] == WORD:
-                    at, plain, bits[place, row] = _word(text, size, at, ends, nulls, delimiters)
+                    at, plain, bits[place, row] = _word(text, size, at, ends, nulls, delimiters, quote)
                 else:
                     if kinds[place] != FLOAT:
                         at, plain, bits[place, row] = integer(text, at)
                         first = begin + np.int64(byte(text + begin) == 45)
                         plain = plain and not (kinds[place] == KEY and byte(text + first) == 48 and at > first + 1)
                     else:
-                        at, plain, bits[place, row] = decimal(text, at)
+                        at, plain, bits[place, row] = decimal(text, at, point)
                         largest = max(largest, bits[place, row] & _MAGNITUDE)
                     if not (plain and ends[byte(text + at)]):
                         plain, at = False, _end_of_word(text, size, at, ends, delimiters)
@@ -214,8 +217,8 @@ def scan(  # noqa: PLR0912 - a call for each word, which Numba does not inline, 
                     doubt[0], doubt[1], doubt[2], doubt[3] = place, row, begin, at
                     doubtful += 1
                 place += 1
-            elif byte(text + at) == 34:
-                at = _end_of_quoted(text, size, at)
+            elif byte(text + at) == quote:
+                at = _end_of_quoted(text, size, at, quote)
             else:
                 at = _end_of_word(text, size, at, ends, delimiters)
             if at == NOT_PLAIN:

@@ -158,16 +158,16 @@ def integer(text: Any, at: Any) -> Any:
 
 
 @jit
-def decimal(text: Any, at: Any) -> Any:
+def decimal(text: Any, at: Any, mark: Any) -> Any:
     """Where the reading of a word ended that begins at `at`, whether a decimal number was read, and the bits of its
-    nearest float64."""
+    nearest float64. `mark` is the byte before a fraction."""
     negative = byte(text + at) == 45
     at += np.int64(negative)
     first = at
     at, digits = _more_digits(text, at, np.uint64(0))
     count, power = at - first, 0
     plain = count > 0
-    if byte(text + at) == 46:
+    if byte(text + at) == mark:
         at += 1
         point = at
         at, digits = _more_digits(text, at, digits)
@@ -176,7 +176,7 @@ def decimal(text: Any, at: Any) -> Any:
         plain = plain and power < 0
     if count > MOST_DIGITS:  # zeros before other digits do not count
         zero = first
-        while byte(text + zero) == 48 or byte(text + zero) == 46:
+        while byte(text + zero) == 48 or byte(text + zero) == mark:
             count -= np.int64(byte(text + zero) == 48)
             zero += 1
         plain = plain and 0 < count <= MOST_DIGITS

@@ -1,8 +1,9 @@
 """Where rows of text end: a line end within quotes is a part of its cell.
 
 A cell that begins with a quote ends with the next quote that has no second one behind it (RFC 4180). A quote anywhere
-else is a letter as any other, as Python's `csv` and pyarrow have it. So the quotes that count, in turns, begin and end
-quoted cells, and two quotes that stand for one end a quoted cell and begin it anew.
+else is a letter as any other, as Python's `csv` and pyarrow have it. A dialect says which byte the quote is. So the
+quotes that count, in turns, begin and end quoted cells, and two quotes that stand for one end a quoted cell and begin
+it anew.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-_QUOTE, _LINE_ENDS = ord('"'), b"\r\n"
+from warpfold.kernels.formats.dialect import Dialect
+
+_LINE_ENDS = b"\r\n"
 
 Text = bytes | bytearray
 
@@ -20,10 +23,10 @@ Text = bytes | bytearray
 class QuotedText:
     """Text that begins with a cell, or `within` the quotes of one, and whose bytes before `stop` are looked at."""
 
-    def __init__(self, text: Text, delimiter: str, *, within: bool = False, stop: int | None = None) -> None:
+    def __init__(self, text: Text, dialect: Dialect, *, within: bool = False, stop: int | None = None) -> None:
         self._text, self._within = text, within
         self._stop = len(text) if stop is None else stop
-        self._counting = _counting(np.frombuffer(text, np.uint8, self._stop), ord(delimiter), within=within)
+        self._counting = _counting(np.frombuffer(text, np.uint8, self._stop), dialect, within=within)
 
     def first_end(self, end: bytes) -> int:
         """Where the first byte `end` stands that is not within quotes; −1 where there is none."""
@@ -56,17 +59,17 @@ class QuotedText:
         return (self._before(at) + self._within) % 2 == 1
 
 
-def ends_within(text: memoryview, delimiter: str, *, within: bool) -> bool:
+def ends_within(text: memoryview, dialect: Dialect, *, within: bool) -> bool:
     """Whether text ends within quotes that begins with a cell, or `within` the quotes of one."""
-    return (len(_counting(np.frombuffer(text, np.uint8), ord(delimiter), within=within)) + within) % 2 == 1
+    return (len(_counting(np.frombuffer(text, np.uint8), dialect, within=within)) + within) % 2 == 1
 
 
-def _counting(text: NDArray[np.uint8], delimiter: int, *, within: bool) -> NDArray[np.intp]:
+def _counting(text: NDArray[np.uint8], dialect: Dialect, *, within: bool) -> NDArray[np.intp]:
     """Where the quotes stand that begin and end quoted cells, in turns."""
-    quotes = np.flatnonzero(text == _QUOTE)
+    quotes = np.flatnonzero(text == dialect.quote_byte)
     before = text[quotes - 1]
-    begins = (before == delimiter) | (before == _LINE_ENDS[0]) | (before == _LINE_ENDS[1]) | (quotes == 0)
-    doubled = (before == _QUOTE) & (quotes > 0)
+    begins = (before == ord(dialect.delimiter)) | (before == _LINE_ENDS[0]) | (before == _LINE_ENDS[1]) | (quotes == 0)
+    doubled = (before == dialect.quote_byte) & (quotes > 0)
     if (begins | doubled)[int(within) :: 2].all():
         return quotes
     # A quote that is a letter of its cell: which of the others count has to be told one after another.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import SPACES, Dialect
 from warpfold.kernels.machine.extras import required
 
 PRECISION = {"float": 24, "double": 53}
@@ -24,7 +24,9 @@ PRECISION = {"float": 24, "double": 53}
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DIGIT = re.compile(r"[0-9]")
-_NUMBER = r"^\s*[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))\s*$"
+_NO_FRACTION = re.compile(r"[+-]?(?:nan|inf|infinity)$", re.IGNORECASE)
+_MARK = re.compile("[.,]")
+_MARKED = re.compile(rf"[+-]?[0-9]+(?:[.,'{SPACES}][0-9]+)+(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,13 @@ class TextColumns:
 @dataclass(frozen=True, slots=True)
 class TextTypes:
     """The types of columns that a block tells, as a schema of pyarrow. `odd` has the columns that hold integers and one
-    word by which all of them would become floats, each with this word."""
+    word by which all of them would become floats, each with this word, and `doubtful` those whose numbers have two
+    readings, each with such a word: it is a column of words until the request says which reading it is."""
 
     schema: Any
+    dialect: Dialect
     odd: Mapping[str, str]
+    doubtful: Mapping[str, str]
 
     def of_filter(self, name: str, words: Set[str]) -> Any:
         """The type by which a filter compares a column. Integers that are compared with `words` alone are words."""
@@ -96,6 +101,13 @@ class TextTypes:
     def why_refused(self, name: str, words: Callable[[], Any]) -> str | None:
         """Why a column that has numbers is not reduced, where one of its words is the reason; None where none is.
         `words` reads the column of the first block as words."""
+        if name in self.doubtful:
+            word = self.doubtful[name][:60]
+            fraction, whole = (_MARK.sub(mark, word) for mark in (".", ""))
+            return (
+                f"holds {word!r} in column {name!r}, which is {fraction} or {whole}, as are all words before: "
+                "`decimal` says what stands before fractions"
+            )
         way_on = "and `null_words` a word that is no value"
         if name in self.odd:
             word = self.odd[name]
@@ -106,13 +118,17 @@ class TextTypes:
             )
         if str(self.schema.field(name).type) != "string":
             return None
-        read = words().drop_null()
-        are_numbers = required("pyarrow.compute", "tables").match_substring_regex(read, _NUMBER).to_pylist()
-        if all(are_numbers) or not any(are_numbers):
+        read = [word.strip() for word in words().drop_null().to_pylist()]
+        odd = [word for word in read if not (self.dialect.number.match(word) or _NO_FRACTION.match(word))]
+        if odd and _MARKED.fullmatch(odd[0]):
+            return (
+                f"holds {odd[0][:60]!r} in column {name!r}, which is no number where {self.dialect.decimal!r} stands "
+                "before fractions: `decimal` and `thousands` say how numbers are written"
+            )
+        if not odd or len(odd) == len(read):
             return None
-        odd = read[are_numbers.index(False)].as_py()
         return (
-            f"holds {odd[:60]!r} in column {name!r}, which is no number in decimal or scientific form: `column` may "
+            f"holds {odd[0][:60]!r} in column {name!r}, which is no number in decimal or scientific form: `column` may "
             f"name another column, {way_on}"
         )
 
@@ -121,15 +137,21 @@ class TextTypes:
         return bool(required("pyarrow", "tables").types.is_null(self.schema.field(name).type))
 
 
-def typed(table: Any, dialect: Dialect, text: memoryview, words_of: Callable[[Sequence[str]], Any]) -> TextTypes:
+def typed(
+    table: Any,
+    dialect: Dialect,
+    doubtful: Mapping[str, str],
+    text: memoryview,
+    words_of: Callable[[Sequence[str]], Any],
+) -> TextTypes:
     """The types of the columns of a table that pyarrow has inferred from `text`; `words_of` reads columns of it as
-    words."""
+    words, and `doubtful` columns are words."""
     pyarrow = required("pyarrow", "tables")
     types = pyarrow.types
     kinds = dict(zip(table.schema.names, table.schema.types, strict=True))
     integers = [name for name, kind in kinds.items() if types.is_integer(kind) and has_hexadecimals(text)]
     whole = [name for name, kind in kinds.items() if types.is_floating(kind) and _is_whole(table, name)]
-    strings, odd = {*dialect.words}, dict[str, str]()
+    strings, odd = {*dialect.words, *doubtful}, dict[str, str]()
     if integers or whole:
         words = words_of([*integers, *whole])
         compute = required("pyarrow.compute", "tables")
@@ -137,10 +159,10 @@ def typed(table: Any, dialect: Dialect, text: memoryview, words_of: Callable[[Se
             name for name in integers if compute.any(compute.match_substring_regex(words.column(name), "0[xX]")).as_py()
         }
         for name in whole:
-            if (word := _odd_word(words.column(name))) is not None:
+            if (word := _odd_word(plain_words(words.column(name), dialect))) is not None:
                 odd[name] = word
     fields = [(field.name, pyarrow.string() if field.name in strings else field.type) for field in table.schema]
-    return TextTypes(pyarrow.schema(fields), odd)
+    return TextTypes(pyarrow.schema(fields), dialect, odd, doubtful)
 
 
 def _is_whole(table: Any, name: str) -> bool:
@@ -186,6 +208,40 @@ def has_hexadecimals(text: memoryview | bytes) -> bool:
     """Whether a number of text may be hexadecimal, which pyarrow reads where it reads integers."""
     content = bytes(text)
     return any(letter in content and b"0" + letter in content for letter in (b"x", b"X"))
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type of pyarrow, or None, is one of numbers."""
+    types = required("pyarrow", "tables").types
+    return kind is not None and bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def plain_words(words: Any, dialect: Dialect) -> Any:
+    """A column of words, with the numbers among them as they are written with a decimal point and without groups."""
+    if dialect.decimal == "." and not dialect.thousands:
+        return words
+    pyarrow = required("pyarrow", "tables")
+    plain = [None if word is None else dialect.plain(word.strip()) for word in words.to_pylist()]
+    return pyarrow.chunked_array([pyarrow.array(plain, pyarrow.string())])
+
+
+def ungrouped(words: Any, dialect: Dialect, kind: Any) -> bytes | None:
+    """The numbers of a column of words without groups of digits, each in quotes, a line each; a null is an empty line.
+    Where `kind` is None, None unless all words are numbers. Raises the error of pyarrow where one has wrong groups."""
+    pyarrow, compute = required("pyarrow", "tables"), required("pyarrow.compute", "tables")
+    group = f"[{SPACES}]" if dialect.thousands == " " else re.escape(dialect.thousands)
+    trimmed = compute.utf8_trim_whitespace(words)
+    are_grouped = compute.match_substring_regex(trimmed, group)
+    are_numbers = compute.match_substring_regex(trimmed, dialect.number_pattern)
+    wrong = compute.and_(are_grouped, compute.invert(are_numbers))
+    if kind is None and not (compute.any(are_grouped).as_py() and compute.all(are_numbers).as_py()):
+        return None
+    if (at := compute.index(wrong, True).as_py()) >= 0:
+        raise pyarrow.ArrowInvalid(f"CSV conversion error to {kind}: invalid value '{words[at].as_py()[:60]}'")
+    plain = compute.replace_substring_regex(trimmed, group, "")
+    if compute.any(compute.match_substring(plain, '"')).as_py():
+        raise pyarrow.ArrowInvalid(f"CSV conversion error to {kind}: a word has a quote")
+    return "\n".join("" if word is None else f'"{word}"' for word in plain.to_pylist()).encode() + b"\n"
 
 
 def check_integers(name: str, words: Any) -> None:

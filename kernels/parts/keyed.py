@@ -13,6 +13,7 @@ from warpfold.kernels.backend import Stages
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.lowering.meaning import Meaning
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Value
@@ -129,7 +130,7 @@ class KeyedSource:
     decodes: bool = False
     remotes: Callable[[], Sequence[Remote]] = tuple
     counts: Callable[[], Sequence[FileCount]] = tuple
-    null_words: tuple[str, ...] | None = None
+    dialects: Callable[[], tuple[Dialect, ...]] = tuple
     whole: WholeColumns | None = None
     meanings: tuple[Meaning | None, ...] = ()
     tallies: tuple[Tally, ...] = ()
@@ -221,8 +222,8 @@ class GroupColumn:
 class GroupTable:
     """A row for each group: its keys, how many rows it has, and its values. `rows` are the rows of all groups, and
     `dropped` those with a null key, which are in no group. `described` describes the columns of states, if the table
-    has such columns, and `kernel` names the kernel that a GPU chose. `null_words` are the texts of a cell that were
-    nulls, and `files` the rows of several files, where they were read on this machine."""
+    has such columns, and `kernel` names the kernel that a GPU chose. `dialects` say how the texts are
+    written, and `files` the rows of several files, where they were read on this machine."""
 
     key_names: tuple[str, ...]
     keys: tuple[Any, ...]
@@ -235,7 +236,7 @@ class GroupTable:
     stages: Stages | None = None
     described: TableOfStates | None = None
     kernel: str | None = None
-    null_words: tuple[str, ...] | None = None
+    dialects: tuple[Dialect, ...] = ()
     files: Sequence[FileCount] = ()
 
     @property

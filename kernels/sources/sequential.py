@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.lowering.long_integers import Beyond
 from warpfold.kernels.lowering.meaning import Meaning
 from warpfold.kernels.places.place import ObjectMetadata
@@ -47,8 +48,8 @@ class Tally:
     """How many elements a sequential source has given so far, how many nulls it has left out, which objects of places
     it reads, the chunks that its files lack, and for how long threads of its own decoded ahead: the seconds of all of
     them, divided by their number. Several threads may add to it. Integers beyond int64 are refused, unless the reader
-    sets `beyond`, which then collects the integers that the elements leave out. `null_words` are the texts of a cell
-    that are nulls, None where the elements are not read from text. `files` are those that were read to their end, where
+    sets `beyond`, which then collects the integers that the elements leave out. `dialects` say how the texts are
+    written that the elements are read from. `files` are those that were read to their end, where
     there are several."""
 
     elements: int = 0
@@ -57,7 +58,7 @@ class Tally:
     absences: list[AbsentChunks] = field(default_factory=list)
     ahead_s: float = 0.0
     beyond: Beyond | None = None
-    null_words: tuple[str, ...] | None = None
+    dialects: list[Dialect] = field(default_factory=list)
     files: Sequence[FileCount] = ()
     lock: Lock = field(default_factory=Lock)
 
@@ -138,10 +139,10 @@ Elements = Source | SequentialSource
 _PIECE = 1 << 17
 
 
-def null_words_of(sources: Iterable[Elements]) -> tuple[str, ...] | None:
-    """The texts of a cell that are nulls of the first source that is read from text; None where there is none."""
+def dialects_of(sources: Iterable[Elements]) -> tuple[Dialect, ...]:
+    """How the texts are written that sources are read from, each way once."""
     tallies = (source.tally for source in sources if isinstance(source, SequentialSource))
-    return next((tally.null_words for tally in tallies if tally.null_words is not None), None)
+    return tuple(dict.fromkeys(dialect for tally in tallies for dialect in tally.dialects))
 
 
 def likely_count(source: Elements) -> int:

@@ -8,6 +8,7 @@ from operator import add
 
 from warpfold.contract.partitions import MOST_WORKERS_SHOWN, PartitionsView, PartitionWorker
 from warpfold.kernels.backend import Stages
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.worker.dask.task import PartitionDone
 
 
@@ -36,9 +37,9 @@ class Ran:
         return sum(each.read for each in self.ordered)
 
     @property
-    def null_words(self) -> tuple[str, ...] | None:
-        """The texts of a cell that were nulls, where text was read."""
-        return next((each.null_words for each in self.ordered if each.null_words is not None), None)
+    def dialects(self) -> tuple[Dialect, ...]:
+        """How the texts are written that were read, each way once."""
+        return tuple(dict.fromkeys(dialect for each in self.ordered for dialect in each.dialects))
 
     @property
     def nbytes(self) -> int:

@@ -91,7 +91,7 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
         provenance=attempt.provenance,
         nulls=nulls,
         notice=_notice(ran),
-        input=InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint, null_words=ran.null_words),
+        input=InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint, dialects=ran.dialects),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),
         partitions=ran.view(),
     )
@@ -119,7 +119,7 @@ def run_spread_groups(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Su
         stages=times.stages,
         kernel=", ".join(kernels) or None,
     )
-    read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint, null_words=ran.null_words)
+    read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint, dialects=ran.dialects)
     return success_of_groups(attempt, spec, table, read, ran.nbytes, ran.view())
 
 
@@ -155,7 +155,7 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
     count = int(np.sum(np.asarray(reduction.counts, np.int64)))
     nulls = sum(each.nulls for each in ran.ordered)
     done = ManyValues(reduction, count, nulls, stored, ran.nbytes, ran.read, dtypes[0].name, _notice(ran))
-    read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint, null_words=ran.null_words)
+    read = InputView.of(_objects(ran), inputs, fingerprint=spec.fingerprint, dialects=ran.dialects)
     return success_of(attempt, spec, done, read, ran.view())
 
 

@@ -21,6 +21,7 @@ from warpfold.contract.sources import Source
 from warpfold.kernels.backend import GroupedReduction, Progress, Stages
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.machine.cores import cores_at_most
 from warpfold.kernels.parts.array_partitions import reduce_part
 from warpfold.kernels.parts.array_parts import ArrayPart
@@ -35,7 +36,7 @@ from warpfold.kernels.query import Shaped
 from warpfold.kernels.source import part_of, unchanged
 from warpfold.kernels.sources.absent_chunks import AbsentChunks
 from warpfold.kernels.sources.sections import sections_between
-from warpfold.kernels.sources.sequential import Elements, SequentialSource, absences_of, counted, null_words_of, shaped
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, absences_of, counted, dialects_of, shaped
 from warpfold.worker.dask.device import device_of_worker, own_version
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ class PartitionDone:
     nulls: int
     absences: tuple[AbsentChunks, ...]
     objects: tuple[ObjectMetadata, ...]
-    null_words: tuple[str, ...] | None
+    dialects: tuple[Dialect, ...]
     share: Share
     dtypes: tuple[str, ...]
     strategy: str
@@ -253,7 +254,7 @@ def _rows(spec: GroupbySpec, task: PartitionTask, backend: Backend, share: Share
         nulls=0,
         absences=(),
         objects=tuple(remote.metadata() for remote in rows.remotes()),
-        null_words=rows.null_words,
+        dialects=rows.dialects(),
         share=share,
         dtypes=tuple(dtype.name for dtype in rows.dtypes),
         strategy="exact",
@@ -279,7 +280,7 @@ def _done(
         nulls=sum(source.tally.nulls for source in decoded),
         absences=tuple(absences_of(opened)),
         objects=tuple(remote.metadata() for source in decoded for remote in source.tally.objects),
-        null_words=null_words_of(decoded),
+        dialects=dialects_of(decoded),
         share=share,
         dtypes=tuple(source.dtype.name for source in opened),
         strategy=reduced.strategy,

@@ -37,7 +37,7 @@ def _run(attempt: Attempt, spec: GroupbySpec, inputs: Inputs) -> Success:
         )
     nbytes = sum(dtype.itemsize for dtype in rows.dtypes) * (table.rows + table.dropped)
     read = InputView.of(
-        rows.remotes(), inputs, fingerprint=spec.fingerprint, null_words=rows.null_words, counts=rows.counts()
+        rows.remotes(), inputs, fingerprint=spec.fingerprint, dialects=rows.dialects(), counts=rows.counts()
     )
     return success_of_groups(attempt, spec, table, read, nbytes)
 

@@ -16,7 +16,7 @@ from warpfold.kernels.sources.chained import ChainedSource, files_read
 from warpfold.kernels.sources.file_checks import intact
 from warpfold.kernels.sources.inputs import Inputs
 from warpfold.kernels.sources.mapped import survive_cuts
-from warpfold.kernels.sources.sequential import Elements, SequentialSource, counted, noticed, null_words_of
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, counted, dialects_of, noticed
 from warpfold.worker.grouped import run_grouped
 from warpfold.worker.kinds.attempt import Attempt
 from warpfold.worker.stages import point_of, timings_of
@@ -92,7 +92,7 @@ def _success(
             [remote for part in decoded for remote in part.tally.objects],
             inputs,
             fingerprint=spec.fingerprint,
-            null_words=null_words_of(decoded),
+            dialects=dialects_of(decoded),
             counts=files_read(sources),
         ),
         state=None if reduction.state is None else base64.b64encode(reduction.state).decode(),

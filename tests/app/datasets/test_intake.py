@@ -85,7 +85,11 @@ def test_text_is_kept_where_its_sender_calls_it_a_table_and_it_is_no_other_bytes
             intake.write(body)
             kept = intake.finish()
         assert (kept.dtype, kept.shape, kept.bytes) == ("text", (), len(body))
-    for other in (b"x\0,y\n", b"\xff\xef1,2\n"):
+    for encoding in ("latin-1", "utf-16", "utf-16-be"):
+        recoded = body.decode().encode(encoding)
+        with (tmp_path / "a").open("w+b") as file:
+            assert Intake(file, None, len(recoded), text=True).begin(recoded) == len(recoded)
+    for other in (b"x\0\0y\n", bytes(8)):
         with (tmp_path / "a").open("w+b") as file, pytest.raises(Invalid, match="is not a table of text"):
             Intake(file, None, len(other), text=True).begin(other)
 

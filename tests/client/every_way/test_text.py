@@ -19,6 +19,11 @@ CODES = "zip,country,x\n00501,NA,1\n501,DE,2\n00501,,\n"
 ADDRESSES = "x,address\n" + '5,"Main Street 5\n7,Springfield"\n' * 80_000
 """More than one block of text, whose borders lie within quotes."""
 
+SALES = "# of a till\r\nOrt;x\r\nKöln;1.234,5\r\nBonn;2\r\nKöln;0,25\r\n"
+"""Sales as a till writes them: 1236.75 in all, and 1234.75 in Köln."""
+
+TAKEN = {"delimiter": ";", "quote": '"', "decimal": ",", "thousands": ".", "comment": "#", "header": True}
+
 LINES = b'{"x": 1}\n{"x": 2}\n'
 NOT_READ = {
     "lines.jsonl": (LINES, "is JSON"),
@@ -42,6 +47,8 @@ def root(service: Service) -> Path:
     for name, (content, _) in NOT_READ.items():
         (folder / name).write_bytes(content)
     (folder / "codes.csv").write_text(CODES)
+    for name, encoding in (("sales.csv", "utf-16"), ("latin.csv", "latin-1")):
+        (folder / name).write_bytes(SALES.encode(encoding))
     (folder / "addresses.csv").write_text(ADDRESSES)
     (folder / "addresses.csv.gz").write_bytes(gzip.compress(ADDRESSES.encode(), 1))
     return folder
@@ -136,3 +143,62 @@ def test_keys_are_words_and_a_result_says_what_was_a_null(
         assert "2 nulls left out (an empty cell, 2, NA)" in shown.err
     by_words = shell.run("reduce", str(root / "codes.csv"), "--by", "x", "--words", "x", "--column", "x", "--local")
     assert by_words.code == 2, "a column of words has no sum"
+
+
+@pytest.mark.parametrize(("name", "encoding"), [("sales.csv", "utf-16-le"), ("latin.csv", "latin-1")])
+def test_a_text_of_another_country_has_one_value_by_every_way_and_its_result_says_how_it_was_read(  # noqa: PLR0917
+    service: Service, http: httpx.Client, client: Client, root: Path, tmp_path: Path, name: str, encoding: str
+) -> None:
+    needed: Any = {"encoding": encoding} if name == "latin.csv" else {}
+    taken, path = {**TAKEN, "encoding": encoding}, f"text/{name}"
+    sources: list[dict[str, Any]] = [{"type": "table", "path": path}, {"type": "files", "paths": [path, path]}]
+    if needed:
+        ended = job(http, {**sources[0], "column": "x"})
+        assert ended["error"].endswith("`encoding` says what the text is in, such as latin-1 or cp1252")
+    for source, times in zip(sources, (1, 2), strict=True):
+        result = job(http, {**source, "column": "x", **needed})["result"]
+        assert (result["value"], result["input"]["dialects"]) == (times * 1236.75, [taken])
+    summed = {"by": ["Ort"], "aggregations": [{"column": "x", "op": "sum"}]}
+    groups = job(http, {**sources[0], **needed}, kind="groupby", **summed)["result"]
+    assert (groups["keys"][0]["values"], groups["columns"][0]["values"]) == (["Bonn", "Köln"], [2, 1234.75])
+    assert groups["input"]["dialects"] == [taken]
+    only = {"op": "==", "column": "Ort", "value": "Köln"}
+    reduced = client.reduce(root / name, column="x", backend="cpu", filter=only, **needed)
+    assert reduced.value == 1234.75
+    assert reduced.input is not None
+    assert [each.model_dump() for each in reduced.input.dialects] == [taken]
+    assert client.groupby(root / name, "Ort", **needed).agg({"x": "sum"})["x_sum"].to_pylist() == [2, 1234.75]
+    seen = http.post("/v1/sources/inspect", json={"source": {**sources[0], **needed}}).json()
+    assert [(each["name"], each["reduced_as"]) for each in seen["contents"]] == [("Ort", None), ("x", "float64")]
+    shell = Shell.at(service, tmp_path)
+    options = ("--encoding", encoding, "--delimiter", ";") if needed else ()
+    here = shell.run("reduce", str(root / name), "--column", "x", "--local", *options)
+    assert here.out == "1236.75\n"
+    assert "; read by delimiter ';', decimal ',', thousands '.'" in here.err
+    by = shell.run("reduce", str(root / name), "--by", "Ort", "--column", "x", "--local", "--json", *options)
+    assert json.loads(by.out)["input"]["dialects"] == [taken]
+    assert "float64" not in shell.run("inspect", str(root / name), "--decimal", ".", "--thousands", "", *options).out
+    assert "412.25" in shell.run("describe", str(root / name), "--local", *options).out
+
+
+def test_what_two_readings_allow_is_refused_by_the_option_that_decides(
+    service: Service, http: httpx.Client, root: Path, tmp_path: Path
+) -> None:
+    (root / "odd.csv").write_text("k;x\na;1,234\n")
+    source, shell = {"type": "table", "path": "text/odd.csv", "column": "x"}, Shell.at(service, tmp_path)
+    ended = job(http, source)
+    assert ended["error"].endswith(
+        "which is 1.234 or 1234, as are all words before: `decimal` says what stands before fractions"
+    )
+    for decimal, value in ((",", "1.234"), (".", "1234")):
+        assert job(http, {**source, "decimal": decimal})["result"]["value"] == float(value)
+        shown = shell.run("reduce", str(root / "odd.csv"), "--column", "x", "--local", "--decimal", decimal)
+        assert shown.out == f"{value}\n"
+    for options in (
+        {"decimal": ",", "thousands": ","},
+        {"delimiter": "a"},
+        {"delimiter": "'", "quote": "'"},
+        {"comment": "x"},
+    ):
+        answer = http.post("/v1/jobs", json={"kind": "reduce", "op": "sum", "source": {**source, **options}})
+        assert answer.status_code == 422, options

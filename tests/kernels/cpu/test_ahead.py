@@ -53,7 +53,7 @@ def test_afterwards_there_is_nothing_left_to_compile() -> None:
     assert by_key() == known > 20
 
     [scanned] = text_lines.scan.signatures
-    lines = Lines.of(memoryview(bytearray(b"x\n1.5\n2.5\n")))  # which is writable, and other texts are not
+    lines = Lines.of(memoryview(bytearray(b"x\n1.5\n2.5\n")), Dialect())  # which is writable, and other texts are not
     columns = plain_columns(lines, TextLayout(("x",), Dialect()), TextColumns({"x": pyarrow.float64()}), headed=True)
     assert columns is not None
     assert columns.numbers() is not None

@@ -20,7 +20,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio, round_sqrt
 from warpfold.kernels.formats.contents import contents_of, contents_of_folder
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.worker.execute import Kernels
 
 h5py: Any = pytest.importorskip("h5py")
@@ -214,7 +214,7 @@ def test_a_file_of_a_web_server_has_the_same_value(root: Path, run: Callable[...
 def test_a_look_offers_complex_numbers(root: Path) -> None:
     WRITERS["chunked"][1](root / "look.h5", numbers("complex64"))
     with (root / "look.h5").open("rb") as file:
-        (array,) = contents_of(file, Dialect())
+        (array,) = contents_of(file, TextOptions())
     assert (array.name, array.dtype, array.reduced_as) == ("z", "complex64", "complex64")
     WRITERS["zarr 3"][1](root / "look", numbers("complex128"))
     (array,) = contents_of_folder(open_folder("look", (root,), "source.path"))

@@ -13,7 +13,7 @@ from tests.support.table_files import FORMATS, opened, refused, values
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import parquet
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.sources import sections
 from warpfold.kernels.sources.sequential import SequentialSource, in_order
@@ -92,7 +92,7 @@ def test_a_page_that_does_not_match_its_checksum_is_refused(
     path.write_bytes(written)
     assert "checksum verification failed" in refused(data_root, "x.parquet", column="x")
     with path.open("rb") as file, pytest.raises(InvalidInput, match="checksum verification failed"):
-        list(open_frame(file, None, Dialect()).make(["x", "k"]))
+        list(open_frame(file, None, TextOptions()).make(["x", "k"]))
 
 
 def test_a_parquet_footer_that_claims_gigabytes_is_not_read(data_root: Path) -> None:

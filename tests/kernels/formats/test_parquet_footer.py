@@ -19,7 +19,7 @@ from tests.support.table_files import opened, refused, values
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import contents_of
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.formats.parquet_footer import Footer
 from warpfold.kernels.formats.row_filter import Compared, Condition, IsIn, IsNull, Joined, Negated
@@ -30,7 +30,7 @@ EPOCH = datetime(1970, 1, 1)
 def rows_of(path: Path, columns: Sequence[str], condition: Condition | None = None) -> list[dict[str, Any]]:
     """The rows as a reduction by key reads them."""
     with path.open("rb") as file:
-        return [row for batch in open_frame(file, condition, Dialect()).make(columns) for row in batch.to_pylist()]
+        return [row for batch in open_frame(file, condition, TextOptions()).make(columns) for row in batch.to_pylist()]
 
 
 # Nulls
@@ -59,7 +59,7 @@ def test_nulls_that_polars_counts_for_every_page_lose_no_row(
     assert len(values(data_root, "x.parquet", column="one", filter=missing)) == count - len(present)
     assert len(values(data_root, "x.parquet", column="one", filter={"op": "not", "of": missing})) == len(present)
     with (data_root / "x.parquet").open("rb") as file:
-        assert {content.name: content.nulls for content in contents_of(file, Dialect())}["x"] in (
+        assert {content.name: content.nulls for content in contents_of(file, TextOptions())}["x"] in (
             None,
             count - len(present),
         )
@@ -160,7 +160,7 @@ def test_a_file_that_is_encrypted_as_a_whole_is_refused(data_root: Path, table: 
     for column in ("v", "w"):
         assert "encrypted as a whole" in refused(data_root, "x.parquet", column=column)
     with (data_root / "x.parquet").open("rb") as file, pytest.raises(InvalidInput, match="encrypted as a whole"):
-        contents_of(file, Dialect())
+        contents_of(file, TextOptions())
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_an_encrypted_column_is_refused_by_name_and_all_others_are_reduced(
             assert len(values(data_root, "x.parquet", column=column, filter=filtered)) == 2
             assert rows_of(path, ["k", column]) == table.select(["k", column]).to_pylist()
     with path.open("rb") as file:
-        sizes = {content.name: content.nbytes for content in contents_of(file, Dialect())}
+        sizes = {content.name: content.nbytes for content in contents_of(file, TextOptions())}
     assert {name for name, nbytes in sizes.items() if nbytes is None} == {name.partition(".")[0] for name in closed}
 
 
@@ -218,7 +218,7 @@ def test_a_column_is_not_taken_for_a_part_of_another_whose_path_reads_alike(
     assert values(data_root, "x.parquet", column="row", filter=filtered) == [2]
     assert rows_of(data_root / "x.parquet", [name], Compared(name, "<", 3)) == [{name: 1}]
     with (data_root / "x.parquet").open("rb") as file:
-        assert {content.name: content.nulls for content in contents_of(file, Dialect())}[name] in (1, None)
+        assert {content.name: content.nulls for content in contents_of(file, TextOptions())}[name] in (1, None)
 
 
 # Timestamps of 96 bits

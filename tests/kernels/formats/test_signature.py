@@ -56,8 +56,6 @@ def test_tables_of_text_are_no_json_and_no_netcdf(first: bytes) -> None:
         (b"CDF\x02" + bytes(28), "is a NetCDF-3 file"),
         (b"CDF\x05" + bytes(28), "is a NetCDF-3 file"),
         (b"FEA1" + bytes(28), "is a Feather file of version 1, which is not read: write it as version 2"),
-        ("x\n1\n".encode("utf-16"), "is text in UTF-16, which is not read: `iconv"),
-        ("x\n1\n".encode("utf-16-be").join([b"\xfe\xff", b""]), "is text in UTF-16"),
     ],
 )
 def test_other_formats_that_are_not_read_say_how_to_go_on(first: bytes, sentence: str) -> None:
@@ -79,6 +77,5 @@ def test_formats_that_are_read_are_not_refused() -> None:
     assert [kind for kind in Format if not is_read(kind)] == [
         Format.NETCDF3,
         Format.JSON,
-        Format.UTF16,
         Format.FEATHER1,
     ]

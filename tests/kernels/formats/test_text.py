@@ -13,8 +13,8 @@ from numba.core.event import install_recorder
 from warpfold.kernels.cpu import backend as of_cpu
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats import text, text_blocks
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats import text, text_blocks, text_file
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.frames import open_frame
 from warpfold.kernels.formats.row_filter import Compared
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
@@ -41,7 +41,7 @@ def column(path: Path, content: str, *, refuse_nulls: bool = False) -> Iterator[
     path.write_text(content)
     with path.open("rb") as file:
         source = open_column(
-            file, ColumnWanted("x", dialect=Dialect(), nulls=NullPolicy.RAISE if refuse_nulls else NullPolicy.OMIT)
+            file, ColumnWanted("x", text=TextOptions(), nulls=NullPolicy.RAISE if refuse_nulls else NullPolicy.OMIT)
         )
         assert isinstance(source, SequentialSource)
         yield source
@@ -82,7 +82,7 @@ def test_a_number_beyond_the_range_of_its_float_is_refused_and_never_infinite(tm
 def test_a_named_dtype_has_its_own_range(tmp_path: Path, dtype: str, word: str) -> None:
     (tmp_path / "x.csv").write_text(f"x\n{word}\n")
     with (tmp_path / "x.csv").open("rb") as file:
-        source = open_column(file, ColumnWanted("x", dialect=Dialect(), dtype=dtype))
+        source = open_column(file, ColumnWanted("x", text=TextOptions(), dtype=dtype))
         with pytest.raises(InvalidInput, match=f"beyond the range of {dtype}") as refused:
             CpuBackend().reduce(source, "sum")
     assert refused.value.field == "dtype"
@@ -147,12 +147,12 @@ def test_lines_longer_than_a_block_stay_whole(tmp_path: Path, monkeypatch: pytes
 
 
 def test_parts_of_the_first_block_tell_one_dtype_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "_INFERRED_BYTES", 16)
+    monkeypatch.setattr(text_file, "_INFERRED_BYTES", 16)
     with column(tmp_path / "x.csv", "x,y\n" + ",a\n" * 20 + "1,a\n" * 20 + "0.5,a\n") as source:
         assert source.dtype.name == "float64"
         assert sum(array.sum() for array in source.make()) == 20.5
     with (tmp_path / "x.csv").open("rb") as file:
-        assert text.first_block(file, None, Dialect()) == pa.schema([("x", pa.float64()), ("y", pa.string())])
+        assert text.first_block(file, None, TextOptions()) == pa.schema([("x", pa.float64()), ("y", pa.string())])
 
 
 def test_several_columns_come_in_order_and_name_the_first_wrong_row(
@@ -163,13 +163,13 @@ def test_several_columns_come_in_order_and_name_the_first_wrong_row(
     lines = [f"{number},{number / 2},a" for number in range(500)]
     (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, ""]))
     with (tmp_path / "x.csv").open("rb") as file:
-        batches = list(open_frame(file, None, Dialect()).make(["y", "x"]))
+        batches = list(open_frame(file, None, TextOptions()).make(["y", "x"]))
     assert len(batches) > 10
     assert [row for batch in batches for row in batch.column("x").to_pylist()] == list(range(500))
     (tmp_path / "x.csv").write_text("\n".join(["x,y,z", *lines, "1,2", *lines, "1", ""]))
     wrong = pytest.raises(InvalidInput, match="Row #502: Expected 3 columns, got 2")
     with (tmp_path / "x.csv").open("rb") as file, wrong:
-        list(open_frame(file, None, Dialect()).make(["y", "x"]))
+        list(open_frame(file, None, TextOptions()).make(["y", "x"]))
 
 
 CELLS = {
@@ -207,12 +207,12 @@ def test_a_line_end_within_quotes_ends_no_row(
             monkeypatch.setattr(text_blocks, "_LEAST_BLOCK_BYTES", 1)
             monkeypatch.setattr(text_blocks, "_NEAR_BYTES", near)
             with path.open("rb") as file:
-                source = open_column(file, ColumnWanted("x", dialect=Dialect()))
+                source = open_column(file, ColumnWanted("x", text=TextOptions()))
                 assert isinstance(source, SequentialSource)
                 assert CpuBackend().reduce(source, "sum").value == sum(range(COUNT))
-                only = ColumnWanted("x", Compared("y", "==", cell), dialect=Dialect())
+                only = ColumnWanted("x", Compared("y", "==", cell), text=TextOptions())
                 assert CpuBackend().reduce(open_column(file, only), "sum").value == sum(range(COUNT))
-                table = pa.Table.from_batches(open_frame(file, None, Dialect()).make(["x", "y"]))
+                table = pa.Table.from_batches(open_frame(file, None, TextOptions()).make(["x", "y"]))
         assert table.to_pydict() == {"x": list(range(COUNT)), "y": [cell] * COUNT}
 
 
@@ -228,7 +228,7 @@ def test_a_quote_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
         with pa.CompressedOutputStream(str(path), packed) if packed else path.open("wb") as file:
             file.write(content.encode())
         with path.open("rb") as file, pytest.raises(InvalidInput, match=why):
-            CpuBackend().reduce(open_column(file, ColumnWanted("x", dialect=Dialect())), "sum")
+            CpuBackend().reduce(open_column(file, ColumnWanted("x", text=TextOptions())), "sum")
 
 
 def test_rows_behind_line_ends_in_quotes_have_their_number_in_errors(
@@ -275,7 +275,7 @@ def test_a_short_text_is_the_same_before_anything_is_compiled(
 
     def rows() -> Any:
         with (tmp_path / "x.csv").open("rb") as file:
-            frame = open_frame(file, None, Dialect())
+            frame = open_frame(file, None, TextOptions())
             table = pa.Table.from_batches(frame.make(frame.schema.names), frame.schema)
             return str(table.schema), str(table.to_pydict())  # a NaN is not equal to itself
 
@@ -302,12 +302,12 @@ def test_a_short_text_waits_for_no_compiler_and_a_longer_one_does(
             value = CpuBackend(at_once=True).reduce(source, "sum").value
         return value, len(recorded.buffer)
 
-    monkeypatch.setattr(text, "plain_columns", lambda *_, **__: pytest.fail("that would be compiled"))
+    monkeypatch.setattr(text_file, "plain_columns", lambda *_, **__: pytest.fail("that would be compiled"))
     assert asked() == (0.75, 0)
     monkeypatch.undo()
     read = list[bool]()
     monkeypatch.setattr(text_blocks, "_has_compiled", lambda: False)
     monkeypatch.setattr(text_blocks, "_AT_ONCE_BYTES", len(content) - 1)
-    monkeypatch.setattr(text, "plain_columns", lambda *_, **__: read.append(True))
+    monkeypatch.setattr(text_file, "plain_columns", lambda *_, **__: read.append(True))
     assert asked()[0] == 0.75
     assert read

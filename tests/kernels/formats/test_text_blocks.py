@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import text_blocks
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.text_blocks import TextLines
 
 
@@ -22,7 +23,7 @@ def blocks_of(path: Path, content: bytes, *, seed: int = 0) -> list[bytes]:
     """The blocks of a file, read in any order."""
     path.write_bytes(content)
     with path.open("rb") as file:
-        blocks = list(enumerate(TextLines(file, None, ",").blocks()))
+        blocks = list(enumerate(TextLines(file, None, Dialect()).blocks()))
         Random(seed).shuffle(blocks)
         read = {number: bytes(block().text) for number, block in blocks}
     return [read[number] for number in sorted(read)]

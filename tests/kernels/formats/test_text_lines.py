@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from warpfold.kernels.formats.text_lines import DOUBT, FLOAT, NOT_PLAIN, WORD, copy_words, most_lines, scan
 
+MARKS = ord(","), ord('"'), ord(".")
 ENDS = np.zeros(256, np.bool_)
 ENDS[[*b',\r\n"']] = True
 NULLS = np.zeros(256, np.int64)
@@ -20,7 +21,19 @@ def of_rows(text: bytes, width: int, wanted: list[int], room: int = 8) -> tuple[
     kinds = np.full(len(wanted), FLOAT)
     array = np.frombuffer(text, np.uint8)
     rows, doubtful, _ = scan(
-        array.ctypes.data, array.size, 0, ord(","), ENDS, NULLS, width, np.array(wanted), kinds, bits, doubts
+        array.ctypes.data,
+        array.size,
+        0,
+        ord(","),
+        ord('"'),
+        ord("."),
+        ENDS,
+        NULLS,
+        width,
+        np.array(wanted),
+        kinds,
+        bits,
+        doubts,
     )
     return rows, bits.view(np.float64)[:, : max(rows, 0)].tolist(), doubtful
 
@@ -45,7 +58,7 @@ def test_the_room_for_lines_is_enough_and_not_much_more(text: bytes, fed: int) -
     text += b"\n" * fed
     array = np.frombuffer(text + b"x", np.uint8)
     lines = text.count(b"\n")
-    most, quoted = most_lines(array.ctypes.data, len(text))
+    most, quoted = most_lines(array.ctypes.data, len(text), ord('"'))
     assert lines <= most <= lines + text.count(b"\x0b")
     assert quoted == (b'"' in text)
 
@@ -54,7 +67,19 @@ def test_the_largest_magnitude_of_the_floats_of_a_text_is_told() -> None:
     array, bits = np.frombuffer(b"1.5,9\n-7e3,99999\n2,3\n", np.uint8), np.zeros((1, 8), np.int64)
     doubts = np.zeros((8, DOUBT), np.int64)
     *_, largest = scan(
-        array.ctypes.data, array.size, 0, ord(","), ENDS, NULLS, 2, np.array([0]), np.array([FLOAT]), bits, doubts
+        array.ctypes.data,
+        array.size,
+        0,
+        ord(","),
+        ord('"'),
+        ord("."),
+        ENDS,
+        NULLS,
+        2,
+        np.array([0]),
+        np.array([FLOAT]),
+        bits,
+        doubts,
     )
     assert np.int64(largest).view(np.float64) == 7e3
 
@@ -65,7 +90,19 @@ def words_of(lines: bytes) -> tuple[list[bytes], list[bytes]]:
     bits, doubts = np.zeros((1, 64), np.int64), np.zeros((8, DOUBT), np.int64)
     address = text.ctypes.data
     rows, doubtful, _ = scan(
-        address, text.size, 0, ord(","), ENDS, NULLS, 2, np.array([0]), np.array([WORD]), bits, doubts
+        address,
+        text.size,
+        0,
+        ord(","),
+        ord('"'),
+        ord("."),
+        ENDS,
+        NULLS,
+        2,
+        np.array([0]),
+        np.array([WORD]),
+        bits,
+        doubts,
     )
     places = bits[0, :rows]
     offsets = np.concatenate([[0], np.cumsum((places & 0xFFFFFFFF) - (places >> 32))]).astype(np.int32)

@@ -21,7 +21,8 @@ def scanned(words: list[str], *, integers: bool = False) -> tuple[list[float | i
     text = np.frombuffer("".join(f"{word}\n" for word in words).encode(), np.uint8)
     bits, doubts = np.zeros((1, len(words)), np.int64), np.zeros((len(words), DOUBT), np.int64)
     wanted, kinds = np.array([0]), np.array([INTEGER if integers else FLOAT])
-    rows, doubtful, _ = scan(text.ctypes.data, text.size, 0, ord(","), ENDS, NULLS, 1, wanted, kinds, bits, doubts)
+    marks = ord(","), ord('"'), ord(".")
+    rows, doubtful, _ = scan(text.ctypes.data, text.size, 0, *marks, ENDS, NULLS, 1, wanted, kinds, bits, doubts)
     assert rows == len(words)
     return (bits if integers else bits.view(np.float64))[0].tolist(), doubts[:doubtful, 1].tolist()
 

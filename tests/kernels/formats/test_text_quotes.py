@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warpfold.kernels.formats.dialect import Dialect
 from warpfold.kernels.formats.text_lines import end_within_quotes
 from warpfold.kernels.formats.text_quotes import QuotedStarts, QuotedText, ends_within
 
+COMMAS = Dialect()
 texts = st.text(st.sampled_from('a",\n'), max_size=24)
 
 
@@ -35,15 +37,15 @@ def within(text: str, *, begins_within: bool = False) -> list[bool]:
 def test_ends_of_rows_are_outside_of_quotes(text: str, begins_within: bool, stop: int) -> None:
     places = within(text, begins_within=begins_within)
     ends = [at for at, letter in enumerate(text) if letter == "\n" and not places[at]]
-    quoted = QuotedText(text.encode(), ",", within=begins_within)
+    quoted = QuotedText(text.encode(), COMMAS, within=begins_within)
     assert (quoted.first_end(b"\n"), quoted.last_end(b"\n")) == ((ends or [-1])[0], (ends or [-1])[-1])
     assert quoted.count_of_ends(b"\n") == len(ends)
-    assert ends_within(memoryview(text.encode()), ",", within=begins_within) == places[-1]
+    assert ends_within(memoryview(text.encode()), COMMAS, within=begins_within) == places[-1]
     array = np.frombuffer(text.encode() + b"\n", np.uint8)
-    assert end_within_quotes(array.ctypes.data, len(text), ord(","))[begins_within] == places[-1]
+    assert end_within_quotes(array.ctypes.data, len(text), ord(","), ord('"'))[begins_within] == places[-1]
     stop = min(stop, len(text))
     before = [at for at in ends if at < stop]
-    assert QuotedText(text.encode(), ",", within=begins_within, stop=stop).last_end(b"\n") == (before or [-1])[-1]
+    assert QuotedText(text.encode(), COMMAS, within=begins_within, stop=stop).last_end(b"\n") == (before or [-1])[-1]
 
 
 @given(texts)
@@ -51,7 +53,7 @@ def test_rows_are_those_of_pythons_csv(text: str) -> None:
     if within(text)[-1]:
         return
     rows = list(csv.reader(io.StringIO(text + "\n", newline="")))
-    assert QuotedText((text + "\n").encode(), ",").count_of_ends(b"\n") == len(rows)
+    assert QuotedText((text + "\n").encode(), COMMAS).count_of_ends(b"\n") == len(rows)
 
 
 def test_threads_tell_each_other_how_parts_begin_and_look_once() -> None:

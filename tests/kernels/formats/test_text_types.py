@@ -8,7 +8,7 @@ import pytest
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats import text_blocks
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.frames import Wanted, keyed_frame, open_frame
 from warpfold.kernels.formats.row_filter import Compared, Condition, IsIn, IsNull, Joined, Negated
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
@@ -26,19 +26,19 @@ def written(folder: Path, *columns: list[str]) -> Path:
 
 
 def total(
-    path: Path, dialect: Dialect | None = None, *, dtype: str | None = None, rows: Condition | None = None
+    path: Path, dialect: TextOptions | None = None, *, dtype: str | None = None, rows: Condition | None = None
 ) -> str:
     """The sum of the column x as it is printed, with its dtype, the number of its elements and that of nulls."""
     with path.open("rb") as file:
-        source = open_column(file, ColumnWanted("x", rows, dtype=dtype, dialect=dialect or Dialect()))
+        source = open_column(file, ColumnWanted("x", rows, dtype=dtype, text=dialect or TextOptions()))
         result = CpuBackend().reduce(source, "sum", nan_policy=NanPolicy.OMIT)
         return f"{result.value!r} {source.dtype.name} {result.count} {source.tally.nulls}"  # type: ignore[union-attr]
 
 
-def groups(path: Path, dialect: Dialect | None = None, rows: Condition | None = None) -> dict[object, object]:
+def groups(path: Path, dialect: TextOptions | None = None, rows: Condition | None = None) -> dict[object, object]:
     """The sums of the column x by the keys in the column k."""
     with path.open("rb") as file:
-        frame = open_frame(file, rows, dialect or Dialect())
+        frame = open_frame(file, rows, dialect or TextOptions())
         keyed = keyed_frame(frame, [Wanted("k", "k", "by.0")], [Wanted("x", "x", "aggregations.0")], refuse_nulls=False)
         table = CpuBackend().group_by(keyed, GroupPlan((Aggregation(OPS["sum"], 0, "x_sum"),))).table().to_pydict()
     return dict(zip(table["k"], table["x_sum"], strict=True))
@@ -68,9 +68,9 @@ def test_numbers_are_written_in_decimal_or_scientific_form(tmp_path: Path, words
     ("words", "why"),
     [
         (["0x10", "5"], "holds '0x10' in column 'x', which is no number"),
-        (["5", " 0XfF"], "holds ' 0XfF' in column 'x', which is no number"),
+        (["5", " 0XfF"], "holds '0XfF' in column 'x', which is no number"),
         (["1_000", "5"], "holds '1_000' in column 'x', which is no number"),
-        (['"1,000"', "5"], "holds '1,000' in column 'x', which is no number"),
+        (['"1,000"', "5"], "holds '1,000' in column 'x', which is 1.000 or 1000, .*`decimal` says"),
         (["1d5", "5"], "holds '1d5' in column 'x', which is no number"),
         (["5", "five"], "holds 'five' in column 'x', which is no number"),
         (["1.5", "0x10"], "holds '0x10' in column 'x', which is no number"),
@@ -91,9 +91,9 @@ def test_other_words_never_change_a_column_in_silence(tmp_path: Path, words: lis
 def test_a_word_that_would_make_floats_of_integers_is_read_as_the_request_says(tmp_path: Path) -> None:
     path = written(tmp_path, ["1", "2", "nan"])
     assert total(path, dtype="float64") == "3.0 float64 2 0"
-    assert total(path, Dialect(null_words=("nan",))) == "3 int64 2 1"
+    assert total(path, TextOptions(null_words=("nan",))) == "3 int64 2 1"
     path = written(tmp_path, ["a", "b", "a"], ["1", "2", "nan"])
-    assert groups(path, Dialect(null_words=("nan",))) == {"a": 1, "b": 2}
+    assert groups(path, TextOptions(null_words=("nan",))) == {"a": 1, "b": 2}
     with pytest.raises(InvalidInput, match="holds 'nan' in column 'x' of integers") as refused:
         groups(path)
     assert refused.value.field == "aggregations.0"
@@ -149,7 +149,7 @@ def test_a_later_key_that_is_no_plain_integer_is_refused_with_the_way_on(
     ) as refused:
         groups(path)
     assert refused.value.field == "words"
-    assert sum(groups(path, Dialect(words=("k",))).values()) == len(keys)  # type: ignore[arg-type]
+    assert sum(groups(path, TextOptions(words=("k",))).values()) == len(keys)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_filter_compares_words_with_words_and_numbers_with_numbers(
     path = written(tmp_path, keys, ["1", "2", "4", "8"][: len(keys)])
     if not kept:
         with path.open("rb") as file:
-            source = open_column(file, ColumnWanted("x", Compared("k", "==", value), dialect=Dialect()))
+            source = open_column(file, ColumnWanted("x", Compared("k", "==", value), text=TextOptions()))
             assert not [array for array in source.make() if array.size]  # type: ignore[union-attr]
         return
     for rows in (Compared("k", "==", value), IsIn("k", (value,)), Joined(True, (Compared("k", "==", value),))):
@@ -176,7 +176,7 @@ def test_a_filter_says_what_a_column_of_integers_does_not_hold(tmp_path: Path) -
     for rows in (Compared("k", "<", "8"), Joined(True, (Compared("k", "==", "7"), Compared("k", ">", 5)))):
         with pytest.raises(InvalidInput, match="holds column 'k' as int64, which does not hold"):
             total(path, rows=rows)
-    assert total(path, Dialect(words=("k",)), rows=Compared("k", "<", "8")) == "1 int64 1 0"
+    assert total(path, TextOptions(words=("k",)), rows=Compared("k", "<", "8")) == "1 int64 1 0"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_the_words_that_are_nulls_can_be_set(
     tmp_path: Path, null_words: tuple[str, ...] | None, value: str | None
 ) -> None:
     words = ["5", "7", "NA", ""] if null_words is None else ["5", "7", "NA", "-999"]
-    path, dialect = written(tmp_path, ["a", "a", "NA", "b"], words), Dialect(null_words=null_words)
+    path, dialect = written(tmp_path, ["a", "a", "NA", "b"], words), TextOptions(null_words=null_words)
     if value is None:
         with pytest.raises(InvalidInput, match="which is no number"):
             total(path, dialect)

@@ -20,7 +20,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio, round_sqrt
 from warpfold.kernels.formats.contents import contents_of
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.worker.execute import Kernels
 
 Run = Callable[..., Any]
@@ -177,5 +177,5 @@ def test_an_object_of_a_place_is_read_in_order() -> None:
 def test_a_look_tells_complex_numbers(root: Path) -> None:
     np.save(root / "z.npy", numbers("complex64"))
     with (root / "z.npy").open("rb") as file:
-        (array,) = contents_of(file, Dialect())
+        (array,) = contents_of(file, TextOptions())
     assert (array.dtype, array.reduced_as) == ("complex64", "complex64")

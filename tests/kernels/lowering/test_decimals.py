@@ -17,7 +17,7 @@ from warpfold.kernels.backend import Reduction
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import contents_of
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.lowering.decimals import Decimals, in_full
 from warpfold.kernels.sources.sections import sections_between
@@ -138,5 +138,5 @@ def test_files_of_one_scale_are_one_array_and_of_two_are_refused(tmp_path: Path)
 def test_a_look_offers_decimals(tmp_path: Path) -> None:
     parquet.write_table(table(NARROW), tmp_path / "x.parquet")
     with (tmp_path / "x.parquet").open("rb") as file:
-        price, _ = contents_of(file, Dialect())
+        price, _ = contents_of(file, TextOptions())
     assert (price.dtype, price.reduced_as) == ("decimal128(20, 2)", "decimal")

@@ -17,7 +17,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.formats.contents import contents_of
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.sources.sequential import SequentialSource
 
@@ -94,7 +94,8 @@ def test_a_file_tells_e5m2_and_needs_a_word_for_e4m3fn(data_root: Path, cpu: Cpu
     assert cpu.reduce(opened(data_root, "x.npy"), "sum").value == 1.25
     assert "and no bytes that are floats" in refused(data_root, "x.npy", "source.float8", float8="e4m3fn")
     with (data_root / "x.npy").open("rb") as file:
-        assert [(each.dtype, each.reduced_as) for each in contents_of(file, Dialect())] == [("float8_e5m2", "float32")]
+        (array,) = contents_of(file, TextOptions())
+    assert (array.dtype, array.reduced_as) == ("float8_e5m2", "float32")
     np.save(data_root / "y.npy", np.array([1.5, -0.25], ml_dtypes.float8_e4m3fn))
     assert "float8 says which floats" in refused(data_root, "y.npy", "source.float8")
     np.save(data_root / "z.npy", np.ones(3, np.int16))

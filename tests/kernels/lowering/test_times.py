@@ -18,7 +18,7 @@ from warpfold.contract.jobs import result_of
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.formats.contents import contents_of
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -156,7 +156,7 @@ def test_numpys_times_are_read_from_npy_files_and_nat_is_a_null(kernels: tuple[K
     with pytest.raises(InvalidInput, match="a null"):
         run(op="argmax")
     with (root / "t.npy").open("rb") as file:
-        assert contents_of(file, Dialect())[0].reduced_as in ("timestamp", "date", "duration")
+        assert contents_of(file, TextOptions())[0].reduced_as in ("timestamp", "date", "duration")
 
 
 def test_a_unit_that_differs_in_length_is_refused(kernels: tuple[Kernels, Path]) -> None:
@@ -171,4 +171,4 @@ def test_a_look_tells_times(data_root: Path) -> None:
     made = pa.table({"t": pa.array([1], pa.timestamp("us")), "d": pa.array([1], pa.date32())})
     FORMATS["x.parquet"](data_root / "x.parquet", made.append_column("l", pa.array([1], pa.duration("s"))), 2)
     with (data_root / "x.parquet").open("rb") as file:
-        assert [column.reduced_as for column in contents_of(file, Dialect())] == ["timestamp", "date", "duration"]
+        assert [column.reduced_as for column in contents_of(file, TextOptions())] == ["timestamp", "date", "duration"]

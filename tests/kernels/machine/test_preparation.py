@@ -21,8 +21,8 @@ from warpfold.kernels.cuda import backend as cuda_backend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.strategies.strategy import Finished
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.formats import text, text_blocks
-from warpfold.kernels.formats.dialect import Dialect
+from warpfold.kernels.formats import text, text_blocks, text_file
+from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.plain_text import plain_columns
 from warpfold.kernels.formats.tables import ColumnWanted
 from warpfold.kernels.machine.preparation import Preparation
@@ -205,12 +205,12 @@ def test_compiling_what_reads_text_is_no_time_of_loading(
         late.compile()
         return plain_columns(*asked, **how)
 
-    monkeypatch.setattr(text, "plain_columns", plain)
+    monkeypatch.setattr(text_file, "plain_columns", plain)
     monkeypatch.setattr(text_blocks, "_has_compiled", lambda: True)
     path = tmp_path / "x.csv"
     path.write_text("x\n0.5\n0.25\n")
     with path.open("rb") as file:
-        reduction = backend.reduce(text.open_text(file, None, ColumnWanted("x", dialect=Dialect())), "sum")
+        reduction = backend.reduce(text.open_text(file, None, ColumnWanted("x", text=TextOptions())), "sum")
     assert reduction.value == 0.75
     assert reduction.prepare_ms > HOUR * 1e3
     assert reduction.load_ms + reduction.kernel_ms < HOUR * 1e3
