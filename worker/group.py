@@ -120,6 +120,7 @@ class Group:
         self._place.show(first.job_id)
         try:
             with self._place.turn.hold(self._given_up):
+                self._since = time.monotonic()
                 while self._waiting or self._sent or self._claiming is not None:
                     self._place.slot.ready(self._given_up)
                     with self._place.slot.exchange() as exchange:

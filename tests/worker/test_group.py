@@ -3,9 +3,12 @@
 import json
 import signal
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import UUID
 
 import psutil
@@ -131,6 +134,25 @@ def test_a_group_whose_turn_is_over_leaves_the_rest_in_the_queue(
     assert histories(ledger, ids) == [ENDED_ONCE, ["submitted"]]
     serve(consumer)
     assert ledger.history(ids[1]) == ENDED_ONCE
+
+
+def test_a_group_that_waited_long_for_its_gpu_has_its_whole_turn(
+    consumer: Consumer, redis: Redis, place: Place, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited_s = 0.0
+
+    @contextmanager
+    def hold(give_up: Callable[[], bool]) -> Iterator[None]:
+        nonlocal waited_s
+        waited_s = 3600.0
+        yield
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + waited_s, sleep=time.sleep)
+    monkeypatch.setattr(group, "time", clock)
+    monkeypatch.setattr(place.turn, "hold", hold)
+    ids = send(redis, ledger, "say a", "say b")
+    serve(consumer)
+    assert histories(ledger, ids) == [ENDED_ONCE] * 2
 
 
 def test_messages_that_are_not_to_be_had_are_dropped(consumer: Consumer, redis: Redis, ledger: Ledger) -> None:
