@@ -8,6 +8,9 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
+    def __str__(self) -> str:
+        return repr(self)
+
 
 class StageTime(Answer):
     """How long a stage kept its threads busy, and its speed in GB/s, None for a stage that took no time."""

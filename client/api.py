@@ -62,8 +62,8 @@ class Client(Connection, HandlesTables):
         return self._live(jobs.submit(spec, key))
 
     def job(self, job_id: str) -> LiveJob:
-        """A job as it is now."""
-        return self._live(jobs.get(job_id))
+        """A job as it is now, by its id or the beginning of it, of 4 characters or more."""
+        return self._live(jobs.named(job_id))
 
     def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> list[LiveJob]:
         """The newest jobs of all users, or those that fit a `JobFilter`."""

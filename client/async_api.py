@@ -54,8 +54,8 @@ class AsyncClient(AsyncConnection, HandlesTables):
         return await self._live(jobs.submit(spec, key))
 
     async def job(self, job_id: str) -> AsyncLiveJob:
-        """A job as it is now."""
-        return await self._live(jobs.get(job_id))
+        """A job as it is now, by its id or the beginning of it, of 4 characters or more."""
+        return await self._live(jobs.named(job_id))
 
     async def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> list[AsyncLiveJob]:
         """The newest jobs of all users, or those that fit a `JobFilter`."""

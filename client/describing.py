@@ -1,7 +1,6 @@
 """Descriptions of the columns of tables, as frames."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from warpfold.client import groupby, jobs, sources
@@ -10,7 +9,6 @@ from warpfold.client.group_table import GroupTable
 from warpfold.client.sources import ManyFiles
 from warpfold.client.table_options import OF_TABLES
 from warpfold.contract.described import Cell, described, describing
-from warpfold.contract.sources.options import TableOptions
 
 
 def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], options: Mapping[str, Any]) -> Steps[Any]:
@@ -19,28 +17,15 @@ def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], optio
     of_file = {name: options[name] for name in sorted(OF_TABLES) if options.get(name) is not None}
     if not sources.is_file(data):
         kinds = {field.name: field.type for field in groupby.table_of(data, columns).schema}
-    elif isinstance(data, str):
-        raise TypeError("a URL is read by the service: describe a file or a frame")
-    elif isinstance(data, ManyFiles):
-        if not data.here:
-            raise TypeError("files on the server are read by the service: describe files or a frame")
-        kinds = kinds_in(data.here[0], of_file)
     else:
-        kinds = kinds_in(data, of_file)
+        kinds = groupby.kinds_of(data, of_file)
     aggregations = describing(kinds, columns, q)
     asked = list(dict.fromkeys(str(each["column"]) for each in aggregations))
     made = groupby.spec_of([], aggregations, {"nan_policy": "omit", **options})
-    made["source"] = yield from groupby.source_of(data, asked, options)
+    made["source"] = yield from groupby.source_of(data, asked, options, made)
     result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
     assert isinstance(result, GroupTable), "the job is a group-by"
     return groupby.frame_of(_table(*described(result.columns, result.rows)), groupby.library_of(data))
-
-
-def kinds_in(path: Path, of_file: Mapping[str, Any]) -> dict[str, Any]:
-    """The types of pyarrow of the columns of a file, by their names. Raises InvalidInput and Unavailable."""
-    with path.open("rb") as file:
-        frame = TableOptions.model_validate(of_file).open_table_in(file, path.name)
-        return {field.name: field.type for field in frame.schema}
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Any:

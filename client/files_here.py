@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pydantic import ValidationError
+
 from warpfold.contract.folders import Folders
+from warpfold.contract.keyed import rows_of_frame
+from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.chaining import Reader, one_array
 from warpfold.contract.sources.options import AnyOptions
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.frames import Frame
-from warpfold.kernels.formats.naming import chosen_name
 from warpfold.kernels.places.place import NOWHERE
 from warpfold.kernels.places.remote import Session
 from warpfold.kernels.sources.sequential import Elements
@@ -61,18 +64,33 @@ def check_array(paths: Sequence[Path], options: Mapping[str, Any], names: Sequen
 
 
 def check_table(
-    paths: Sequence[Path], columns: Sequence[str], options: Mapping[str, Any], names: Sequence[str] = ()
+    paths: Sequence[Path], spec: Mapping[str, Any], options: Mapping[str, Any], names: Sequence[str] = ()
 ) -> None:
-    """Raise InvalidInput where one of the files lacks one of the columns, or is no table; else as `check_array`."""
+    """Raise InvalidInput where one of the files is no table, or lacks a column that a `groupby` spec can take; else as
+    `check_array`."""
     reader = _reader(AnyOptions.model_validate(options))
     with suppress(Unavailable):
         for file in _files(paths, names):
-            schema = reader.table(file).schema
             try:
-                for column in columns:
-                    chosen_name(column, schema.names, "a column", "column")
+                check_frame(reader.table(file), spec)
             except InvalidInput as error:
-                raise InvalidInput(f"{file.name} {error}", error.field) from None
+                called = "" if str(error).startswith(file.name) else f"{file.name} "
+                raise InvalidInput(f"{called}{error}", error.field) from None
+
+
+def check_frame(frame: Frame, spec: Mapping[str, Any]) -> None:
+    """Raise InvalidInput where a table has not the columns of a `groupby` spec, or of kinds that are no keys or are not
+    reduced. A spec that is none is left to the service."""
+    try:
+        asked = GroupbySpec.model_validate({**spec, "source": {"type": "files", "paths": ["here"]}})
+    except ValidationError:
+        return
+    rows_of_frame(asked, frame)
+
+
+def schema_of(path: Path, options: Mapping[str, Any]) -> Any:
+    """The schema of pyarrow of a table in a file. Raises InvalidInput and Unavailable."""
+    return _reader(AnyOptions.model_validate(options)).table(_FileHere(path, str(path))).schema
 
 
 def _files(paths: Sequence[Path], names: Sequence[str] = ()) -> Sequence[_FileHere]:

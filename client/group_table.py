@@ -1,14 +1,15 @@
 """The table of groups that a group-by returns, as Python objects and as data frames."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from warpfold.client.answer import Answer, Timings
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.json_value import JsonValue
+from warpfold.contract.json_value import JsonValue, KeyValue
 from warpfold.contract.wording import number_of
-from warpfold.kernels.machine.extras import install
+from warpfold.kernels.machine.extras import bringing, install
 
 if TYPE_CHECKING:
     import pandas
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from warpfold.kernels.parts.keyed import GroupColumn
 
 
+_STAMP = re.compile(r"timestamp\[(\w+)(?:, tz=([^\]]+))?\]")
+
+
 class GroupKeys(Answer):
     """A column of keys, one for each group; `dtype` is its type as Arrow calls it."""
 
     name: str
     dtype: str
-    values: tuple[bool | int | str | None, ...] | None
+    values: tuple[KeyValue, ...] | None
 
 
 class GroupValues(Answer):
@@ -66,14 +70,15 @@ class GroupTable(Answer):
             import pyarrow
         except ImportError as error:
             raise ImportError(f"tables of groups need pyarrow: {install('frames')}") from error
-        keys = [pyarrow.array(key.values, pyarrow.type_for_alias(key.dtype)) for key in self.keys]
+        keys = [_keys(key) for key in self.keys]
         values = [_column(column).array() for column in self.columns]
         names = [column.name for column in self._columns()]
         return pyarrow.Table.from_arrays([*keys, *values], names=names)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The same as a data frame of pandas, with the keys as columns. Raises ImportError without pandas."""
-        return self.to_arrow().to_pandas()
+        with bringing("frames"):
+            return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """The same as a data frame of Polars, where values of more than 38 digits are strings. Raises ImportError
@@ -103,7 +108,8 @@ class MergeResult(GroupTable):
 
 def polars_of(table: Any) -> Any:
     """A table of pyarrow as a data frame of Polars, whose decimals have at most 38 digits: longer ones are strings."""
-    import polars
+    with bringing("polars"):
+        import polars
     import pyarrow
 
     for place, column in enumerate(table.columns):
@@ -111,6 +117,22 @@ def polars_of(table: Any) -> Any:
             words = [None if value is None else format(value, "f") for value in column.to_pylist()]
             table = table.set_column(place, table.column_names[place], pyarrow.array(words, pyarrow.string()))
     return polars.from_arrow(table)
+
+
+def _keys(keys: GroupKeys) -> Any:
+    """An array of pyarrow of the keys, of which dates and timestamps come in words."""
+    import pyarrow
+
+    stamp = _STAMP.fullmatch(keys.dtype)
+    if keys.dtype in ("float", "double"):  # infinities are strings
+        return pyarrow.array([None if key is None else float(key) for key in keys.values or ()], keys.dtype)
+    if stamp is None and not keys.dtype.startswith("date"):
+        return pyarrow.array(keys.values, pyarrow.type_for_alias(keys.dtype))
+    words = pyarrow.array([None if key is None else str(key).removesuffix("Z") for key in keys.values or ()], "string")
+    if stamp is None:
+        days = words.cast("date32")
+        return days.cast(pyarrow.date64()) if keys.dtype.startswith("date64") else days
+    return words.cast(pyarrow.timestamp(stamp[1])).cast(pyarrow.timestamp(stamp[1], stamp[2]))
 
 
 def _column(column: GroupValues) -> "GroupColumn":

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from warpfold.client import artefacts, jobs, sources
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
@@ -42,6 +44,9 @@ class GroupByOptions(TableOptions, total=False):
     timeout_s: float
     priority: "Priority"
     tags: Mapping[str, str]
+
+
+_SIZE = "size"
 
 
 class GroupBy:
@@ -118,9 +123,36 @@ class GroupBy:
         """The correctly rounded standard deviations; see `sum`."""
         return self._made_of("std", columns, ddof=ddof)
 
+    def count(self, *columns: str) -> Any:
+        """How many elements there are that are no nulls; see `sum`."""
+        return self._made_of("count", columns)
+
+    def size(self) -> Any:
+        """How many rows each group has, in a column called size."""
+        return self._do(_sizes(self._data, self._by, self._options))
+
+    def describe(self, *columns: str, q: Sequence[float] = (0.25, 0.5, 0.75)) -> Any:
+        """How many elements there are that are no nulls, and without NaNs their mean, std, skew and kurtosis of a
+        sample, min, the quantiles `q` and max, in columns called price_mean and the like; see `sum`."""
+        from warpfold.contract.described import describing
+
+        kinds = kinds_of(self._data, self._options)
+        asked = describing(kinds, columns or self._numbers(kinds), q)
+        counts = [{"op": "count", "column": name} for name in dict.fromkeys(each["column"] for each in asked)]
+        named = [*counts, *(each for each in asked if each["op"] != "count_nonzero")]
+        aggregations = [{**each, "name": f"{each['column']}_{each['op']}"} for each in named]
+        return self._do(_reduced(self._data, self._by, aggregations, {"nan_policy": "omit", **self._options}))
+
     def _made_of(self, op: str, columns: Sequence[str], **parameters: Any) -> Any:
-        chosen = columns or [name for name in names_of(self._data) if name not in self._by]
+        chosen = columns or self._numbers(kinds_of(self._data, self._options))
         return self._made([(column, op, column) for column in chosen], parameters)
+
+    def _numbers(self, kinds: Mapping[str, Any]) -> Sequence[str]:
+        """The columns of numbers that are no keys. Raises ValueError where there is none."""
+        numbers = [name for name, kind in kinds.items() if name not in self._by and _is_number(kind)]
+        if not numbers:
+            raise ValueError("there is no column of numbers beside the keys: name a column to reduce")
+        return numbers
 
     def _made(self, asked: Sequence[tuple[str, str, str]], parameters: Mapping[str, Any]) -> Any:
         if not asked:
@@ -153,11 +185,27 @@ def _listed(ops: Ops) -> Sequence[str]:
     return [ops] if isinstance(ops, str) else ops
 
 
-def names_of(data: object) -> list[str]:
-    """The names of a frame's columns. Raises TypeError for a file, which is not read here."""
-    if sources.is_file(data):
-        raise TypeError("name the columns to reduce: a file is read by the service")
-    return [str(name) for name in table_of(data).column_names]
+def kinds_of(data: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The types of pyarrow of the columns of a frame, or of a file or the first of several, by their names. Raises
+    TypeError for a file that the service reads, and InvalidInput for one that is no table."""
+    if not sources.is_file(data):
+        schema = table_of(data).schema
+    else:
+        here = data.here if isinstance(data, ManyFiles) else [data]
+        if not here or not isinstance(here[0], Path):
+            raise TypeError("name its columns, or describe a file or a frame: a file on the server is read there")
+        from warpfold.client.files_here import schema_of
+
+        schema = schema_of(
+            here[0], {name: options[name] for name in sorted(OF_TABLES) if options.get(name) is not None}
+        )
+    return {str(field.name): field.type for field in schema}
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
 
 
 def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
@@ -173,7 +221,7 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
         named = named[list(dict.fromkeys(columns))]  # other columns may hold values that Arrow does not
     try:
         if library_of(data) == "pandas":
-            table = pyarrow.Table.from_pandas(named, preserve_index=False)
+            table = _keeping_nans(pyarrow.Table.from_pandas(named, preserve_index=False), named)
         elif isinstance(data, Mapping):
             table = pyarrow.table({name: _column_of(values) for name, values in data.items()})
         else:
@@ -185,10 +233,26 @@ def table_of(data: object, columns: Sequence[str] | None = None) -> Any:
     return chosen.replace_schema_metadata(None)
 
 
+def _keeping_nans(table: Any, frame: Any) -> Any:
+    """The table of a frame of pandas, in which NaN is NaN in columns of NumPy's dtypes, which have no nulls."""
+    import pyarrow
+
+    for place, dtype in enumerate(frame.dtypes):
+        if _is_float_of_numpy(dtype) and table.column(place).null_count:
+            table = table.set_column(place, table.field(place).name, pyarrow.array(frame.iloc[:, place].to_numpy()))
+    return table
+
+
+def _is_float_of_numpy(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind == "f"
+
+
 def _column_of(values: Any) -> Any:
     """A column of pyarrow, which is one of uint64 or of decimals where int64 does not hold the integers of a list."""
     import pyarrow
 
+    if hasattr(values, "iloc") and _is_float_of_numpy(getattr(values, "dtype", None)):
+        return pyarrow.array(values.to_numpy())  # a Series, whose NaN would be a null
     if isinstance(values, list | tuple) and set(map(type, values)) <= {int, type(None)}:
         for kind in (pyarrow.int64(), pyarrow.uint64(), pyarrow.decimal128(38), pyarrow.decimal256(76)):
             with suppress(OverflowError, pyarrow.ArrowInvalid):
@@ -225,21 +289,27 @@ def spec_of(by: Sequence[str], aggregations: Sequence[Mapping[str, Any]], option
     return {"kind": "groupby", "by": list(by), "aggregations": [dict(asked) for asked in aggregations], **rest}
 
 
-def source_of(data: object, columns: Sequence[str], options: Mapping[str, Any]) -> Steps[dict[str, Any]]:
-    """The source of a spec for a frame, whose `columns` are uploaded as a file of Arrow, or for a file."""
+def source_of(
+    data: object, columns: Sequence[str], options: Mapping[str, Any], spec: Mapping[str, Any]
+) -> Steps[dict[str, Any]]:
+    """The source of a `spec` for a frame, whose `columns` are uploaded as a file of Arrow, or for a file. Raises
+    InvalidInput where the columns are no keys, or are not reduced."""
+    from warpfold.client.files_here import check_frame, check_table
+
     of_files = {name: options[name] for name in sorted(OF_TABLES) if options.get(name) is not None}
     if sources.is_file(data):
-        if isinstance(data, ManyFiles):
-            from warpfold.client.files_here import check_table
-
-            check_table(data.here, columns, of_files, data.called)
+        here = data if isinstance(data, ManyFiles) else ManyFiles([data] if isinstance(data, Path) else [])
+        check_table(here.here, spec, of_files, here.called)
         named = yield from sources.source(data)
         return {**named, **of_files}
     if of_files:
         raise TypeError(f"{', '.join(of_files)} are options of a file, and a frame is not a file")
     from pyarrow import ipc
 
+    from warpfold.kernels.formats.frames import frame_of as formats_frame_of
+
     table = table_of(data, columns)
+    check_frame(formats_frame_of(table), spec)
     with tempfile.TemporaryDirectory(prefix="warpfold-") as folder:
         path = Path(folder) / "frame.arrow"
         with ipc.new_file(path, table.schema) as file:
@@ -256,6 +326,31 @@ def _reduced(
     """Hand in a group-by, wait for it, and fetch its table."""
     columns = [*by, *(str(asked["column"]) for asked in aggregations)]
     made = spec_of(by, aggregations, options)
-    made["source"] = yield from source_of(data, columns, options)
+    made["source"] = yield from source_of(data, columns, options, made)
     job = yield from jobs.submit(made, None)
     return frame_of((yield from groups_of_job(job)), library_of(data))
+
+
+def _sizes(data: object, by: Sequence[str], options: Mapping[str, Any]) -> Steps[Any]:
+    """Hand in a group-by for the numbers of rows. A frame is sent with a column that has no null beside its keys.
+    Raises ValueError for a file of more groups than a result holds."""
+    import pyarrow
+
+    if not sources.is_file(data):
+        table = table_of(data, by)
+        rows = pyarrow.array(np.ones(table.num_rows, np.bool_))
+        counted = yield from _reduced(
+            table.append_column(_SIZE, rows), by, [{"column": _SIZE, "op": "count", "name": _SIZE}], options
+        )
+        return frame_of(counted, library_of(data))
+    numbers = [name for name, kind in kinds_of(data, options).items() if name not in by and _is_number(kind)]
+    if not numbers:
+        raise ValueError("a file without a column of numbers beside its keys has no sizes so far: read it as a frame")
+    made = spec_of(by, [{"column": numbers[0], "op": "count", "name": _SIZE}], options)
+    made["source"] = yield from source_of(data, [*by, numbers[0]], options, made)
+    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
+    assert isinstance(result, GroupTable), "the job is a group-by"
+    if result.sizes is None:
+        raise ValueError("a result with so many groups has no sizes: read the file as a frame")
+    table = result.to_arrow()
+    return table.set_column(len(by), _SIZE, pyarrow.array(result.sizes, pyarrow.int64()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from pydantic import BaseModel
 
-from warpfold.client.errors import JobFailed, WaitedTooLong
+from warpfold.client.errors import JobFailed, WaitedTooLong, WarpfoldError
 from warpfold.client.exchange import Call, Parameters, Steps, pages, send
 from warpfold.client.http import httpx
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult, Result
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONG_POLL_S = 20.0
 _PAGE = 200
+_ID_LENGTH = 36
 
 Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 Follow = Callable[[Job], None]
@@ -63,6 +64,22 @@ class JobFilter(TypedDict, total=False):
     batch: str | None
     since: datetime | str | None
     until: datetime | str | None
+
+
+def named(job_id: str) -> Steps[Job]:
+    """The job with this id, or whose id begins so. Raises WarpfoldError where none or several do, and for a beginning
+    that is too short."""
+    from warpfold.contract.id_beginning import is_beginning
+
+    if len(job_id) >= _ID_LENGTH:
+        return (yield from get(job_id))
+    if not is_beginning(job_id):
+        raise WarpfoldError(f"{job_id!r} is neither an id nor its beginning of 4 characters or more")
+    fitting = yield from find({"id": job_id}, 2)
+    if len(fitting) != 1:
+        how_many = "the ids of several jobs begin" if fitting else "no job has an id that begins"
+        raise WarpfoldError(f"{how_many} with {job_id!r}")
+    return (yield from get(fitting[0].id))
 
 
 def find(chosen: JobFilter, limit: int) -> Steps[list[Job]]:

@@ -28,7 +28,6 @@ class HandlesTables(ABC):
 
         `data` is a frame of pandas or Polars, a table of pyarrow or what offers itself as one, or a dict of columns;
         a Path to a file that is a table; or a URL, which the service reads if it may. A list of files is one table.
-        Of pandas, NaN is a null.
         """
         from warpfold.client.groupby import GroupBy
 

@@ -9,11 +9,10 @@ from warpfold.contract.artefact import Artefact
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.inputs import InputView
-from warpfold.contract.json_value import JsonValue
+from warpfold.contract.json_value import JsonValue, KeyValue
 from warpfold.contract.partitions import SpreadField
 from warpfold.contract.provenance import DeviceView, Provenance
 from warpfold.contract.reduction_examples import REDUCE_EXAMPLE
-from warpfold.contract.sources.keys import Key
 from warpfold.contract.timings import Timings
 
 
@@ -22,8 +21,9 @@ class GroupKeys(Frozen):
 
     name: str
     dtype: str = Field(description="The keys' type, as Arrow calls it.")
-    values: tuple[Key, ...] | None = Field(
-        description=f"The keys; null if there are more than {MOST_RESULTS:,} groups, whose keys are in the `artefact`."
+    values: tuple[KeyValue, ...] | None = Field(
+        description="The keys: dates and timestamps in ISO 8601, those with a time zone in UTC. It is null if there "
+        f"are more than {MOST_RESULTS:,} groups, whose keys are in the `artefact`."
     )
 
 

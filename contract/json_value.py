@@ -40,6 +40,13 @@ def _read(value: object) -> object:
     return float(value) if value in _NON_FINITE and isinstance(value, str) else value
 
 
+KeyValue = Annotated[
+    StrictBool | StrictInt | StrictFloat | str | None,
+    PlainSerializer(lambda key: _written(key) if isinstance(key, float) else key, when_used="json"),
+    WithJsonSchema({"anyOf": [{"type": kind} for kind in ("boolean", "number", "string", "null")]}),
+]
+"""A key of groups; an infinite one is a string."""
+
 JsonValue = Annotated[
     StrictBool | StrictInt | StrictFloat,
     BeforeValidator(_read),

@@ -16,6 +16,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame, Wanted, keyed_frame
 from warpfold.kernels.formats.keyed_arrays import keyed_arrays
+from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
 
@@ -136,9 +137,20 @@ def keys_of(table: GroupTable, *, whole: bool = False) -> tuple[GroupKeys, ...]:
     """The keys of all groups, as they stand in a result; with `whole` however many there are."""
     named = zip(table.key_names, table.keys, strict=True)
     return tuple(
-        GroupKeys(name=name, dtype=str(array.type), values=tuple(array.to_pylist()) if whole or stands(table) else None)
+        GroupKeys(name=name, dtype=str(array.type), values=key_values(array) if whole or stands(table) else None)
         for name, array in named
     )
+
+
+def key_values(array: Any) -> tuple[Any, ...]:
+    """The keys in an array of pyarrow as values of JSON: dates and timestamps in ISO 8601."""
+    pyarrow = required("pyarrow", "tables")
+    if not pyarrow.types.is_temporal(array.type):
+        return tuple(array.to_pylist())
+    zoned = pyarrow.types.is_timestamp(array.type) and array.type.tz is not None
+    plain = array.cast(pyarrow.timestamp(array.type.unit)) if zoned else array
+    words = plain.cast(pyarrow.string()).to_pylist()
+    return tuple(None if word is None else word.replace(" ", "T") + ("Z" if zoned else "") for word in words)
 
 
 def values_of(spec: GroupbySpec, table: GroupTable, *, whole: bool = False) -> tuple[GroupValues, ...]:

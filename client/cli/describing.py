@@ -26,7 +26,7 @@ from warpfold.client.cli.text_options import (
     Words,
     text_of,
 )
-from warpfold.client.describing import kinds_in
+from warpfold.client.files_here import schema_of
 from warpfold.client.group_table import GroupTable
 from warpfold.client.jobs import result_of
 from warpfold.contract.described import QUARTILES, described, describing
@@ -80,7 +80,7 @@ def describe(
     quantiles = QUARTILES if asked is None else tuple(asked) if isinstance(asked, list) else (asked,)
     with seekable(Path(file), "FILE") as path:
         with name_faults(path, "FILE"):
-            kinds = kinds_in(path, of_file)
+            kinds = {field.name: field.type for field in schema_of(path, of_file)}
         names = None if column is None else column.split(",")
         if unknown := [name for name in names or () if name not in kinds]:
             raise typer.BadParameter(f"there is no column {unknown[0]!r}", param_hint="--column")

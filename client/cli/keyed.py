@@ -25,7 +25,7 @@ from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groupby import parameters_of
 from warpfold.client.jobs import result_of
 from warpfold.client.sources import ManyFiles
-from warpfold.contract.keyed import keys_of, values_of
+from warpfold.contract.keyed import key_values, keys_of, values_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.wording import number_of
 from warpfold.kernels.errors import KernelError
@@ -47,11 +47,6 @@ class GroupByRequest:
     ops: str
     fields: Mapping[str, Any]
     of_file: Mapping[str, Any]
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of keys and of values."""
-        return [*_listed(self.by), *_listed(self.columns)]
 
     def spec(self, of: Mapping[str, Any]) -> dict[str, Any]:
         """The spec of the job, of a source. Raises BadParameter."""
@@ -101,11 +96,11 @@ def reduce_by(context: typer.Context, files: Sequence[Path | str], asked: GroupB
             _here(asked.spec({"type": "files", "paths": paths, **asked.of_file}), named, how)
             return
         with faults("", "FILE"):
-            asked.spec(table.of_uploads([_NO_ID] * len(table.here)))  # a wrong spec is refused before a file is sent
+            made = asked.spec(table.of_uploads([_NO_ID] * len(table.here)))  # before a file is sent
             if asked.columns is None:
                 check_array(table.here, asked.of_file, table.called)
             else:
-                check_table(table.here, asked.names, asked.of_file, table.called)
+                check_table(table.here, made, asked.of_file, table.called)
         client = opened.enter_context(service(context))
         ids = [client.upload(path, path.name[-128:], rehash=how.rehash).id for path in table.here]
         _ask(client, asked.spec({**table.of_uploads(ids), **asked.of_file}), how)
@@ -177,7 +172,7 @@ def _document(spec: Mapping[str, Any], table: GroupTable) -> dict[str, Any]:
 
 def _print_all(table: Any) -> None:
     shown = names_without_states(table)
-    print_table(shown, [table[name].to_pylist() for name in shown])
+    print_table(shown, [key_values(table[name]) for name in shown])
 
 
 def names_without_states(table: Any) -> list[str]:

@@ -77,8 +77,8 @@ class GroupbySpec(Task):
         max_length=MOST_KEYS,
         json_schema_extra=_from_name,
         description="The columns of keys. Rows whose keys are equal in all of these columns are one group. Keys are "
-        'integers, truth values or strings, or dictionaries of these. A string is short for {"column": …}. '
-        "Without keys all rows are one group.",
+        "integers, truth values or strings, dictionaries of these, dates, timestamps, or floats, of which NaN is a "
+        'null and −0 is 0. A string is short for {"column": …}. Without keys all rows are one group.',
     )
     aggregations: tuple[AggregationSpec, ...] = Field(
         min_length=1, max_length=MOST_AGGREGATIONS, description="The columns of the result, which are made in one pass."
@@ -158,11 +158,8 @@ class GroupbySpec(Task):
                     )
         for index, key in enumerate(self.by):
             dtype = None if key.source is None else key.source.known_dtype
-            if dtype is not None and dtype.is_float:
-                raise InvalidInput(
-                    f"holds {dtype.name}: floats are no keys, for two that are printed alike may differ",
-                    f"by.{index}.source",
-                )
+            if dtype is not None and dtype.is_float and dtype.name not in ("float32", "float64"):
+                raise InvalidInput(f"holds {dtype.name}: of floats, float32 and float64 are keys", f"by.{index}.source")
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}

@@ -278,14 +278,15 @@ def check_key(name: str, kind: Any, where: str) -> None:
     """Raise InvalidInput naming the field `where` unless values of pyarrow's type `kind` are keys."""
     types = required("pyarrow", "tables").types
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    tests = (types.is_integer, types.is_boolean, types.is_string, types.is_large_string, types.is_string_view)
+    tests = [types.is_integer, types.is_boolean, types.is_string, types.is_large_string, types.is_string_view]
+    if inner is kind:
+        tests += [types.is_date, types.is_timestamp, types.is_float32, types.is_float64]
     if not any(test(inner) for test in tests):
-        why = (
-            "floats are no keys, for two that are printed alike may differ"
-            if types.is_floating(inner)
-            else "keys are integers, truth values or strings, or dictionaries of these"
+        raise InvalidInput(
+            f"holds {name!r} as {str(kind)[:200]}: keys are integers, truth values, strings, or dictionaries of these, "
+            "and dates, timestamps, float32 and float64",
+            where,
         )
-        raise InvalidInput(f"holds {name!r} as {str(kind)[:200]}: {why}", where)
 
 
 def _rows_of(

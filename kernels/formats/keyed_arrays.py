@@ -65,7 +65,12 @@ def keyed_arrays(
             stop = min(start + PART_ROWS, count)
             yield KeyedPart(start, stop, partial(rows, start, stop))
 
-    by_position = len(held) == 1 and not isinstance(held[0][1], pyarrow.Array) and not any(nulls)
+    by_position = (
+        len(held) == 1
+        and not isinstance(held[0][1], pyarrow.Array)
+        and not any(nulls)
+        and not held[0][1].dtype.is_float  # of which several stand for one key
+    )
     only = held[0][1] if by_position else None
     return KeyedSource(
         key_names=tuple(name for name, _, _ in held),
@@ -99,7 +104,7 @@ def _length(array: Any) -> int:
 
 
 def _type_of(dtype: DType) -> Any:
-    """pyarrow's type for keys of `dtype`. pyarrow has no bfloat16. float32 stands for it, which is safe because keys of
+    """pyarrow's type for keys of `dtype`. pyarrow has no bfloat16. float16 stands for it, which is safe because keys of
     either dtype are refused."""
     pyarrow = required("pyarrow", "tables")
-    return pyarrow.from_numpy_dtype(dtype.numpy if dtype.native else DTYPES["float32"].numpy)
+    return pyarrow.from_numpy_dtype(dtype.numpy if dtype.native else DTYPES["float16"].numpy)

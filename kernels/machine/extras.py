@@ -40,13 +40,15 @@ def required(module: str, extra: str) -> Any:
 
 
 @contextmanager
-def bringing(*extras: str) -> Iterator[None]:
-    """Imports of packages that each of the `extras` brings. Where one is not there, the error says what to type."""
+def bringing(*extras: str, besides: str = "") -> Iterator[None]:
+    """Imports of packages that each of the `extras` brings, `besides` one of an index that no extra brings. Where one
+    is not there, the error says what to type."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in ("", "warpfold"):
             raise
-        why = f"{package} is not installed: {install(*extras)} brings it"
+        how = f"`pip install {package}`" if package == besides else install(*extras)
+        why = f"{package} is not installed: {how} brings it"
         raise ModuleNotFoundError(why, name=error.name) from None

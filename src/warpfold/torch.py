@@ -1,3 +1,6 @@
 """`warpfold.engines.torch` by its public name."""
 
-from warpfold.engines.torch import *  # noqa: F403
+from warpfold.kernels.machine.extras import bringing
+
+with bringing("gpu13", "gpu12", besides="torch"):
+    from warpfold.engines.torch import *  # noqa: F403

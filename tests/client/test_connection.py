@@ -14,6 +14,8 @@ from warpfold.client.connection import Retries
 from warpfold.client.errors import FieldError, Refused, Unreachable
 from warpfold.contract.kinds.reduce import ReduceSpec
 
+JOB_ID = "5f0c0000-0000-4000-8000-000000000000"
+
 
 class Wire(ThreadingHTTPServer):
     """Plays back raw answers, and keeps the idempotency keys and bodies that it was sent."""
@@ -92,7 +94,7 @@ def test_a_service_that_stays_away_is_reported_after_the_patience(wire: Wire) ->
     wire.shutdown()
     wire.server_close()
     with Client(f"http://127.0.0.1:{port}", "wf_x", patience_s=0.3) as client, pytest.raises(Unreachable):
-        client.job("5f0c")
+        client.job(JOB_ID)
 
 
 def test_a_service_that_asks_for_more_patience_than_there_is_refuses(wire: Wire) -> None:
@@ -137,7 +139,7 @@ def test_a_service_on_this_machine_is_asked_past_proxies(wire: Wire, monkeypatch
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     wire.answers = [(200, {}, JOB)]
     with _client(wire, patience_s=0) as client:
-        assert client.job("5f0c").id == "5f0c"
+        assert client.job(JOB_ID).id == "5f0c"
 
 
 def test_what_json_cannot_say_is_not_sent(wire: Wire) -> None:

@@ -1,6 +1,7 @@
 """Data frames that the service groups by their keys."""
 
 import asyncio
+import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from pyarrow import parquet
 
 from tests.support.service import Service
-from warpfold.client import AsyncClient, Client, GroupbyResult, JobFailed
+from warpfold.client import AsyncClient, Client, GroupbyResult
+from warpfold.kernels.errors import InvalidInput
 
 SALES: dict[str, list[Any]] = {
     "region": ["south", "north", "south", "north"],
@@ -24,6 +26,7 @@ PICKED = {
     "sold_top_k_0": [1, 5], "sold_top_k_1": [1, 3], "sold_histogram_0": [0, 0], "sold_histogram_1": [2, 2],
     "sold_first": [1, 3], "sold_nth": [1, 5],
 }  # fmt: skip
+NOON = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC)
 SUMS = {"region": ["north", "south"], "price": [0.0, 1e16 + 1], "sold": [2, 8]}
 
 
@@ -117,7 +120,7 @@ def test_integers_that_no_type_holds_are_refused(client: Client) -> None:
 
 
 def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:
-    frame = pd.DataFrame({"k": [2, 1, None, 2], "x": [0.1, None, 0.3, 0.2]}).astype({"k": "Int64"})
+    frame = pd.DataFrame({"k": [2, 1, None, 2], "x": [0.1, None, 0.3, 0.2]}).astype({"k": "Int64", "x": "Float64"})
     kept = client.groupby(frame, "k", dropna=False, sort=False).sum("x")
     assert kept["x"].tolist() == [0.30000000000000004, 0.0, 0.3]
     many = pa.table({"k": np.arange(10_001), "x": np.ones(10_001, np.float32)})
@@ -136,6 +139,61 @@ def test_nulls_files_and_many_groups(client: Client, tmp_path: Path) -> None:
         job.result.to_arrow()
 
 
+@pytest.mark.parametrize(
+    ("keys", "groups"),
+    [
+        (pd.Series([NOON.date(), dt.date(2026, 1, 1), None, NOON.date()]), ["2026-01-01", "2026-01-02"]),
+        (
+            pd.Series([NOON, NOON.replace(year=1960), None, NOON]),
+            ["1960-01-02 12:00:00+00:00", "2026-01-02 12:00:00+00:00"],
+        ),
+        (pd.Series([0.5, -0.0, np.nan, 0.5]), ["0.0", "0.5"]),
+        (pd.Series([np.inf, -np.inf, np.nan, np.inf], dtype=np.float32), ["-inf", "inf"]),
+    ],
+)
+def test_dates_timestamps_and_floats_are_keys(client: Client, keys: pd.Series, groups: list[str]) -> None:
+    frame = pd.DataFrame({"k": keys, "x": [1.0, 2.0, 4.0, 8.0]})
+    made = client.groupby(frame, "k").sum()
+    assert [str(key) for key in made["k"]] == groups
+    assert made["x"].tolist() == [2.0, 9.0]
+    assert len(client.groupby(frame, ["k", "x"]).agg(n=("x", "count"))) == 3
+    kept = client.groupby(frame, "k", dropna=False).sum()
+    assert kept["x"].tolist() == [2.0, 9.0, 4.0]
+    assert kept["k"].isna().tolist() == [False, False, True]
+
+
+def test_groups_have_sizes_counts_and_descriptions(client: Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"k": ["a", "b", "a", None], "x": [1.0, np.nan, 3.0, 5.0], "n": [1, 2, 3, 4], "word": list("wxyz")}
+    )
+    groups = client.groupby(frame, "k")
+    assert groups.size().to_dict("list") == {"k": ["a", "b"], "size": [2, 1]}
+    assert client.groupby(frame, "k", dropna=False).size()["size"].tolist() == [2, 1, 1]
+    assert groups.count("x").to_dict("list") == {"k": ["a", "b"], "x": [2, 1]}
+    assert groups.max().columns.tolist() == ["k", "x", "n"], "columns of numbers alone"
+    described = groups.describe("n", q=[0.5])
+    want = frame.groupby("k")["n"].describe(percentiles=[0.5])
+    for ours, theirs in (("count", "count"), ("mean", "mean"), ("std", "std"), ("quantile_0.5", "50%"), ("max", "max")):
+        assert np.array_equal(described[f"n_{ours}"].to_numpy(float), want[theirs].to_numpy(), equal_nan=True)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert client.groupby(tmp_path / "x.csv", "k").size().to_pydict() == {"k": ["a", "b"], "size": [2, 1]}
+    with pytest.raises(ValueError, match="no column of numbers"):
+        client.groupby(frame[["k", "word"]], "k").sum()
+
+
+def test_a_nan_is_a_number_wherever_it_comes_from(client: Client) -> None:
+    """A column of pandas of one of NumPy's dtypes has no nulls, in `reduce` as well as in `groupby`."""
+    frame = pd.DataFrame({"k": [1, 1], "x": [1.5, np.nan]})
+    plain = {"k": [1, 1], "x": [1.5, float("nan")]}
+    for data in (frame, {"k": [1, 1], "x": frame["x"]}, plain, pl.DataFrame(plain)):
+        (total,) = list(client.groupby(data, "k").sum("x")["x"])
+        (without,) = list(client.groupby(data, "k", nan_policy="omit").sum("x")["x"])
+        assert np.isnan(float(str(total)))
+        assert float(str(without)) == 1.5
+    assert np.isnan(float(client.reduce(frame["x"]).value))
+    assert client.reduce(frame["x"], nan_policy="omit").value == 1.5
+
+
 def test_what_is_wrong_names_the_column(client: Client) -> None:
     with pytest.raises(KeyError, match=r"no column 'prize'; did you mean 'price'\?"):
         client.groupby(SALES, "region").sum("prize")
@@ -143,8 +201,10 @@ def test_what_is_wrong_names_the_column(client: Client) -> None:
         client.groupby(SALES, "region").sum("cost of it")
     with pytest.raises(KeyError, match=r"no column 'regoin'; did you mean 'region'\?"):
         client.groupby(pd.DataFrame(SALES), "regoin").sum("price")
-    with pytest.raises(JobFailed, match="floats are no keys"):
-        client.groupby(SALES, "price").sum("sold")
+    with pytest.raises(InvalidInput, match=r"holds 'tags' as list<.*: keys are integers, .* and dates"):
+        client.groupby({**SALES, "tags": [["a"]] * 4}, "tags").sum("sold")
+    with pytest.raises(InvalidInput, match="holds column 'region' as string, which is not reduced"):
+        client.groupby(SALES, "sold").sum("region")
     with pytest.raises(TypeError, match="not a table of columns"):
         client.groupby([1, 2], "region").sum("price")
     with pytest.raises(ValueError, match="name a column"):

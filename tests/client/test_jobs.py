@@ -8,6 +8,7 @@ from warpfold.client import (
     JobFailed,
     Refused,
     WaitedTooLong,
+    WarpfoldError,
 )
 from warpfold.contract.kinds.reduce import ReduceSpec
 
@@ -34,6 +35,17 @@ def test_a_job_brings_itself_up_to_date(client: Client) -> None:
     assert job == client.job(job.id)
     assert job == job.refresh()
     assert job.model_dump() == client.job(job.id).model_dump()
+
+
+def test_a_job_is_named_by_the_beginning_of_its_id(client: Client) -> None:
+    job = client.submit({"kind": "reduce", "source": {"type": "values", "values": [1, 2]}})
+    assert client.job(job.id[:13]).id == job.id
+    for wrong, message in (("ffffffff", "no job has an id that begins"), ("abc", "neither an id nor its beginning")):
+        with pytest.raises(WarpfoldError, match=message):
+            client.job(wrong)
+    result = client.result(job)
+    assert str(result) == repr(result)
+    assert str(job) == repr(job)
 
 
 def test_the_same_key_gives_the_same_job(client: Client) -> None:

@@ -26,13 +26,15 @@ class _Column(Protocol):
         ...
 
 
-class _Whole:
-    """A column of integers or truth values."""
+class _Fixed:
+    """A column of integers, truth values, dates, timestamps or floats: of values that are the patterns of integers. NaN
+    is a null, and −0 is 0."""
 
     def __init__(self, kind: Any, *, keep_nulls: bool, any_order: bool, compiled: bool) -> None:
         pyarrow = required("pyarrow", "tables")
         self._kind = kind
-        self._stored = pyarrow.uint8() if pyarrow.types.is_boolean(kind) else kind
+        self._is_float = pyarrow.types.is_floating(kind)
+        self._stored = _stored_as(kind)
         self._signed = np.dtype(f"int{self._stored.bit_width}")
         self._numbers = integer_keys(any_order=any_order, compiled=compiled)
         self._keep_nulls, self._any_order = keep_nulls, any_order
@@ -43,7 +45,10 @@ class _Whole:
         return self._numbers.count
 
     def number(self, keys: Any) -> Numbers:
-        if self._stored is not self._kind:
+        if self._is_float:
+            floats = keys.to_numpy(zero_copy_only=False) + keys.type.to_pandas_dtype()(0)  # which makes −0 a 0
+            keys = required("pyarrow", "tables").array(floats, keys.type, mask=np.isnan(floats))
+        elif self._stored is not self._kind:
             keys = keys.cast(self._stored)
         if not keys.null_count:
             return self._numbers.number(self._patterns(keys))
@@ -68,6 +73,16 @@ class _Whole:
         elements = patterns.view(self._stored.to_pandas_dtype())
         missing = numbers == self._null if self._null else None
         return pyarrow.array(elements, self._stored, mask=missing).cast(self._kind)
+
+
+def _stored_as(kind: Any) -> Any:
+    """The type of the integers or floats that keys of a type are."""
+    pyarrow = required("pyarrow", "tables")
+    if pyarrow.types.is_boolean(kind):
+        return pyarrow.uint8()
+    if pyarrow.types.is_temporal(kind):
+        return pyarrow.int32() if kind.bit_width == 32 else pyarrow.int64()
+    return kind
 
 
 class _Words:
@@ -142,10 +157,11 @@ class KeyTable:
         self, kinds: Sequence[Any], *, keep_nulls: bool, any_order: bool = False, compiled: bool = True
     ) -> None:
         pyarrow = required("pyarrow", "tables")
-        whole = [pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind) for kind in kinds]
         self._columns: list[_Column] = [
-            (_Whole if is_whole else _Words)(kind, keep_nulls=keep_nulls, any_order=any_order, compiled=compiled)
-            for kind, is_whole in zip(kinds, whole, strict=True)
+            (_Fixed if pyarrow.types.is_primitive(kind) else _Words)(
+                kind, keep_nulls=keep_nulls, any_order=any_order, compiled=compiled
+            )
+            for kind in kinds
         ]
         self._pairs = [integer_keys(any_order=any_order, compiled=compiled) for _ in kinds[1:]]
 

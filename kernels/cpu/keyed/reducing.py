@@ -34,6 +34,7 @@ from warpfold.kernels.parts.keyed import (
 )
 from warpfold.kernels.parts.state_tables import StatesOf, TableOfStates
 
+_DAY_MS = 86_400_000
 _MANY = 33
 """How often three rows are repeated, so that few groups have many elements each and a few are left over."""
 
@@ -66,7 +67,9 @@ def _groups(source: KeyedSource, plan: GroupPlan) -> "_Groups":
 def needs(source: KeyedSource, plan: GroupPlan) -> list[tuple[str, ...]]:
     """What reductions like this one need compiled: the numbers of keys, and the ops of dtypes."""
     types = required("pyarrow", "tables").types
-    wide = any(types.is_int64(kind) or types.is_uint64(kind) for kind in source.key_types) or len(source.key_types) > 1
+    wide = len(source.key_types) > 1 or any(
+        types.is_primitive(kind) and kind.bit_width == 64 for kind in source.key_types
+    )
     ops = {(asked.op.name, source.dtypes[asked.column].name) for asked in plan.aggregations}
     keys = ("keys", "int64" if wide else "int32")
     return [keys, *(("by key", *each, str(plan.states)) for each in sorted(ops))]
@@ -109,8 +112,10 @@ def _sample(pyarrow: Any, kind: Any) -> Any:
         return pyarrow.DictionaryArray.from_arrays(
             pyarrow.array([0, 1, 0], kind.index_type), _sample(pyarrow, kind.value_type)[:2]
         )
-    if pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind):
-        return pyarrow.array([1, 0, 1], pyarrow.uint8()).cast(kind)
+    if pyarrow.types.is_primitive(kind):
+        stored = pyarrow.int32() if kind == pyarrow.date32() else pyarrow.int64()
+        other = _DAY_MS if kind == pyarrow.date64() else 1
+        return pyarrow.array([other, 0, other], stored).cast(kind)
     return pyarrow.array(["1", "0", "1"], kind)
 
 
