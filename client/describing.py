@@ -1,7 +1,9 @@
-"""Descriptions of the columns of tables, as frames."""
+"""Descriptions of the columns of tables, and sizes of their groups, as frames."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from warpfold.client import groupby, jobs, sources
 from warpfold.client.exchange import Steps
@@ -9,6 +11,8 @@ from warpfold.client.group_table import GroupTable
 from warpfold.client.sources import ManyFiles
 from warpfold.client.table_options import OF_TABLES
 from warpfold.contract.described import Cell, described, describing
+
+_SIZE = "size"
 
 
 def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], options: Mapping[str, Any]) -> Steps[Any]:
@@ -26,6 +30,33 @@ def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], optio
     result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
     assert isinstance(result, GroupTable), "the job is a group-by"
     return groupby.frame_of(_table(*described(result.columns, result.rows)), groupby.library_of(data))
+
+
+def sizes(data: object, by: Sequence[str], options: Mapping[str, Any]) -> Steps[Any]:
+    """Hand in a group-by for the numbers of rows. A frame is sent with a column that has no null beside its keys.
+    Raises ValueError for a file of more groups than a result holds."""
+    import pyarrow
+
+    if not sources.is_file(data):
+        table = groupby.table_of(data, by)
+        rows = pyarrow.array(np.ones(table.num_rows, np.bool_))
+        counted = yield from groupby.reduced(
+            table.append_column(_SIZE, rows), by, [{"column": _SIZE, "op": "count", "name": _SIZE}], options
+        )
+        return groupby.frame_of(counted, groupby.library_of(data))
+    numbers = [
+        name for name, kind in groupby.kinds_of(data, options).items() if name not in by and groupby.is_number(kind)
+    ]
+    if not numbers:
+        raise ValueError("a file without a column of numbers beside its keys has no sizes so far: read it as a frame")
+    made = groupby.spec_of(by, [{"column": numbers[0], "op": "count", "name": _SIZE}], options)
+    made["source"] = yield from groupby.source_of(data, [*by, numbers[0]], options, made)
+    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
+    assert isinstance(result, GroupTable), "the job is a group-by"
+    if result.sizes is None:
+        raise ValueError("a result with so many groups has no sizes: read the file as a frame")
+    table = result.to_arrow()
+    return table.set_column(len(by), _SIZE, pyarrow.array(result.sizes, pyarrow.int64()))
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Any:

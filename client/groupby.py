@@ -46,9 +46,6 @@ class GroupByOptions(TableOptions, total=False):
     tags: Mapping[str, str]
 
 
-_SIZE = "size"
-
-
 class GroupBy:
     """The groups of the rows of a frame. Each method hands in one job and waits for it, and gives a frame with the keys
     and the values as columns: of pandas or Polars, whichever came in, and of pyarrow otherwise. Raises JobFailed,
@@ -129,7 +126,9 @@ class GroupBy:
 
     def size(self) -> Any:
         """How many rows each group has, in a column called size."""
-        return self._do(_sizes(self._data, self._by, self._options))
+        from warpfold.client.describing import sizes
+
+        return self._do(sizes(self._data, self._by, self._options))
 
     def describe(self, *columns: str, q: Sequence[float] = (0.25, 0.5, 0.75)) -> Any:
         """How many elements there are that are no nulls, and without NaNs their mean, std, skew and kurtosis of a
@@ -141,7 +140,7 @@ class GroupBy:
         counts = [{"op": "count", "column": name} for name in dict.fromkeys(each["column"] for each in asked)]
         named = [*counts, *(each for each in asked if each["op"] != "count_nonzero")]
         aggregations = [{**each, "name": f"{each['column']}_{each['op']}"} for each in named]
-        return self._do(_reduced(self._data, self._by, aggregations, {"nan_policy": "omit", **self._options}))
+        return self._do(reduced(self._data, self._by, aggregations, {"nan_policy": "omit", **self._options}))
 
     def _made_of(self, op: str, columns: Sequence[str], **parameters: Any) -> Any:
         chosen = columns or self._numbers(kinds_of(self._data, self._options))
@@ -149,7 +148,7 @@ class GroupBy:
 
     def _numbers(self, kinds: Mapping[str, Any]) -> Sequence[str]:
         """The columns of numbers that are no keys. Raises ValueError where there is none."""
-        numbers = [name for name, kind in kinds.items() if name not in self._by and _is_number(kind)]
+        numbers = [name for name, kind in kinds.items() if name not in self._by and is_number(kind)]
         if not numbers:
             raise ValueError("there is no column of numbers beside the keys: name a column to reduce")
         return numbers
@@ -160,7 +159,7 @@ class GroupBy:
         aggregations = [
             {"column": column, "op": op, "name": name, **parameters_of(op, parameters)} for column, op, name in asked
         ]
-        return self._do(_reduced(self._data, self._by, aggregations, self._options))
+        return self._do(reduced(self._data, self._by, aggregations, self._options))
 
 
 def parameters_of(op: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +201,8 @@ def kinds_of(data: object, options: Mapping[str, Any]) -> dict[str, Any]:
     return {str(field.name): field.type for field in schema}
 
 
-def _is_number(kind: Any) -> bool:
+def is_number(kind: Any) -> bool:
+    """Whether a column of this type of pyarrow holds numbers or truth values."""
     from pyarrow import types
 
     return any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
@@ -317,7 +317,7 @@ def source_of(
         return (yield from sources.source(path, rehash=True))
 
 
-def _reduced(
+def reduced(
     data: object,
     by: Sequence[str],
     aggregations: Sequence[Mapping[str, Any]],
@@ -329,28 +329,3 @@ def _reduced(
     made["source"] = yield from source_of(data, columns, options, made)
     job = yield from jobs.submit(made, None)
     return frame_of((yield from groups_of_job(job)), library_of(data))
-
-
-def _sizes(data: object, by: Sequence[str], options: Mapping[str, Any]) -> Steps[Any]:
-    """Hand in a group-by for the numbers of rows. A frame is sent with a column that has no null beside its keys.
-    Raises ValueError for a file of more groups than a result holds."""
-    import pyarrow
-
-    if not sources.is_file(data):
-        table = table_of(data, by)
-        rows = pyarrow.array(np.ones(table.num_rows, np.bool_))
-        counted = yield from _reduced(
-            table.append_column(_SIZE, rows), by, [{"column": _SIZE, "op": "count", "name": _SIZE}], options
-        )
-        return frame_of(counted, library_of(data))
-    numbers = [name for name, kind in kinds_of(data, options).items() if name not in by and _is_number(kind)]
-    if not numbers:
-        raise ValueError("a file without a column of numbers beside its keys has no sizes so far: read it as a frame")
-    made = spec_of(by, [{"column": numbers[0], "op": "count", "name": _SIZE}], options)
-    made["source"] = yield from source_of(data, [*by, numbers[0]], options, made)
-    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
-    assert isinstance(result, GroupTable), "the job is a group-by"
-    if result.sizes is None:
-        raise ValueError("a result with so many groups has no sizes: read the file as a frame")
-    table = result.to_arrow()
-    return table.set_column(len(by), _SIZE, pyarrow.array(result.sizes, pyarrow.int64()))

@@ -66,7 +66,7 @@ _SERVER_AND_LOOPS = frozenset(
         (("--help",), 0, {"warpfold.client.api", "pydantic", "httpx", "numpy"}, 15),
         (("reduce", "--help"), 0, {"warpfold.client.api", "httpx", "numpy"}, 20),
         ((*_NOWHERE, "show", "5f0c"), 3, {"numpy", "warpfold.kernels.dtypes"}, 60),
-        ((*_NOWHERE, "reduce", "three.npy"), 3, {"h5py", "pyarrow", "warpfold.client.local", "zarr"}, 120),
+        ((*_NOWHERE, "reduce", "three.npy"), 3, {"h5py", "pyarrow", "warpfold.client.local", "zarr"}, 124),
     ],
     ids=lambda words: words[-1] if isinstance(words, tuple) else None,
 )
