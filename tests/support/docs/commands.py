@@ -1,12 +1,14 @@
-"""`warpfold` as a command that begins in hundredths of a second: forks of a process that has imported the command line.
+"""`warpfold` as a command that begins in hundredths of a second: forks of a process that has imported the client with
+all of its commands.
 
-An interpreter of its own imports for a second, and the pages have more than a hundred commands. What a fork runs is the
-same: `python -m warpfold.client` with the files, the folder and the environment of its caller (`ask.py`). How the
-interpreter starts the command line is tested in `tests/client/cli/`.
+An interpreter of its own imports for half a second and more, and the pages have more than a hundred commands. What a
+fork runs is the same: `python -m warpfold.client` with the files, the folder and the environment of its caller
+(`ask.py`). How the interpreter starts the command line is tested in `tests/client/test_cli.py`.
 """
 
 import marshal
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -15,12 +17,13 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
-import warpfold.client.cli  # noqa: F401 (what this process is for)
 from tests.support.servers import folder
 from tests.support.waiting import until
 from tests.support.warm import fork
+from warpfold.client import cli
 
 ASK = Path(__file__).parent / "ask.py"
 
@@ -41,6 +44,10 @@ def command_server() -> Iterator[Path]:
 
 def main(address: str) -> None:
     """Run commands, each in a process of its own, until this process is killed."""
+    for module in pkgutil.iter_modules(cli.__path__, f"{cli.__name__}."):  # the command line imports them when called
+        import_module(module.name)
+    for name in ("numba", "pyarrow", "warpfold.contract.terminal"):
+        import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
     listener = socket.socket(socket.AF_UNIX)
     bound = f"{address}.bound"
