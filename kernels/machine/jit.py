@@ -8,7 +8,10 @@ something is compiled again.
 Numba's own cache of a function notices a change in the function's file alone, while the machine code also holds the
 compiled functions that it calls. Here a change in any file of its folder counts, so that compiled functions which call
 each other stand in one folder, in as many files as read well. What functions of several folders call is in
-`machine_code.py`, and a change there counts for all of them.
+`machine_code.py`, and a change there counts for all of them, as does one in a file whose constants they have.
+
+The folder that NUMBA_CACHE_DIR names has a folder for each state of the sources, not for each place where they lie, so
+that clones and versions with the same compiled functions share their machine code.
 """
 
 import hashlib
@@ -22,7 +25,7 @@ from typing import Any
 import numba
 from llvmlite.binding import get_host_cpu_name
 from numba import extending
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, UserProvidedCacheLocator
 from numba.core.ccallback import CFunc
 from numba.core.codegen import get_host_cpu_features
 from numba.core.event import Event, Listener, register
@@ -30,7 +33,9 @@ from numba.core.sigutils import normalize_signature
 
 from warpfold.kernels.machine.preparation import of_process
 
-_FOR_ALL = Path(__file__).with_name("machine_code.py")
+_KERNELS = Path(__file__).parents[1]
+FOR_ALL = ("machine/machine_code.py", "exact/encoding.py", "exact/expansion.py")
+"""Below `kernels/`: what compiled functions of several folders call, and the constants that they have of elsewhere."""
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -99,7 +104,24 @@ class _Files(IndexDataCacheFile):
         self._save_index({**known, key: name})  # type: ignore[no-untyped-call]
 
 
+class _Place(UserProvidedCacheLocator):
+    """The folder for the functions of a folder in its present state."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
+        folder = Path(file).parent
+        self._cache_path = str(Path(numba.config.CACHE_DIR) / f"{folder.name}_{_stamp(folder)[:24]}")  # type: ignore[attr-defined]
+
+
+class _Implementation(CompileResultCacheImpl):
+    _locator_classes = [  # noqa: RUF012 (as its base class has it)
+        _Place if each is UserProvidedCacheLocator else each for each in CompileResultCacheImpl._locator_classes
+    ]
+
+
 class _Cache(FunctionCache):
+    _impl_class = _Implementation
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         files = self._cache_file
@@ -112,7 +134,7 @@ class _Cache(FunctionCache):
 def _stamp(folder: Path) -> str:
     """What the sources in `folder` and the functions for all folders say, as a digest."""
     digest = hashlib.sha256()
-    for path in (*sorted(folder.glob("*.py")), _FOR_ALL):
+    for path in (*sorted(folder.glob("*.py")), *(_KERNELS / name for name in FOR_ALL)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -137,7 +159,7 @@ def _mark(what: str) -> Path:
 @cache
 def _compiler() -> tuple[str, ...]:
     """What the sources of all compiled functions say, as a digest; who compiles them, and for which processor."""
-    folders = sorted({path.parent for path in Path(__file__).parents[1].rglob("*.py")})
+    folders = sorted({path.parent for path in _KERNELS.rglob("*.py")})
     digest = hashlib.sha256("".join(map(_stamp, folders)).encode()).hexdigest()
     features: str = get_host_cpu_features()  # type: ignore[no-untyped-call]
     return digest, numba.__version__, get_host_cpu_name(), features, sys.version

@@ -1,5 +1,6 @@
 """Machine code on disk, as several processes make and find it."""
 
+import ast
 import importlib
 import sys
 from pathlib import Path
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
+import warpfold.kernels.machine.jit as jit_module
 from warpfold.kernels.machine.jit import _stamp, jit
+
+DECORATORS = {"jit", "intrinsic", "overload"}
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +88,49 @@ def test_a_change_in_a_function_that_it_calls_has_it_compiled_anew(
         "from warpfold.kernels.machine.jit import jit\n@jit\ndef step(x):\n    return x * 3\n"
     )
     assert run() == (45, 1)
+
+
+def test_copies_of_the_same_sources_share_machine_code_wherever_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    counted = []
+    for clone, step in (("one", 1), ("two", 1), ("three", 2)):
+        folder = tmp_path / clone / "loops"
+        folder.mkdir(parents=True)
+        (folder / "shared_loop.py").write_text(
+            f"from warpfold.kernels.machine.jit import jit\n@jit\ndef step(x):\n    return x + {step}\n"
+        )
+        with monkeypatch.context() as here:
+            here.syspath_prepend(str(folder))
+            here.delitem(sys.modules, "shared_loop", raising=False)
+            compiled: Any = importlib.import_module("shared_loop").step
+        counted.append((compiled(5), misses(compiled)))
+    assert counted == [(6, 1), (6, 0), (7, 1)]
+
+
+def test_compiled_functions_use_nothing_of_elsewhere_whose_change_is_not_noticed() -> None:
+    kernels = Path(jit_module.__file__).parents[1]
+    unnoticed = []
+    for path in sorted(kernels.rglob("*.py")):
+        text = path.read_text()
+        if "machine.jit import" not in text:
+            continue
+        tree = ast.parse(text)
+        elsewhere = {
+            name.asname or name.name: node.module.removeprefix("warpfold.kernels.")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warpfold.kernels.")
+            for name in node.names
+            if not (path.parent / f"{str(node.module).rpartition('.')[2]}.py").exists()
+        }
+        compiled = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            and any(ast.unparse(each).partition("(")[0] in DECORATORS for each in node.decorator_list)
+        ]
+        used = {name.id for function in compiled for name in ast.walk(function) if isinstance(name, ast.Name)}
+        files = {f"{elsewhere[name].replace('.', '/')}.py" for name in used & elsewhere.keys() - DECORATORS}
+        unnoticed += [f"{path.relative_to(kernels)} uses {file}" for file in sorted(files - {*jit_module.FOR_ALL})]
+    assert unnoticed == []
