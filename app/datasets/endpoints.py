@@ -139,11 +139,11 @@ async def upload(
 ) -> Response:
     """Keep an array or a table for `dataset` sources. The body is a .npy file, or with `dtype` the bare elements, which
     are kept as a .npy file of one dimension; or it is an .npz archive, a Zarr hierarchy in a zip archive, an HDF5,
-    NetCDF-4, Parquet or Arrow file, or CSV or TSV, which may be compressed by gzip or zstd. The first bytes tell the
-    format; plain text is taken where `name` ends in .csv, .tsv or .tab, or the `Content-Type` is `text/csv` or
-    `text/tab-separated-values`. A file is kept once however often it is uploaded; its id is the SHA-256 of the file. An
-    upload that does not come whole is not kept; while it is on its way, it counts towards your quota as soon as its
-    length is known."""
+    NetCDF-4, Parquet or Arrow file, or CSV, TSV or JSON lines, which may be compressed by gzip or zstd. The first
+    bytes tell the format; plain text is taken where `name` ends in .csv, .tsv or .tab, or the `Content-Type` is
+    `text/csv` or `text/tab-separated-values`. A file is kept once however often it is uploaded; its id is the SHA-256
+    of the file. An upload that does not come whole is not kept; while it is on its way, it counts towards your quota as
+    soon as its length is known."""
     raw = None if dtype is None else dtype_named(dtype)
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     text = is_text(name) or media_type in _TEXT

@@ -52,7 +52,9 @@ def register(app: typer.Typer) -> None:
 
 def describe(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A table: Parquet, Arrow, Feather, CSV or TSV.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A table: Parquet, Arrow, Feather, CSV, TSV or JSON lines.")
+    ],
     *,
     column: Annotated[str | None, typer.Option(metavar="COLUMNS", help="These columns, not all of numbers.")] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="The quantiles: 0.25,0.5,0.75.")] = None,

@@ -66,7 +66,8 @@ def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
             with suppress(InvalidInput):  # the code that opens the file reports its faults
                 dtype = read_head(file, wider=True).dtype
                 return times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None
-        return kind in (None, Format.NPY) or not is_read(kind)
+        is_spec = kind is Format.JSON_LINES and path.suffix.lower() == ".json"  # without a column, it may be one
+        return kind in (None, Format.NPY) or is_spec or not is_read(kind)
 
 
 @contextmanager

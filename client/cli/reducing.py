@@ -172,8 +172,8 @@ def reduce(
     """Reduce a file, by default to its correctly rounded sum; with --axis, --segments or --rolling to an array,
     with --by to a table of groups.
 
-    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV or TSV; `warpfold inspect` shows its contents. A
-    large file is uploaded, once however often it is reduced; the service itself reads URLs (s3://, gs://, az://,
+    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV, TSV or JSON lines; `warpfold inspect` shows its
+    contents. A large file is uploaded, once however often it is reduced; the service itself reads URLs (s3://, gs://, az://,
     https://), and a pattern of URLs is one array. The value goes to standard output, how it was computed
     to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
     name of its file. With --as-one they have one value together. Several ops or columns (--op sum,max) make a line of

@@ -21,6 +21,7 @@ from warpfold.kernels.formats.signature import Format, format_of
 from warpfold.kernels.sources.values import float_or_text
 
 _MERGE = "tag:yaml.org,2002:merge"
+_MAY_BE_SPECS = (None, Format.JSON, Format.JSON_LINES)
 _TABLES_OF_TEXT = (".csv", ".tsv")
 
 Spec = dict[str, Any]
@@ -56,7 +57,7 @@ def is_array(file: str) -> bool:
         return False
     try:
         with path.open("rb") as opened:
-            return path.suffix.lower() in _TABLES_OF_TEXT or format_of(opened) not in (None, Format.JSON)
+            return path.suffix.lower() in _TABLES_OF_TEXT or format_of(opened) not in _MAY_BE_SPECS
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
 

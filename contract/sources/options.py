@@ -135,9 +135,9 @@ class TableOptions(TextFields):
     )
     dtype: DTypeName | None = Field(
         None,
-        description="For CSV and TSV only: the dtype as which the column is read. If it is left out, the first "
-        "4 MiB decide. An integer that the dtype does not hold is an error; a decimal fraction is rounded once "
-        "to a float.",
+        description="For text only (CSV, TSV, JSON lines): the dtype as which the column is read. If it is left out, "
+        "the first 4 MiB decide. An integer that the dtype does not hold is an error; a decimal fraction is rounded "
+        "once to a float.",
     )
 
     @field_validator("filter")

@@ -103,7 +103,7 @@ def open_frame(file: BinaryIO, rows: Condition | None, text: TextOptions) -> Fra
     condition. Raises InvalidInput, which names the field "filter" where the filter is at fault, and Unavailable."""
     pyarrow = required("pyarrow", "tables")
     kind = readable_format(file)
-    if kind in (None, Format.GZIP, Format.ZSTD):
+    if kind in (None, Format.GZIP, Format.ZSTD, Format.JSON_LINES):
         from warpfold.kernels.formats.text import open_text_frame
 
         return open_text_frame(file, kind, rows, text)

@@ -1,5 +1,6 @@
 """The format of a file, by its first bytes, and which of these formats are read."""
 
+import json
 import re
 from collections.abc import Mapping
 from enum import Enum
@@ -20,6 +21,7 @@ class Format(Enum):
     HDF5 = "HDF5"
     NETCDF3 = "NetCDF-3"
     JSON = "JSON"
+    JSON_LINES = "JSON lines"
     PARQUET = "Parquet"
     ARROW_FILE = "Arrow"
     ARROW_STREAM = "Arrow stream"
@@ -54,8 +56,8 @@ _NOT_READ: Mapping[Format, str] = MappingProxyType(
     {
         Format.NETCDF3: "is a NetCDF-3 file, which is not read: `nccopy -k nc4` makes a NetCDF-4 file of it",
         Format.FEATHER1: "is a Feather file of version 1, which is not read: write it as version 2",
-        Format.JSON: "is JSON, which is not read: write the values as Parquet, as CSV or as .npy, for example by "
-        "`pandas.read_json`, whose `lines=True` reads JSON lines",
+        Format.JSON: "is JSON, which is not read: write it as JSON lines, an object a line, or the values as "
+        "Parquet, as CSV or as .npy",
     }
 )
 """Why files of some formats are refused, and how to go on."""
@@ -80,7 +82,7 @@ def delimiter_of(name: str) -> str | None:
 
 def is_text(name: str) -> bool:
     """Whether a file's name is that of a table of text."""
-    return _unpacked(name).endswith((".csv", ".tsv", ".tab"))
+    return _unpacked(name).endswith((".csv", ".tsv", ".tab", ".jsonl", ".ndjson"))
 
 
 def _unpacked(name: str) -> str:
@@ -90,9 +92,21 @@ def _unpacked(name: str) -> str:
     return stem
 
 
-def is_json(first: bytes) -> bool:
-    """Whether a file that begins with these bytes is JSON, or JSON lines. The name of a column in brackets is not."""
-    return _JSON.match(first[:_MOST_JSON]) is not None
+def json_format(first: bytes) -> Format | None:
+    """The format of a file that begins with these bytes: JSON lines, whose first line is an object, JSON, or None for
+    another one. The name of a column in brackets is no JSON. The end of a long line need not be there."""
+    if _JSON.match(first[:_MOST_JSON]) is None:
+        return None
+    line, end, _ = first.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+    if not line.startswith(b"{"):
+        return Format.JSON
+    try:
+        json.loads(line)
+    except RecursionError:
+        return Format.JSON
+    except ValueError:
+        return Format.JSON if end else Format.JSON_LINES
+    return Format.JSON_LINES
 
 
 def format_of(file: BinaryIO) -> Format | None:
@@ -107,7 +121,7 @@ def format_of(file: BinaryIO) -> Format | None:
         known = Format.HDF5 if file.read(len(_HDF5)) == _HDF5 else None
         at *= 2
     file.seek(0)
-    return Format.JSON if known is None and is_json(first) else known
+    return json_format(first) if known is None else known
 
 
 def is_read(kind: Format) -> bool:
@@ -124,12 +138,13 @@ def readable_format(file: BinaryIO) -> Format | None:
     return kind
 
 
-def check_text(first: bytes) -> None:
-    """Raise InvalidInput where text that was compressed, and that begins with these bytes, is of a format that is not
-    read."""
+def compressed_format(stream: BinaryIO) -> Format | None:
+    """The format of text that was compressed: JSON lines, or None. Raises InvalidInput for another format."""
+    first = stream.read(_MOST_JSON)
     kind = next((kind for signature, kind in _SIGNATURES if first.startswith(signature)), None)
-    kind = Format.JSON if kind is None and is_json(first) else kind
+    kind = json_format(first) if kind is None else kind
     if kind is not None and not is_read(kind):
         raise InvalidInput(_NOT_READ[kind])
-    if kind is not None:
+    if kind not in (None, Format.JSON_LINES):
         raise InvalidInput(f"is {kind.value} that was compressed, which is not read: decompress it first")
+    return kind

@@ -63,7 +63,7 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
     pyarrow = required("pyarrow", "tables")
     kind = readable_format(file)
     errors = (pyarrow.ArrowException, OSError, ValueError)
-    if kind in (None, Format.GZIP, Format.ZSTD):
+    if kind in (None, Format.GZIP, Format.ZSTD, Format.JSON_LINES):
         from warpfold.kernels.formats.text import open_text
 
         return open_text(file, kind, wanted)

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.frames import Frame, filtered, with_faults
+from warpfold.kernels.formats.json_lines import JsonLines
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.plain_text import PlainColumns
 from warpfold.kernels.formats.row_filter import Condition, columns_of, compared_with_words
-from warpfold.kernels.formats.signature import Format
+from warpfold.kernels.formats.signature import Format, compressed_format
 from warpfold.kernels.formats.tables import ColumnWanted, Reading
-from warpfold.kernels.formats.text_blocks import Block, Lines
+from warpfold.kernels.formats.text_blocks import Block, Lines, stored_stream
 from warpfold.kernels.formats.text_file import TextFile
+from warpfold.kernels.formats.text_rows import TextRows
 from warpfold.kernels.formats.text_types import TextColumns
 from warpfold.kernels.machine.extras import required
 from warpfold.kernels.ops import NullPolicy
@@ -34,11 +36,11 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
     if wanted.text is None:
         raise InvalidInput("is in none of the formats that can be read")
     with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
-        text = TextFile(file, packed, wanted.text)
+        text = rows_of(file, packed, wanted.text)
         name = chosen_name(wanted.column, text.names, "a column", "column")
         needed = {name} | (set() if wanted.rows is None else columns_of(wanted.rows))
         inferred = text.types([column for column in text.names if column in needed])
-        words = compared_with_words(wanted.rows) - {name}
+        words = compared_with_words(wanted.rows) - {name} if text.compares_words else set[str]()
         types = {column: inferred.of_filter(column, words) for column in inferred.schema.names}
         if (not wanted.dtype or name in inferred.doubtful) and (why := text.why_refused(inferred, name)) is not None:
             raise InvalidInput(why, "decimal" if name in inferred.doubtful else "column")
@@ -49,8 +51,8 @@ def open_text(file: BinaryIO, packed: Format | None, wanted: ColumnWanted) -> Se
     return _source(text, TextColumns(types), hint, text.lines.size // 8, reading)
 
 
-def _source(text: TextFile, columns: TextColumns, hint: str, likely: int, reading: Reading) -> SequentialSource:
-    pyarrow, tally = required("pyarrow", "tables"), Tally(dialects=[text.dialect])
+def _source(text: TextRows, columns: TextColumns, hint: str, likely: int, reading: Reading) -> SequentialSource:
+    pyarrow, tally = required("pyarrow", "tables"), Tally(dialects=[*text.dialects])
     # A cell takes two bytes of text or more, and eight in memory.
     nbytes = max(1, 4 * text.lines.block_bytes * len(columns.types) // len(text.names))
 
@@ -88,25 +90,35 @@ def _source(text: TextFile, columns: TextColumns, hint: str, likely: int, readin
     )
 
 
+def rows_of(file: BinaryIO, packed: Format | None, options: TextOptions) -> TextRows:
+    """The rows of a file of text, which may be compressed: cells or JSON lines, as its beginning tells. Raises the
+    errors that pyarrow raises for the text, and InvalidInput."""
+    if packed is Format.JSON_LINES:
+        return JsonLines(file, None, options)
+    if packed is not None and compressed_format(stored_stream(file, packed)) is Format.JSON_LINES:
+        return JsonLines(file, packed, options)
+    return TextFile(file, packed, options)
+
+
 def first_block(file: BinaryIO, packed: Format | None, options: TextOptions) -> Any:
     """The columns of text as their first block tells their types: a schema of pyarrow."""
-    return TextFile(file, packed, options).types().schema
+    return rows_of(file, packed, options).types().schema
 
 
 def open_text_frame(file: BinaryIO, packed: Format | None, rows: Condition | None, options: TextOptions) -> Frame:
     """The columns of a table of text, of the rows that fulfil a condition. Raises InvalidInput."""
     pyarrow = required("pyarrow", "tables")
     with damaged("cannot be read as a table of text", pyarrow.ArrowException, OSError, ValueError):
-        text = TextFile(file, packed, options)
+        text = rows_of(file, packed, options)
         inferred = text.types()
-    words = compared_with_words(rows)
+    words = compared_with_words(rows) if text.compares_words else set[str]()
     types = {name: inferred.of_filter(name, words) for name in set(text.names) if text.names.count(name) == 1}
-    frame = _of_text(text, types, rows, Tally(dialects=[text.dialect]))
+    frame = _of_text(text, types, rows, Tally(dialects=[*text.dialects]))
     return replace(frame, why_refused=partial(text.why_refused, inferred))
 
 
 def _of_text(
-    text: TextFile, types: Mapping[str, Any], rows: Condition | None, tally: Tally, keys: frozenset[str] = frozenset()
+    text: TextRows, types: Mapping[str, Any], rows: Condition | None, tally: Tally, keys: frozenset[str] = frozenset()
 ) -> Frame:
     """The columns of a file of text, by these types."""
     pyarrow = required("pyarrow", "tables")

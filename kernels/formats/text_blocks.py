@@ -111,9 +111,9 @@ class TextLines:
         """The lines that tell dtypes where they are floats."""
         return self._beginning(_SAMPLE_BYTES)
 
-    def first_block(self) -> memoryview:
-        """The lines that tell the dtypes: two at least, where there are two."""
-        return self._beginning(_FIRST_BYTES, lines=2)
+    def first_block(self, most: int | None = None) -> memoryview:
+        """The lines that tell the dtypes, of `most` bytes or of 4 MiB: two at least, where there are two."""
+        return self._beginning(_FIRST_BYTES if most is None else most, lines=2)
 
     def blocks(self) -> Iterator[Block]:
         """The text in blocks of whole rows; the first begins with the names of the columns, and a block may be empty.

@@ -2,20 +2,18 @@
 pyarrow, or by compiled code where the text is plain (`plain_text.py`)."""
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Any, BinaryIO
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.dialect import Dialect, TextOptions
 from warpfold.kernels.formats.plain_text import PlainColumns, TextLayout, plain_columns
-from warpfold.kernels.formats.signature import Format, check_text
-from warpfold.kernels.formats.text_blocks import Block, Lines, TextLines, stored_stream
+from warpfold.kernels.formats.signature import Format
+from warpfold.kernels.formats.text_blocks import Lines, TextLines, stored_stream
 from warpfold.kernels.formats.text_quotes import QuotedText
+from warpfold.kernels.formats.text_rows import TextRows
 from warpfold.kernels.formats.text_sniffing import sniffed
 from warpfold.kernels.formats.text_types import (
     PRECISION,
@@ -31,7 +29,6 @@ from warpfold.kernels.formats.text_types import (
     typed,
     ungrouped,
 )
-from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.machine.extras import required
 
 _INFERRED_BYTES = 1 << 18
@@ -51,7 +48,7 @@ _WAYS_ON = {
 _ROW = re.compile(r"Row #(\d+)")
 
 
-class TextFile:
+class TextFile(TextRows):
     """A file of text, to be read from its beginning as often as needed. `names` are those of its columns.
 
     Opening the file raises the errors that pyarrow raises for the text, and InvalidInput where a line is too long."""
@@ -59,7 +56,7 @@ class TextFile:
     def __init__(self, file: BinaryIO, packed: Format | None, options: TextOptions) -> None:
         look = sniffed(partial(_beginning, file, packed), options)
         self.dialect = look.dialect
-        self.lines = TextLines(file, packed, self.dialect)
+        super().__init__(TextLines(file, packed, self.dialect), [self.dialect])
         # In a table of a single column an empty line is a null. In a table of several columns it is not a row.
         self._lines_are_rows = False
         head = self.lines.head()
@@ -227,27 +224,6 @@ class TextFile:
             return None
         return columns.as_keys(name, table.column("word")).combine_chunks()
 
-    def batches(self, columns: TextColumns) -> Iterator[Any]:
-        """Record batches of the columns, of the whole file in order. Threads parse the next blocks meanwhile. Raises as
-        `exact`."""
-        threads = usable_cores()
-        with ThreadPoolExecutor(threads, "decode") as pool:
-            waiting: deque[Future[list[Any]]] = deque()
-            try:
-                for number, block in enumerate(self.lines.blocks()):
-                    waiting.append(pool.submit(self._listed, number, block, columns))
-                    if len(waiting) > threads:
-                        yield from waiting.popleft().result()
-                while waiting:
-                    yield from waiting.popleft().result()
-            finally:
-                for later in waiting:
-                    later.cancel()
-
-    def _listed(self, number: int, block: Block, columns: TextColumns) -> list[Any]:
-        lines = block()
-        return list(self.exact(number, lines, columns, self.plain(number, lines, columns)))
-
     def plain(self, number: int, lines: Lines, columns: TextColumns) -> PlainColumns | None:
         """The columns in the block with this number, where its text is plain and compiled functions are to read it."""
         if not lines.text or self.lines.at_once:
@@ -283,19 +259,17 @@ class TextFile:
 
     def _by_rows_of_the_file(self, error: str, number: int) -> str:
         """An error in the block with this number, with the row of the file in place of the row of the block."""
-        before = sum(self._rows_in(block()) for block in islice(self.lines.blocks(), number))
+        before = self.rows_before(number)
         return _ROW.sub(lambda match: f"Row #{int(match[1]) + before:,}", error)
 
-    def _rows_in(self, lines: Lines) -> int:
+    def rows_in(self, lines: Lines) -> int:
         text = bytes(lines.text)
         return QuotedText(text, self.dialect).count_of_ends(b"\n") if lines.quoted else text.count(b"\n")
 
 
 def _beginning(file: BinaryIO, packed: Format | None, count: int) -> bytes:
-    """The first bytes of a text. Raises InvalidInput where compressed text is none."""
+    """The first bytes of a text."""
     first: bytes = stored_stream(file, packed).read(count)
-    if packed is not None:
-        check_text(first)
     return first
 
 

@@ -99,7 +99,7 @@ def test_text_is_kept_where_its_sender_calls_it_a_table_and_it_is_no_other_bytes
     [
         (b"CDF\x01" + bytes(99), "the body is a NetCDF-3 file, which is not read: `nccopy"),
         (b"FEA1" + bytes(99), "the body is a Feather file of version 1, which is not read"),
-        (b'{"x": 1}\n', "the body is JSON, which is not read"),
+        (b"[1, 2]\n", "the body is JSON, which is not read"),
         (b"x,y\n1,2\n", "not a whole .npy file"),
     ],
 )

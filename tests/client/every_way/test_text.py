@@ -24,14 +24,12 @@ SALES = "# of a till\r\nOrt;x\r\nKöln;1.234,5\r\nBonn;2\r\nKöln;0,25\r\n"
 
 TAKEN = {"delimiter": ";", "quote": '"', "decimal": ",", "thousands": ".", "comment": "#", "header": True}
 
-LINES = b'{"x": 1}\n{"x": 2}\n'
+LINES = b'{"k": "a", "x": 9007199254740993}\n{"k": "b", "x": 2}\n{"x": 1, "k": "a"}\n'
 NOT_READ = {
-    "lines.jsonl": (LINES, "is JSON"),
-    "lines.csv": (LINES, "is JSON"),
-    "lines.csv.gz": (gzip.compress(LINES), "is JSON"),
+    "array.csv.gz": (gzip.compress(b"[1, 2, 3]"), "is JSON"),
     "array.json": (b"[1, 2, 3]", "is JSON"),
     "rows.tsv": (b'[\n {"x": 1}\n]\n', "is JSON"),
-    "map.geojson": (b'{"type": "FeatureCollection", "features": []}', "is JSON"),
+    "map.geojson": (b'{"type": "FeatureCollection",\n "features": []}', "is JSON"),
     "classic.nc": (b"CDF\x01" + bytes(99), "is a NetCDF-3 file"),
     "offsets.nc": (b"CDF\x02" + bytes(99), "is a NetCDF-3 file"),
     "data.csv": (b"CDF\x05" + bytes(99), "is a NetCDF-3 file"),
@@ -47,6 +45,8 @@ def root(service: Service) -> Path:
     for name, (content, _) in NOT_READ.items():
         (folder / name).write_bytes(content)
     (folder / "codes.csv").write_text(CODES)
+    (folder / "lines.jsonl").write_bytes(LINES)
+    (folder / "lines.ndjson.gz").write_bytes(gzip.compress(LINES))
     for name, encoding in (("sales.csv", "utf-16"), ("latin.csv", "latin-1")):
         (folder / name).write_bytes(SALES.encode(encoding))
     (folder / "addresses.csv").write_text(ADDRESSES)
@@ -202,3 +202,24 @@ def test_what_two_readings_allow_is_refused_by_the_option_that_decides(
     ):
         answer = http.post("/v1/jobs", json={"kind": "reduce", "op": "sum", "source": {**source, **options}})
         assert answer.status_code == 422, options
+
+
+@pytest.mark.parametrize("name", ["lines.jsonl", "lines.ndjson.gz"])
+def test_json_lines_have_one_value_by_every_way(  # noqa: PLR0917 - the ways
+    service: Service, http: httpx.Client, client: Client, root: Path, tmp_path: Path, name: str
+) -> None:
+    total, path = 9007199254740996, f"text/{name}"
+    assert job(http, {"type": "table", "path": path, "column": "x"})["result"]["value"] == total
+    assert job(http, {"type": "files", "paths": [path], "column": "x"})["result"]["value"] == total
+    summed = {"by": ["k"], "aggregations": [{"column": "x", "op": "sum"}]}
+    groups = job(http, {"type": "table", "path": path}, kind="groupby", **summed)["result"]
+    assert (groups["keys"][0]["values"], groups["columns"][0]["values"]) == (["a", "b"], [total - 2, 2])
+    seen = http.post("/v1/sources/inspect", json={"source": {"type": "table", "path": path}}).json()
+    assert [(each["name"], each["reduced_as"]) for each in seen["contents"]] == [("k", None), ("x", "int64")]
+    assert client.reduce(root / name, column="x", backend="cpu").value == total
+    shell = Shell.at(service, tmp_path)
+    only = json.dumps({"op": "==", "column": "k", "value": "b"})
+    assert shell.run("reduce", str(root / name), "--column", "x", "--local", "--filter", only).out == "2\n"
+    assert shell.run("reduce", str(root / name), "--by", "k", "--column", "x", "--local").out.startswith(
+        "k\tx_sum\na\t9"
+    )

@@ -5,11 +5,25 @@ import io
 import pytest
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.signature import Format, check_text, format_of, is_json, is_read, readable_format
+from warpfold.kernels.formats.signature import (
+    Format,
+    compressed_format,
+    format_of,
+    is_read,
+    json_format,
+    readable_format,
+)
 
-JSON = [
+JSON_LINES = [
     b'{"x": 1}\n{"x": 2}\n',
     b'{"x":1}',
+    b"{}",
+    b'\xef\xbb\xbf\r\n {"x y": null}',
+    b'{"a \\" quote": 1}',
+    b'{"type": "FeatureCollection", "features": [',
+    b'{"x": "' + b"a" * 5000,
+]
+JSON = [
     b'[{"x": 1}, {"x": 2}]',
     b'{\n  "rows": [\n    1\n  ]\n}\n',
     b"[1, 2, 3]\n",
@@ -17,11 +31,8 @@ JSON = [
     b"[-1.5e3]",
     b'["a", "b"]',
     b"[]",
-    b"{}",
     b"[true, false]",
-    b'\xef\xbb\xbf\r\n {"x y": null}',
-    b'{"a \\" quote": 1}',
-    b'{"type": "FeatureCollection", "features": [',
+    b'{"type": "FeatureCollection", "features": [\n',
 ]
 TEXT = [
     b"x,y\n1,2\n",
@@ -37,16 +48,22 @@ TEXT = [
 
 
 @pytest.mark.parametrize("first", JSON)
-def test_json_and_json_lines_are_refused_by_name(first: bytes) -> None:
+def test_json_is_refused_by_name(first: bytes) -> None:
     assert format_of(io.BytesIO(first)) is Format.JSON
-    with pytest.raises(InvalidInput, match=r"is JSON, which is not read: write the values as Parquet"):
+    with pytest.raises(InvalidInput, match=r"is JSON, which is not read: write it as JSON lines"):
         readable_format(io.BytesIO(first))
+
+
+@pytest.mark.parametrize("first", JSON_LINES)
+def test_json_lines_begin_with_a_line_that_is_an_object(first: bytes) -> None:
+    assert readable_format(io.BytesIO(first)) is Format.JSON_LINES
+    assert compressed_format(io.BytesIO(first)) is Format.JSON_LINES
 
 
 @pytest.mark.parametrize("first", TEXT)
 def test_tables_of_text_are_no_json_and_no_netcdf(first: bytes) -> None:
     assert readable_format(io.BytesIO(first)) is None
-    assert not is_json(first)
+    assert json_format(first) is None
 
 
 @pytest.mark.parametrize(
@@ -63,14 +80,14 @@ def test_other_formats_that_are_not_read_say_how_to_go_on(first: bytes, sentence
         readable_format(io.BytesIO(first))
     assert sentence in str(refused.value)
     with pytest.raises(InvalidInput) as refused:
-        check_text(first)
+        compressed_format(io.BytesIO(first))
     assert sentence in str(refused.value)
 
 
 def test_what_is_compressed_must_be_text() -> None:
-    check_text(b"x,y\n1,2\n")
+    assert compressed_format(io.BytesIO(b"x,y\n1,2\n")) is None
     with pytest.raises(InvalidInput, match="is Parquet that was compressed, which is not read: decompress it first"):
-        check_text(b"PAR1" + bytes(28))
+        compressed_format(io.BytesIO(b"PAR1" + bytes(28)))
 
 
 def test_formats_that_are_read_are_not_refused() -> None:
