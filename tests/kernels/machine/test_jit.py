@@ -118,9 +118,9 @@ def test_compiled_functions_use_nothing_of_elsewhere_whose_change_is_not_noticed
             continue
         tree = ast.parse(text)
         elsewhere = {
-            name.asname or name.name: node.module.removeprefix("warpfold.kernels.")
+            name.asname or name.name: str(node.module).removeprefix("warpfold.kernels.")
             for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("warpfold.kernels.")
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("warpfold.kernels.")
             for name in node.names
             if not (path.parent / f"{str(node.module).rpartition('.')[2]}.py").exists()
         }
