@@ -72,7 +72,7 @@ class AccuracySpec(Task):
     methods: Listed[MethodName] | None = Field(
         None,
         max_length=MAX_POINTS,
-        description="The ways to add. Null means all that the slot can run; the error about an unknown name lists"
+        description="The ways to add; all that the slot can run if left out; the error about an unknown name lists"
         " them.",
     )
     ops: Listed[Literal["sum", "mean", "dot", "norm2", "prod"]] = Field(

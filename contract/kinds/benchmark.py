@@ -146,7 +146,7 @@ class BenchmarkSpec(Task):
         None,
         max_length=2,
         description="The axes along which matrices are reduced: 1 gives a value for each row, 0 one for each column. "
-        "Null means 1.",
+        "1 if left out.",
     )
     segments: Listed[Size] | None = Field(
         None,
@@ -160,7 +160,7 @@ class BenchmarkSpec(Task):
         description="The numbers of groups of tables. Keys are int32, drawn evenly, and follow from the seed.",
     )
     key_order: Listed[KeyOrder] | None = Field(
-        None, max_length=2, description="How the keys of tables lie: random or sorted. Null means random."
+        None, max_length=2, description="How the keys of tables lie: random or sorted; random if left out."
     )
     caches: Listed[Cache] = Field(
         (Cache.COLD, Cache.HOT),
@@ -176,8 +176,8 @@ class BenchmarkSpec(Task):
     )
     distribution: DistributionName | None = Field(
         None,
-        description="The distribution of the data. Null means N(0, 1); for integers it means whole numbers from "
-        "−100 (0 if the dtype is unsigned) to 100.",
+        description="The distribution of the data. If it is left out, data are N(0, 1), and integers are whole numbers "
+        "from −100 (0 if the dtype is unsigned) to 100.",
     )
     parameters: dict[str, Parameter] = Field(
         default_factory=dict, max_length=16, description="The parameters of the distribution."

@@ -76,7 +76,7 @@ class PresetSpec(Spec):
         max_length=MAX_CHILDREN,
         description="Jobs to be run in place of the preset's own jobs.",
     )
-    backend: BackendName | None = Field(None, description="Where every job runs; null leaves that to each job.")
+    backend: BackendName | None = Field(None, description="Where every job runs; each job says so itself if left out.")
     max_n: int | None = Field(
         None,
         ge=1,
