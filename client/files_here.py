@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
+from warpfold.client.groups import Axis
 from warpfold.contract.folders import Folders
 from warpfold.contract.keyed import rows_of_frame
 from warpfold.contract.kinds.groupby import GroupbySpec
@@ -16,9 +17,10 @@ from warpfold.contract.sources.chaining import Reader, one_array
 from warpfold.contract.sources.options import AnyOptions
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.frames import Frame
+from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.places.place import NOWHERE
 from warpfold.kernels.places.remote import Session
-from warpfold.kernels.sources.sequential import Elements
+from warpfold.kernels.sources.sequential import Elements, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,30 @@ def elements_of(paths: Sequence[Path], options: Mapping[str, Any], *, in_place: 
     return one_array(_files(paths), _reader(wanted.in_place() if in_place else wanted))
 
 
-def check_array(paths: Sequence[Path], options: Mapping[str, Any], names: Sequence[str] = ()) -> None:
-    """Raise InvalidInput where files are not one array; they may be called by `names`. What this machine lacks the
-    packages to read is left to the service."""
-    with suppress(Unavailable):
-        if paths:
-            one_array(_files(paths, names), _reader(AnyOptions.model_validate(options)))
+def check_array(
+    paths: Sequence[Path], options: Mapping[str, Any], names: Sequence[str] = (), axis: Axis | None = None
+) -> None:
+    """Raise InvalidInput where files are not one array, where they lack what an option names, and where the array has
+    not such an axis; files may be called by `names`. Left to the service are what this machine lacks the packages to
+    read, options that there are not, and a single file that cannot be read."""
+    with suppress(Unavailable, ValidationError):
+        files = _files(paths, names)
+        try:
+            if files:
+                check_axis(shape_of(one_array(files, _reader(AnyOptions.model_validate(options)))), axis, files[0].name)
+        except InvalidInput as error:
+            if error.field or len(files) > 1:
+                raise
+
+
+def check_axis(shape: tuple[int, ...] | None, axis: Axis | None, called: str) -> None:
+    """Raise InvalidInput where an array of this shape, if it is known, has not such an axis."""
+    if shape is None or axis is None:
+        return
+    try:
+        AlongAxes((axis,) if isinstance(axis, int) else tuple(axis)).result_shape(shape)
+    except InvalidInput as error:
+        raise InvalidInput(f"{called}: {error}", error.field) from None
 
 
 def check_table(
@@ -68,8 +88,8 @@ def check_table(
 ) -> None:
     """Raise InvalidInput where one of the files is no table, or lacks a column that a `groupby` spec can take; else as
     `check_array`."""
-    reader = _reader(AnyOptions.model_validate(options))
-    with suppress(Unavailable):
+    with suppress(Unavailable, ValidationError):
+        reader = _reader(AnyOptions.model_validate(options))
         for file in _files(paths, names):
             try:
                 check_frame(reader.table(file), spec)

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
 from warpfold.client.sources import ManyFiles, is_file, source
 from warpfold.client.table_options import OF_TABLES, TableOptions
-from warpfold.client.uploads import EarlyJob
+from warpfold.client.uploads import EarlyJob, begins_as_npy
 from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.formats.signature import is_text
 from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, Parameters, op_named
 from warpfold.kernels.strategy import AUTO, EXACT
 
@@ -337,10 +339,6 @@ def spec(
     data, options = _as_one(data, options)
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
-    if isinstance(data, ManyFiles):
-        from warpfold.client.files_here import check_array  # which imports what reads every format
-
-        check_array(data.here, of_files | ({} if dtype is None else {"dtype": dtype}), data.called)
     made: dict[str, Any] = {"kind": "reduce", "op": op}
     beside = {name: fields[name] for name in groups.BESIDE_WINDOWS if name in fields}
     for field, whole in {"source": data, "other": other, "weights": weights, **beside}.items():
@@ -352,6 +350,24 @@ def spec(
             taken = {"null_policy"} if isinstance(array, AsFile) else OF_FILES if is_file(array) else set()
             if field not in beside and (refused := of_files.keys() - taken):
                 raise TypeError(f"{', '.join(sorted(refused))} are options of a file, and {field} is not a file")
+            _look_at(array, of_files, kind, fields.get("axis") if field == "source" else None)
             made[field] = yield from source(array, kind, rehash=rehash, shaped="axis" in fields, early=early)
             made[field] |= {} if field in beside else of_files
     return dict(fields) | made | chosen
+
+
+def _look_at(data: object, options: Mapping[str, Any], dtype: str | None, axis: Axis | None) -> None:
+    """Raise InvalidInput, before anything is sent, where files are not one array, or lack what an option names, and
+    where an array has not such an axis. A plain .npy file of which neither is asked is not looked at."""
+    files = ManyFiles([data]) if isinstance(data, Path) and data.is_file() else data
+    if isinstance(files, ManyFiles):
+        if isinstance(data, Path) and not options and axis is None and begins_as_npy(data):
+            return
+        from warpfold.client.files_here import check_array  # which imports what reads every format
+
+        typed = {"dtype": dtype} if dtype is not None and all(is_text(str(file)) for file in files.files) else {}
+        check_array(files.here, {**options, **typed}, files.called, axis)
+    elif axis is not None and not is_file(data):
+        from warpfold.client.files_here import check_axis
+
+        check_axis(as_numpy(data, dtype).shape, axis, "the array")

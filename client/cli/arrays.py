@@ -53,7 +53,7 @@ class MappedArray:
         return ArraySource(self.array)
 
     @contextmanager
-    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
+    def sent(self, parameter: str) -> Iterator[object]:
         """The data for the client: the array where it fits into a request, else its file as it is."""
         yield self.array if self.array.size <= MOST_VALUES else self.path
 
@@ -69,7 +69,7 @@ class ArrayAtUrl:
         raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
 
     @contextmanager
-    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
+    def sent(self, parameter: str) -> Iterator[object]:
         """The URL, as the client takes it."""
         yield self.url
 

@@ -40,24 +40,15 @@ class Opened:
             open_in = partial(wanted.open_in, name=self.path.name)
             return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
 
-    def _open(self) -> None:
-        wanted = AnyOptions.model_validate(self.options)
-        if self.path.is_dir():
-            wanted.open_folder_in(folder_at(self.path))
-            return
-        with self.path.open("rb") as file:
-            wanted.open_in(file, self.path.name)
-
     @contextmanager
-    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[Path]:
+    def sent(self, parameter: str) -> Iterator[Path]:
         """The file to be uploaded. For a Zarr hierarchy it is an archive of the folder, which is removed after the
-        block. If it is to be `checked`, no byte is sent of a file that lacks what an option names."""
-        if checked:
-            with name_faults(self.path, parameter):
-                self._open()
+        block. Raises BadParameter where the hierarchy lacks what an option names."""
         if not self.path.is_dir():
             yield self.path
             return
+        with name_faults(self.path, parameter):
+            AnyOptions.model_validate(self.options).open_folder_in(folder_at(self.path))
         with faults(str(self.path), parameter):
             if not is_zarr(folder_at(self.path)):
                 raise InvalidInput("is a folder, but not a Zarr hierarchy")
@@ -86,7 +77,7 @@ class ArrayOfFiles:
             return elements_of(paths, self.options, in_place=in_place or (op is not None and op.places))
 
     @contextmanager
-    def sent(self, parameter: str, *, checked: bool = False) -> Iterator[object]:
+    def sent(self, parameter: str) -> Iterator[object]:
         """The files for the client, which checks them. Of folders it gets archives, which are removed after the block.
         Raises BadParameter where the files are not one array."""
         with ExitStack() as opened, faults("", parameter):

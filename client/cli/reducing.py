@@ -286,6 +286,7 @@ def _reduce_there(
     """Have the service reduce one array, with the others `beside` it."""
     from warpfold.client.cli.arrays import read_array, read_first
     from warpfold.client.cli.groups import print_array
+    from warpfold.client.cli.opening import faults
     from warpfold.client.cli.values import print_value
 
     with ExitStack() as opened:
@@ -294,12 +295,14 @@ def _reduce_there(
             name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
         }
         client = opened.enter_context(service(context))
-        sent = {name: opened.enter_context(part.sent(f"--{name}", checked=True)) for name, part in others.items()}
-        whole = opened.enter_context(first.sent("FILE", checked=True))
+        sent = {name: opened.enter_context(part.sent(f"--{name}")) for name, part in others.items()}
+        whole = opened.enter_context(first.sent("FILE"))
         fields = {**asked.fields, **asked.of_file, **asked.shape, **sent}
         if asked.columns:
             fields["window"] = {**asked.shape["window"], **asked.columns}
-        ended = wait_for(client.submit_reduce(whole, asked.op, rehash=how.rehash, **fields), how.timeout)
+        with faults("", "FILE"):  # which the client finds before it sends
+            job = client.submit_reduce(whole, asked.op, rehash=how.rehash, **fields)
+        ended = wait_for(job, how.timeout)
         if how.as_json:
             output.document(ended)
             check_ended_well(ended)

@@ -78,5 +78,22 @@ def test_files_that_are_not_one_array_are_refused_by_name_before_one_is_sent(tmp
             nowhere.reduce(wrong, as_one=True)
 
 
+def test_what_a_client_can_know_is_refused_by_name_before_anything_is_sent(tmp_path: Path, parts: list[Path]) -> None:
+    nowhere = Client("http://127.0.0.1:9", "wf_x", patience_s=0)
+    np.save(tmp_path / "matrix.npy", np.ones((3, 4)))
+    np.savez(tmp_path / "two.npz", a=np.ones(3), b=np.ones(3))
+    for data, options, message in (
+        (parts[0], {"column": "price"}, r"1.parquet holds no column 'price'"),
+        (parts[0], {"column": "k"}, r"1.parquet holds column 'k' as string, which is not reduced"),
+        (tmp_path / "two.npz", {"array": "c"}, r"two.npz holds no array 'c'"),
+        (tmp_path / "matrix.npy", {"axis": 2}, r"matrix.npy: .*axis 2"),
+        (np.ones((200, 100)), {"axis": (0, 2)}, r"the array: .*axis 2"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            nowhere.reduce(data, **options)
+    with pytest.raises(InvalidInput, match=r"1.parquet holds column 'k' as string"):
+        nowhere.groupby(parts[0], "x").sum("k")
+
+
 def test_a_pattern_of_the_server_is_one_array() -> None:
     assert ManyFiles(["runs/*.npy"]).of_uploads(()) == {"type": "files", "glob": "runs/*.npy"}
