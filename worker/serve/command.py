@@ -97,7 +97,11 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
             # This process waits for the servers most of the time.
             importing = importer.submit(import_service)
             servers = start_servers(settings, root)
-            importing.result()
+            try:
+                importing.result()
+            except BaseException:  # the installation is broken
+                servers.stop()
+                raise
     except ServerMissing as error:
         _fail(str(error))
     processes = []

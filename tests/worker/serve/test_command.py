@@ -4,7 +4,12 @@ from pathlib import Path
 import pytest
 
 from tests.support import warm
+from warpfold.app import logs
+from warpfold.app.config import Settings
+from warpfold.worker.embedded import EmbeddedRedis
+from warpfold.worker.serve import command
 from warpfold.worker.serve.command import default_slots, parse_slots
+from warpfold.worker.stop import Stop
 
 
 def test_slots_are_read_in_the_order_given() -> None:
@@ -62,3 +67,17 @@ def test_what_is_in_the_way_is_named(
     *stages, last = printed.splitlines()
     assert all(line.startswith("warpfold serve: ") for line in (*stages, last))
     assert message in last
+
+
+def test_servers_do_not_outlive_a_start_whose_imports_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ImportError("a file of the installation is missing")
+
+    monkeypatch.setattr(command, "import_service", broken)
+    monkeypatch.setattr(logs, "configure", lambda **fields: None)
+    monkeypatch.setattr(Stop, "listen", lambda stop: None)  # the signals are those of the tests
+    with pytest.raises(ImportError):
+        command._run(Settings(database_url=NOWHERE), tmp_path, "127.0.0.1", 18099, ("cpu",))
+    redis = EmbeddedRedis(tmp_path / "redis")
+    assert redis.log.exists(), "it was started"
+    assert not redis.is_running()
