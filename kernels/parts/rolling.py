@@ -137,11 +137,14 @@ class RollingLines:
         places = self.arranged(np.arange(prod(self._shape), dtype=np.int64))
         return int(places[at])
 
-    def without_gaps(self, counts: Index) -> Index:
-        """The counts of arranged elements, which are 0 for elements that are in no segment."""
+    def finished(self, values: NDArray[Any], counts: Index, least: int) -> tuple[NDArray[Any], Index]:
+        """The values of arranged elements, and the counts of their windows, in C order of the array. A value is masked
+        where fewer than `least` elements entered it, and where its element is in no segment; then the count is 0."""
+        values, counts = self.back(values), self.back(counts)
+        missing = counts < least
         for gap in self._gaps:
-            counts[gap] = 0
-        return counts
+            missing[gap], counts[gap] = True, 0
+        return np.ma.masked_array(values, missing) if missing.any() else values, counts
 
 
 class Spans:

@@ -53,10 +53,11 @@ def roll(query: Moving, progress: Progress | None) -> GroupedReduction:
             values[first : first + made.chunk] = part
         if progress is not None:
             progress(min(first + made.chunk, count), count)
-    counts = lines.back(lines.without_gaps(counts))
+    least = max(grouping.window.min_count, op.least_count(query.ddof))
+    values, counts = lines.finished(values, counts, least)
     ended = working_s()
     return GroupedReduction(
-        values=_defined(lines.back(values), counts, max(grouping.window.min_count, op.least_count(query.ddof))),
+        values=values,
         shape=shape,
         dtype=taken.result_dtype(op),
         counts=counts,
@@ -76,12 +77,6 @@ def _stored(op: Op, dtype: DType) -> "np.dtype[Any]":
     if result == INTEGER:
         return np.dtype(np.int64)
     return np.dtype(np.float64) if DTYPES[result].is_float else DTYPES[result].numpy
-
-
-def _defined(values: NDArray[Any], counts: Index, least: int) -> NDArray[Any]:
-    """The values, masked where fewer than `least` elements entered them."""
-    missing = counts < least
-    return np.ma.masked_array(values, missing) if missing.any() else values
 
 
 class _Chunks:

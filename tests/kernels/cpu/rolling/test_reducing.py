@@ -100,6 +100,17 @@ def test_windows_begin_anew_in_each_segment_and_elements_in_none_have_no_value()
     assert got.counted() == (0, 1, 2, 3, 1, 2, 0)
 
 
+@pytest.mark.parametrize("op", ROLLED)
+def test_elements_in_no_segment_have_no_value_though_a_window_needs_no_elements(op: str) -> None:
+    array = np.array([9.0, np.nan, 2.0, 3.0, 10.0, 20.0, 9.0])
+    for rows in (None, 2, 9):
+        window = Rolling(Window(rows, min_count=0), Segments((1, 4, 4, 6)))
+        got = rolled(array, op, window, NanPolicy.OMIT)
+        undefined = [1] if OPS[op].empty is None else []
+        assert [at for at, value in enumerate(got.listed()) if value is None] == [0, *undefined, 6]
+        assert (got.counted()[0], got.counted()[6]) == (0, 0)
+
+
 def test_two_levels_and_limbs_give_the_bits_of_exact_sums() -> None:
     chance = np.random.default_rng(5)
     array = chance.standard_normal(900)
