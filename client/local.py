@@ -14,10 +14,6 @@ from pydantic import ValidationError
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
 from warpfold.client.as_files import ArrayAsFile, AsFile, as_file
 from warpfold.client.groups import OpOptions, of_several, op_of, parameters_in
-from warpfold.contract.folders import Folders
-from warpfold.contract.keyed import open_rows, plan_of
-from warpfold.contract.kinds.groupby import GroupbySpec
-from warpfold.contract.windows import WindowSpec
 from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
@@ -162,6 +158,10 @@ def group_by(spec: Mapping[str, Any], root: Path) -> GroupTable:
     Unavailable without the server's packages."""
     if not installed("numba"):
         raise Unavailable(f"reductions by key need the server's packages here: {install('server')}")
+    from warpfold.contract.folders import Folders  # specs of tables, which a reduction of an array does not need
+    from warpfold.contract.keyed import open_rows, plan_of
+    from warpfold.contract.kinds.groupby import GroupbySpec
+
     asked = GroupbySpec.model_validate(spec)
     backend = open_backend("cpu")
     rows = open_rows(asked, Folders((root,), root))
@@ -209,6 +209,8 @@ def grouping_of(fields: Mapping[str, Any]) -> Layout | None:
     lines = _lines_of(fields)
     if "window" not in fields:
         return lines
+    from warpfold.contract.windows import WindowSpec
+
     try:
         return WindowSpec.model_validate(fields["window"]).within(lines)
     except ValidationError as error:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.opening import is_plain
-from warpfold.client.sources import MOST_VALUES
 from warpfold.kernels.errors import KernelError
 from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.signature import readable_format
@@ -55,6 +54,8 @@ class MappedArray:
     @contextmanager
     def sent(self, parameter: str) -> Iterator[object]:
         """The data for the client: the array where it fits into a request, else its file as it is."""
+        from warpfold.client.sources import MOST_VALUES  # the client, which a reduction on this machine does not need
+
         yield self.array if self.array.size <= MOST_VALUES else self.path
 
 

@@ -13,17 +13,15 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from warpfold.client.api import Client
-from warpfold.client.artefacts import FORMATS
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.groups import CUMULATIVE
-from warpfold.client.jobs import array_result_of
-from warpfold.client.live_jobs import LiveJob
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
 
 if TYPE_CHECKING:
+    from warpfold.client.api import Client
+    from warpfold.client.live_jobs import LiveJob
     from warpfold.kernels.lowering.iso8601 import TimeValue
     from warpfold.kernels.ops import Value
 
@@ -101,9 +99,11 @@ def _numbers(text: str, option: str) -> list[int]:
         raise typer.BadParameter("needs whole numbers, with commas between them", param_hint=option) from None
 
 
-def print_array(client: Client, job: LiveJob, to: Path | None) -> None:
+def print_array(client: "Client", job: "LiveJob", to: Path | None) -> None:
     """Print the values of a reduction to standard output, a row of the last axis a line, or write them to a file; and
     how they were computed to standard error. Values that are stored are downloaded."""
+    from warpfold.client.jobs import array_result_of
+
     result = array_result_of(job)
     if to is None:
         values = result.values if result.values is not None else _listed(client.array(job))
@@ -131,7 +131,11 @@ def check_file(to: Path | None, fields: Mapping[str, Any], *, as_json: bool) -> 
     """Raise BadParameter for a file that an array cannot be written to, and for one where there is no array."""
     if to is not None and (not fields or as_json):
         raise typer.BadParameter("needs --axis, --segments, a window or several values, and no --json", param_hint="-o")
-    if to is not None and to.suffix.lower().removeprefix(".") not in FORMATS:
+    if to is None:
+        return
+    from warpfold.client.artefacts import FORMATS
+
+    if to.suffix.lower().removeprefix(".") not in FORMATS:
         raise typer.BadParameter(f"a name should end in {', '.join(f'.{known}' for known in FORMATS)}", param_hint="-o")
     check_folder(to)
 

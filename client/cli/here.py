@@ -12,11 +12,10 @@ from pydantic import TypeAdapter
 
 from warpfold.client import local
 from warpfold.client.cli import output
-from warpfold.client.cli.arrays import ArrayRequest, MappedArray, read_array, read_first
+from warpfold.client.cli.arrays import ArrayRequest, read_array, read_first
 from warpfold.client.cli.backends import RunOptions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.groups import print_values, say_how, words_of, write_array, write_csv
-from warpfold.client.cli.opened import Opened
 from warpfold.client.cli.values import described, fingerprinted, left_out, number_of_files
 from warpfold.client.groups import meant_from, op_of, parameters_in
 from warpfold.client.job_results import in_words
@@ -79,7 +78,8 @@ def reduce_here(file: str, beside: Mapping[str, str], asked: ArrayRequest, how: 
             name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
         }
         named = [(file, first), *((beside[name], part) for name, part in others.items())]
-        paths = [(name, part.path) for name, part in named if isinstance(part, MappedArray | Opened)]
+        alone = [(name, getattr(part, "path", None)) for name, part in named]  # several files have none, nor has a URL
+        paths = [(name, path) for name, path in alone if path is not None]
         paths += [(str(path), Path(path)) for path in asked.together]
         read = opened.enter_context(ReadHere(paths, "fingerprint" in asked.fields))
         row, in_place = OPS.get(asked.op), bool(asked.shape.keys() - {*Parameters.names()} or "weights" in beside)

@@ -6,19 +6,20 @@ import typer
 
 from warpfold.client.cli import output
 from warpfold.client.job_results import Input, ReduceResult
-from warpfold.client.jobs import result_of
-from warpfold.client.models import Job
 from warpfold.contract.json_value import ComplexHex
 from warpfold.contract.timings import bound_in_words
 from warpfold.contract.wording import number_of
 
 if TYPE_CHECKING:
+    from warpfold.client.models import Job
     from warpfold.contract.inputs import InputView
     from warpfold.kernels.backend import Reduction
 
 
-def print_value(job: Job, *, fingerprint: bool) -> None:
+def print_value(job: "Job", *, fingerprint: bool) -> None:
     """Print the value of a reduction to standard output, and how it was computed to standard error."""
+    from warpfold.client.jobs import result_of
+
     result = result_of(job)
     assert isinstance(result, ReduceResult), "the job is a reduction"
     typer.echo(result.words)
