@@ -1,7 +1,7 @@
 """Several files of this machine as one array, or as one table: read here as the service reads them, before anything is
 uploaded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from warpfold.client.groups import Axis
 from warpfold.contract.folders import Folders
+from warpfold.contract.groupings import has_names, numbered
 from warpfold.contract.keyed import rows_of_frame
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.chaining import Reader, one_array
@@ -67,18 +68,33 @@ def check_array(
         files = _files(paths, names)
         try:
             if files:
-                check_axis(shape_of(one_array(files, _reader(AnyOptions.model_validate(options)))), axis, files[0].name)
+                wanted = AnyOptions.model_validate(options)
+                shape = shape_of(one_array(files, _reader(wanted)))
+                check_axis(shape, axis, files[0].name, lambda: _dimensions(files, wanted))
         except InvalidInput as error:
             if error.field or len(files) > 1:
                 raise
 
 
-def check_axis(shape: tuple[int, ...] | None, axis: Axis | None, called: str) -> None:
-    """Raise InvalidInput where an array of this shape, if it is known, has not such an axis."""
-    if shape is None or axis is None:
+def _dimensions(files: "Sequence[_FileHere]", options: AnyOptions) -> Sequence[str]:
+    """The names of the dimensions of a single file; none of several."""
+    if len(files) > 1:
+        return ()
+    with files[0].path.open("rb") as file:
+        return options.dimensions_in(file)
+
+
+def check_axis(
+    shape: tuple[int, ...] | None, axis: Axis | None, called: str, dimensions: Callable[[], Sequence[str]] = tuple
+) -> None:
+    """Raise InvalidInput where an array of these dimensions, and of this shape if it is known, has not such an axis."""
+    if axis is None:
         return
+    axes = (axis,) if isinstance(axis, int | str) else tuple(axis)
     try:
-        AlongAxes((axis,) if isinstance(axis, int) else tuple(axis)).result_shape(shape)
+        numbers = numbered(axes, dimensions() if has_names(axes) else ())
+        if shape is not None:
+            AlongAxes(numbers if isinstance(numbers, tuple) else (numbers,)).result_shape(shape)
     except InvalidInput as error:
         raise InvalidInput(f"{called}: {error}", error.field) from None
 

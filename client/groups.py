@@ -16,7 +16,7 @@ from warpfold.kernels.ops import Op, Parameters, Value, op_named
 
 _NAT = -(1 << 63)
 
-Axis = int | Sequence[int]
+Axis = int | str | Sequence[int | str]
 Segments = int | Sequence[int] | Mapping[str, Any]
 """The length of all segments, the offsets of each, or the object of a spec."""
 
@@ -47,12 +47,15 @@ def fields_of(
     axis: Axis | None, keepdims: bool | None, segments: Segments | None, window: Rolling | None = None
 ) -> dict[str, Any]:
     """The fields of a spec that say which elements make which value; no fields if all elements make one value. Raises
-    TypeError for an axis, offsets or rows that are not integers."""
+    TypeError for an axis that is no integer and no name, and for offsets or rows that are not integers."""
     fields: dict[str, Any] = {}
     if axis is not None:
-        fields["axis"] = (
-            [operator.index(number) for number in axis] if isinstance(axis, Sequence) else operator.index(axis)
-        )
+        if isinstance(axis, str):
+            fields["axis"] = axis
+        elif isinstance(axis, Sequence):
+            fields["axis"] = [each if isinstance(each, str) else operator.index(each) for each in axis]
+        else:
+            fields["axis"] = operator.index(axis)
     if keepdims:
         fields["keepdims"] = True
     if isinstance(segments, Mapping):

@@ -1,9 +1,10 @@
 """Reductions to many values: which elements make which value, and how a source gets a shape."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
 from warpfold.contract.artefact import MOST_STORED
 from warpfold.contract.fields import MAX_ELEMENTS, Listed
@@ -23,10 +24,14 @@ MOST_RESULTS = 10_000
 
 MOST_AXES = 64
 
-Axis = Annotated[StrictInt, Field(ge=-MOST_AXES, lt=MOST_AXES)]
+Axis = (
+    Annotated[StrictInt, Field(ge=-MOST_AXES, lt=MOST_AXES)]
+    | Annotated[str, StringConstraints(min_length=1, max_length=256, strict=True)]
+)
+Axes = int | str | tuple[int | str, ...]
 AxisField = Annotated[
     Axis | Annotated[tuple[Axis, ...], Field(min_length=1, max_length=MOST_AXES)] | None,
-    said_as("Should be the number of an axis, or a list of at least one"),
+    said_as("Should be the number or the name of an axis, or a list of at least one"),
 ]
 Offset = Annotated[StrictInt, Field(ge=0, le=MAX_ELEMENTS)]
 Length = Annotated[StrictInt, Field(ge=0, le=MAX_ELEMENTS)]
@@ -93,18 +98,42 @@ def shape_in_words(shape: tuple[int, ...] | None) -> str:
     return "" if shape is None else f" of shape {' × '.join(map(str, shape))}"
 
 
+def numbered(axis: Axes, dimensions: Sequence[str]) -> int | tuple[int, ...]:
+    """The numbers of axes, some of which are called by the names of dimensions. Raises InvalidInput naming "axis"."""
+    if not isinstance(axis, tuple):
+        return _number_of(axis, dimensions)
+    return tuple(_number_of(each, dimensions) for each in axis)
+
+
+def _number_of(axis: int | str, dimensions: Sequence[str]) -> int:
+    if isinstance(axis, int):
+        return axis
+    if dimensions.count(axis) != 1:
+        listed = ", ".join(repr(name[:64]) for name in dimensions[:MOST_AXES] if name) or "no name"
+        known = "several axes of the name" if axis in dimensions else "no axis"
+        raise InvalidInput(f"the array has {known} {axis[:64]!r}; its axes have the names {listed}", "axis")
+    return dimensions.index(axis)
+
+
+def has_names(axis: Axes | None) -> bool:
+    """Whether one of the axes is called by the name of its dimension."""
+    return any(isinstance(each, str) for each in (axis if isinstance(axis, tuple) else (axis,)))
+
+
 def grouping_of(
-    axis: int | tuple[int, ...] | None, keepdims: bool, segments: SegmentsSpec | None, window: WindowSpec | None
+    axis: Axes | None, keepdims: bool, segments: SegmentsSpec | None, window: WindowSpec | None
 ) -> Layout | None:
     """The grouping, which says which elements make which value; None where all elements make one value. Raises
-    InvalidInput where these fields do not go together."""
+    InvalidInput where these fields do not go together. Until a file is open, named axes are counted from the first."""
     if axis is not None and segments is not None:
         raise InvalidInput("segments and an axis cannot be combined", "segments")
     if keepdims and axis is None:
         raise InvalidInput("keepdims needs an axis", "keepdims")
     lines: Grouping | None = None if segments is None else segments.grouping()
     if axis is not None:
-        lines = AlongAxes((axis,) if isinstance(axis, int) else axis, keepdims)
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        numbers = tuple(each for each in axes if isinstance(each, int))
+        lines = AlongAxes(tuple(range(len(axes))) if has_names(axis) else numbers, keepdims)
     return lines if window is None else window.within(lines)
 
 
@@ -147,7 +176,7 @@ def words_of(stored: Any) -> str:
 
 def _lines_in_words(stored: Any) -> str:
     match stored:
-        case {"axis": int(axis)}:
+        case {"axis": int(axis) | str(axis)}:
             return f"axis {axis}"
         case {"axis": [*axes]}:
             return f"axes {', '.join(map(str, axes))}"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -73,7 +74,7 @@ def _lines_from(axis: str | None, segments: str | None, *, keepdims: bool) -> di
     if keepdims and axis is None:
         raise typer.BadParameter("needs --axis", param_hint="--keepdims")
     if axis is not None:
-        axes = _numbers(axis, "--axis")
+        axes = [int(each) if re.fullmatch("-?[0-9]+", each) else each for each in axis.split(",")]
         return {"axis": axes[0] if len(axes) == 1 else axes, **({"keepdims": True} if keepdims else {})}
     if segments is None:
         return {}

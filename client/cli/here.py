@@ -88,7 +88,13 @@ def reduce_here(file: str, beside: Mapping[str, str], asked: ArrayRequest, how: 
         with_it = {name: part.elements(f"--{name}", row, in_place=in_place) for name, part in others.items()}
         elements = first.elements("FILE", row, in_place=in_place)
         if asked.shape:
-            _to_array(elements, asked.op, with_it, fields, asked.shape, read=read, as_json=how.as_json, to=how.to)
+            shape: Mapping[str, Any] = asked.shape
+            axis: Any = shape.get("axis")
+            if any(isinstance(each, str) for each in (axis if isinstance(axis, list) else [axis])):
+                from warpfold.client.cli.opened import axes_by_number
+
+                shape = {**shape, "axis": axes_by_number(axis, first)}
+            _to_array(elements, asked.op, with_it, fields, shape, read=read, as_json=how.as_json, to=how.to)
         else:
             _to_value(elements, asked.op, with_it, fields, read=read, as_json=how.as_json)
 

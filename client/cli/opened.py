@@ -11,9 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import typer
+
 from warpfold.client.cli.opening import faults, folder_at, name_faults
 from warpfold.client.files_here import elements_of
 from warpfold.client.sources import ManyFiles
+from warpfold.contract.groupings import numbered
 from warpfold.contract.sources.options import AnyOptions, read_folder_of, read_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.zarr_ import is_zarr
@@ -39,6 +42,13 @@ class Opened:
                 return read_folder_of(str(self.path), "", lambda: wanted.open_folder_in(folder_at(self.path)))
             open_in = partial(wanted.open_in, name=self.path.name)
             return read_of(str(self.path), "", lambda: self.path.open("rb"), open_in)
+
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the array's dimensions. Raises InvalidInput and Unavailable."""
+        wanted = AnyOptions.model_validate(self.options)
+        if self.path.is_dir():
+            return read_folder_of(str(self.path), "", lambda: wanted.dimensions_in_folder(folder_at(self.path)))
+        return read_of(str(self.path), "", lambda: self.path.open("rb"), wanted.dimensions_in)
 
     @contextmanager
     def sent(self, parameter: str) -> Iterator[Path]:
@@ -88,3 +98,11 @@ class ArrayOfFiles:
                 for file in self.files
             ]
             yield ManyFiles(sent, list(map(str, self.files)))
+
+
+def axes_by_number(axis: str | list[int | str], array: object) -> int | tuple[int, ...]:
+    """The numbers of axes of which some are called by their names. Raises BadParameter."""
+    if not isinstance(array, Opened):
+        raise typer.BadParameter("names an axis, and the array has no names of dimensions", param_hint="--axis")
+    with faults(str(array.path), "--axis"):
+        return numbered(tuple(axis) if isinstance(axis, list) else axis, array.dimensions())

@@ -126,7 +126,9 @@ def reduce(
     k: Annotated[int | None, typer.Option("--k", help="Of top_k and its like: how many elements.")] = None,
     bins: Annotated[str | None, typer.Option(metavar="N", help="Of histogram: a number, or edges: 0,1,10.")] = None,
     ends: Annotated[str | None, typer.Option("--range", metavar="LOW,HIGH", help="Of so many --bins.")] = None,
-    axis: Annotated[str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2.")] = None,
+    axis: Annotated[
+        str | None, typer.Option(metavar="N", help="Reduce along this axis, or several: 0,2 or lat.")
+    ] = None,
     by: Keys = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
     segments: Segments = None,

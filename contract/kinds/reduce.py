@@ -33,6 +33,8 @@ from warpfold.contract.groupings import (
     check_results,
     check_states_of,
     grouping_of,
+    has_names,
+    numbered,
     words_of,
 )
 from warpfold.contract.inputs import FingerprintField, InputField, NoticeField
@@ -92,7 +94,8 @@ class ReduceSpec(Task):
     axis: AxisField = Field(
         None,
         exclude_if=lambda axis: axis is None,
-        description="The axis along which elements are reduced, or several; a negative one counts from the last. The "
+        description="The axis along which elements are reduced, or several; a negative one counts from the last. In "
+        "HDF5, NetCDF-4 and Zarr it may also be the name of a dimension, such as time. The "
         f"result is an array with the other axes. GPU slots compute every op but {NOT_MANY_ON_GPU}.",
     )
     keepdims: StrictBool = Field(
@@ -151,6 +154,13 @@ class ReduceSpec(Task):
         grouping = grouping_of(self.axis, self.keepdims, self.segments, self.window)
         return AlongAxes(None) if grouping is None and self.row().listed else grouping
 
+    def numbered(self, folders: Folders) -> Self:
+        """The same reduction, whose axes are called by their numbers. Raises InvalidInput naming "axis", and as
+        `source.open`."""
+        if self.axis is None or not has_names(self.axis):
+            return self
+        return self.model_copy(update={"axis": numbered(self.axis, self.source.dimensions(folders))})
+
     def in_place(self) -> bool:
         """Whether every element is needed in its place, so that no null can be left out."""
         op, beside = self.row(), self.other is not None or self.weights is not None
@@ -159,6 +169,8 @@ class ReduceSpec(Task):
     def _be_grouped(self, grouping: Layout) -> None:
         """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
         shape = self.source.known_shape
+        if shape is not None and has_names(self.axis):
+            raise InvalidInput("these elements have no names of dimensions: name the number of an axis", "axis")
         if shape is not None:
             check_results(grouping, shape, self.row())
         other = None if self.other is None else self.other.known_shape

@@ -31,3 +31,6 @@ class ArrayFileSource(ArrayOptions, NamedFile):
     def open(self, folders: Folders) -> Elements:
         open_in = partial(self.open_in, name=self.path)
         return open_file(self.path, folders, "source.path", open_in, self.open_folder_in)
+
+    def dimensions(self, folders: Folders) -> tuple[str, ...]:
+        return open_file(self.path, folders, "source.path", self.dimensions_in, self.dimensions_in_folder)

@@ -120,3 +120,6 @@ class DatasetSource(AnyOptions, UploadedFile, SourceSpec):
     def open_table(self, folders: Folders) -> Frame:
         frame_in = partial(self.frame_in, options=self)
         return read_of(self.called, "source.id", partial(self.begin, folders), frame_in)
+
+    def dimensions(self, folders: Folders) -> tuple[str, ...]:
+        return read_of(self.called, "source.id", partial(self.begin, folders), self.dimensions_in)

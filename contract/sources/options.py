@@ -29,14 +29,14 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.sources.text_fields import FileOptions, InFile, TextFields
 from warpfold.contract.unions import said_as
 from warpfold.kernels.errors import InvalidInput, Unavailable
-from warpfold.kernels.formats.arrays import as_float8, open_array_file
+from warpfold.kernels.formats.arrays import as_float8, dimensions_in, open_array_file
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.frames import Frame, open_frame
 from warpfold.kernels.formats.hyperslab import Range
 from warpfold.kernels.formats.signature import is_text, readable_format
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.formats.zarr_ import is_zarr, open_zarr
+from warpfold.kernels.formats.zarr_ import dimensions_of_zarr, is_zarr, open_zarr
 from warpfold.kernels.ops import NullPolicy
 from warpfold.kernels.places.file import as_file
 from warpfold.kernels.places.place import NOWHERE, Places, is_url
@@ -116,6 +116,16 @@ class ArrayOptions(FileOptions):
         if not is_zarr(folder):
             raise InvalidInput("is a folder, but not a Zarr hierarchy")
         return as_float8(open_zarr(folder, self.array, self._ranges(), self._conventions()), self.float8)
+
+    def dimensions_in(self, file: BinaryIO) -> tuple[str, ...]:
+        """The names of the array's dimensions, empty where one has none. Raises InvalidInput and Unavailable."""
+        return dimensions_in(file, self.array)
+
+    def dimensions_in_folder(self, folder: Tree) -> tuple[str, ...]:
+        """The same of an array in a folder, which is a Zarr hierarchy."""
+        if not is_zarr(folder):
+            raise InvalidInput("is a folder, but not a Zarr hierarchy")
+        return dimensions_of_zarr(folder, self.array)
 
     def _ranges(self) -> tuple[Range, ...]:
         return tuple(_range(axis) for axis in self.select)

@@ -97,6 +97,11 @@ class SourceSpec(Frozen, ABC):
         where the source is no table, and Unavailable."""
         raise InvalidInput(f"{self.identity()} is no table with columns", "source")
 
+    def dimensions(self, folders: Folders) -> tuple[str, ...]:
+        """The names of the dimensions of the array that the elements are, to be called by a worker; empty where one has
+        none. Raises InvalidInput naming "axis" where the source has no such names, and as `open`."""
+        raise InvalidInput(f"{self.called} has no names of dimensions: name the number of an axis", "axis")
+
     def files(self, folders: Folders) -> Sequence[LocalFile]:
         """The files of this machine that `open` reads, in their order; none where it reads URLs or no files. Raises
         InvalidInput."""

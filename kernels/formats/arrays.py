@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import part_dtype
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.conventions import Conventions, lowered
-from warpfold.kernels.formats.hdf5 import open_hdf5
+from warpfold.kernels.formats.hdf5 import dimensions_of_hdf5, open_hdf5
 from warpfold.kernels.formats.hyperslab import Range, hyperslab
 from warpfold.kernels.formats.npy import read_head
 from warpfold.kernels.formats.npz import open_npz
 from warpfold.kernels.formats.signature import Format, readable_format
-from warpfold.kernels.formats.zarr_ import open_zarr
+from warpfold.kernels.formats.zarr_ import dimensions_of_zarr, open_zarr
 from warpfold.kernels.formats.zipped import zipped_zarr
 from warpfold.kernels.lowering.complexes import complex_numbers
 from warpfold.kernels.lowering.float8 import check_format, widened
@@ -52,6 +52,18 @@ def open_array_file(
     if name is not None:
         raise InvalidInput("is a .npy file, whose only array has no name", "array")
     return _npy(file, ranges, conventions or Conventions(), float8)
+
+
+def dimensions_in(file: BinaryIO, name: str | None) -> tuple[str, ...]:
+    """The names of the dimensions of an array in `file`, empty where a dimension has none. Raises InvalidInput naming
+    "axis" where the format has no names, and as `open_array_file`."""
+    kind = readable_format(file)
+    if kind is Format.HDF5:
+        return dimensions_of_hdf5(file, name)
+    tree = zipped_zarr(file) if kind is Format.NPZ else None
+    if tree is None:
+        raise InvalidInput("is of a format without names of dimensions: name the number of an axis", "axis")
+    return dimensions_of_zarr(tree, name)
 
 
 def elements_of(array: NDArray[Any], conventions: Conventions) -> Elements:

@@ -65,6 +65,22 @@ def open_hdf5(file: BinaryIO, name: str | None, ranges: tuple[Range, ...], conve
     return complex_numbers(str(head.dtype.newbyteorder("=")), decoded, lengths(selected))
 
 
+def dimensions_of_hdf5(file: BinaryIO, name: str | None) -> tuple[str, ...]:
+    """The names of the dimensions of the dataset `name`: their labels, or the names of their scales, which are the
+    dimensions of netCDF; empty where a dimension has none. Raises as `open_hdf5`."""
+    with opened(file) as tree:
+        path = chosen_name(name.strip("/") if name else None, datasets(tree, name), "an array")
+        dataset = _object_at(tree, path)
+        with damaged(f"holds {path!r} that cannot be read", Exception):
+            _head(dataset, path)
+            named = [dimension.label or next(iter(dimension.keys()), "") for dimension in dataset.dims]
+            scales = [list(dimension.values()) for dimension in dataset.dims]
+            own = path.rpartition("/")[2] if dataset.is_scale and len(named) == 1 else ""  # a scale is its own
+            return tuple(
+                label or (of[0].name.rpartition("/")[2] if of else own) for label, of in zip(named, scales, strict=True)
+            )
+
+
 def _decoded(  # noqa: PLR0917
     file: BinaryIO,
     path: str,

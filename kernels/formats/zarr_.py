@@ -66,6 +66,18 @@ def open_zarr(folder: Tree, name: str | None, ranges: tuple[Range, ...], convent
     return elements.source(lowering)
 
 
+def dimensions_of_zarr(folder: Tree, name: str | None) -> tuple[str, ...]:
+    """The names of the dimensions of the array at the path `name`: those of version 3, or those that xarray writes;
+    empty where there are none. Raises as `open_zarr`."""
+    zarr = required("zarr", "arrays")
+    with damaged("is not a Zarr hierarchy that can be read", Exception):
+        path = chosen_name(None if name is None else name.strip("/"), _arrays(folder, name), "an array")
+        check_codecs(folder, path)
+        array = zarr.open_array(store_of(folder), path=path, mode="r")
+        names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS") or ()
+        return tuple(name if isinstance(name, str) else "" for name in names) or ("",) * len(array.shape)
+
+
 @dataclass(frozen=True, slots=True)
 class _Stored:
     """An array of numbers as its metadata describe it. Complex numbers are read as their `parts`, and times as

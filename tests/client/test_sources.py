@@ -88,6 +88,8 @@ def test_what_a_client_can_know_is_refused_by_name_before_anything_is_sent(tmp_p
         (tmp_path / "two.npz", {"array": "c"}, r"two.npz holds no array 'c'"),
         (tmp_path / "matrix.npy", {"axis": 2}, r"matrix.npy: .*axis 2"),
         (np.ones((200, 100)), {"axis": (0, 2)}, r"the array: .*axis 2"),
+        (np.ones((200, 100)), {"axis": "time"}, r"the array: .*no axis 'time'"),
+        (tmp_path / "matrix.npy", {"axis": ["time", 0]}, r"matrix.npy: is of a format without names of dimensions"),
     ):
         with pytest.raises(InvalidInput, match=message):
             nowhere.reduce(data, **options)

@@ -7,8 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from warpfold.app.http.error_handlers import spec_problem
+from warpfold.contract.groupings import numbered
 from warpfold.contract.jobs import job_spec, result_of, summary_of
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceSpec
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.parts.rolling import Rolling, Window
 
@@ -72,8 +74,8 @@ def test_a_line_names_the_axis() -> None:
     [
         ({"axis": 2}, "axis", "there is no axis 2: the array has 2 axes"),
         ({"axis": [0, -2]}, "axis.1", "named twice"),
-        ({"axis": []}, "axis", "the number of an axis"),
-        ({"axis": 0.5}, "axis", "the number of an axis"),
+        ({"axis": []}, "axis", "the number or the name of an axis"),
+        ({"axis": 0.5}, "axis", "the number or the name of an axis"),
         ({"axis": 0, "backend": "cuda", "op": "prod"}, "backend", "prod of int64 needs the backend cpu"),
         ({"backend": "gang"}, "backend", "name an axis or segments, or give cuda"),
         ({"axis": 0, "backend": "gang", "op": "prod"}, "backend", "prod of int64 needs the backend cpu"),
@@ -167,3 +169,28 @@ def test_the_documented_array_is_a_result() -> None:
     result = result_of(json.dumps(example))
     assert isinstance(result, ReduceArrayResult)
     assert result.model_dump(mode="json") == example
+
+
+@pytest.mark.parametrize(
+    ("axis", "dimensions", "numbers"),
+    [("time", ("time", "lat"), 0), (("lat", -1), ("time", "lat", ""), (1, -1)), (2, (), 2)],
+)
+def test_names_of_axes_become_their_numbers(axis: Any, dimensions: tuple[str, ...], numbers: Any) -> None:
+    assert numbered(axis, dimensions) == numbers
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "why"),
+    [(("x", "x"), "several axes of the name 'x'"), (("",), "no axis 'x'; its axes have the names no name")],
+)
+def test_a_name_that_is_not_there_once_is_refused(dimensions: tuple[str, ...], why: str) -> None:
+    with pytest.raises(InvalidInput, match=why) as refused:
+        numbered(("x", 1), dimensions)
+    assert refused.value.field == "axis"
+
+
+def test_an_axis_by_its_name_is_a_grouping_along_as_many_axes() -> None:
+    source = {"type": "array", "path": "x.nc"}
+    asked = ReduceSpec.model_validate({"kind": "reduce", "op": "sum", "source": source, "axis": ["time", "lat"]})
+    assert asked.grouping() == AlongAxes((0, 1))
+    assert str(summary_of("reduce", asked.model_dump(mode="json"))).endswith("axes time, lat")

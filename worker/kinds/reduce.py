@@ -26,7 +26,7 @@ def run(attempt: Attempt, spec: ReduceSpec) -> Success:
     """Reduce the elements of `spec`, which are opened here. Raises a KernelError."""
     files = [file for _, named in spec.sources() for file in named.files(attempt.folders)]
     with Inputs(files, fingerprint=spec.fingerprint, most=MOST_OBJECTS) as inputs:
-        return _run(attempt, spec, inputs)
+        return _run(attempt, spec.numbered(attempt.folders), inputs)
 
 
 def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:

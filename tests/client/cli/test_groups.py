@@ -69,7 +69,7 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--axis", "x"), "needs whole numbers"),
+        (("--axis", "x", "--local"), "no names of dimensions"),
         (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
         (("--rolling", "0"), "greater than or equal to 1"),

@@ -1,6 +1,7 @@
 """Jobs over files, through the whole service: handed in by HTTP, client and command line, run by a real worker."""
 
 import gzip
+import json
 import os
 import shutil
 import zipfile
@@ -21,6 +22,7 @@ import zarr
 from tests.support.service import Service
 from tests.support.shell import Shell
 from warpfold.client.api import Client
+from warpfold.kernels.errors import InvalidInput
 
 PRICES = [2**53 + 1, None, 3, 5, None, -(2**53)]
 REGIONS = ["EU", "EU", "US", None, "EU", "US"]
@@ -28,6 +30,8 @@ TABLE = pa.table({"region": REGIONS, "price": pa.array(PRICES, pa.int64())})
 TEXT = "region,price\nEU,9007199254740993\nEU,\nUS,3\nNA,5\nEU,NA\nUS,-9007199254740992\n"
 IN_EU = {"op": "==", "column": "region", "value": "EU"}
 SALT = np.array([[1e16, 1.0, -1e16], [3.0, np.nan, 0.5]])
+
+CUBE = np.arange(24.0).reshape(2, 3, 4)
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +49,12 @@ def root(service: Service) -> Path:
     with h5py.File(folder / "ocean.h5", "w") as file:
         file.create_dataset("run/salt", data=SALT, chunks=(1, 2), compression="gzip")
     zarr.create_array(folder / "ocean.zarr", data=SALT, chunks=(1, 2))
+    with h5py.File(folder / "cube.nc", "w") as file:
+        cube = file.create_dataset("temp", data=CUBE)
+        for at, (name, length) in enumerate(zip(("time", "lat", "lon"), CUBE.shape, strict=True)):
+            file.create_dataset(name, data=np.arange(length)).make_scale(name)
+            cube.dims[at].attach_scale(file[name])
+    zarr.create_array(folder / "cube.zarr", data=CUBE, chunks=(1, 3, 4), dimension_names=("time", "lat", "lon"))
     np.save(folder / "a.npy", np.arange(4.0))
     np.save(folder / "b.npy", np.full(3, 0.25))
     (folder / "c.npy").symlink_to("/etc/hostname")
@@ -224,3 +234,40 @@ def test_the_command_line_reduces_a_table_and_the_folder_of_a_hierarchy(
     near = shell.run("reduce", str(root / "sales.parquet"), "--column", "prices", "--backend", "cpu")
     assert near.code == 2
     assert "did you mean 'price'?" in near.err
+
+
+@pytest.mark.parametrize("name", ["cube.nc", "cube.zarr"])
+@pytest.mark.parametrize(("axis", "numbers"), [("time", 0), (["lon", "time"], (2, 0)), (["lat", -1], (1, 2))])
+def test_an_axis_is_called_by_the_name_of_its_dimension_by_every_way(  # noqa: PLR0917
+    service: Service, http: httpx.Client, client: Client, root: Path, tmp_path: Path, name: str, axis: Any, numbers: Any
+) -> None:
+    array: Any = {"array": "temp"} if name.endswith(".nc") else {}
+    values = CUBE.sum(axis=numbers)
+    job = ended(http, {"type": "array", "path": f"sources/{name}", **array}, axis=axis)
+    assert np.array_equal(job["result"]["values"], values.ravel())
+    assert job["spec"]["axis"] == axis
+    if name.endswith(".nc"):
+        assert np.array_equal(client.reduce(root / name, axis=axis, **array), values)
+    words = ",".join(map(str, [axis] if isinstance(axis, str) else axis))
+    options = ("--array", "temp") if array else ()
+    asked = ("reduce", str(root / name), *options, f"--axis={words}", "--local", "--json")
+    shown = Shell.at(service, tmp_path).run(*asked)
+    assert json.loads(shown.out)["values"] == values.ravel().tolist()
+
+
+def test_a_name_that_no_dimension_has_is_refused_with_those_that_are_there(
+    service: Service, http: httpx.Client, client: Client, root: Path, tmp_path: Path
+) -> None:
+    names = "the array has no axis 'tme'; its axes have the names 'time', 'lat', 'lon'"
+    job = ended(http, {"type": "array", "path": "sources/cube.nc", "array": "temp"}, axis="tme")
+    assert (job["status"], names in job["error"]) == ("failed", True)
+    with pytest.raises(InvalidInput, match=names):
+        client.reduce(root / "cube.nc", axis="tme", array="temp")
+    job = ended(http, {"type": "array", "path": "sources/a.npy"}, axis="time")
+    assert "is of a format without names of dimensions: name the number of an axis" in job["error"]
+    spec = {"kind": "reduce", "op": "sum", "axis": "time", "source": {"type": "values", "values": [1.0, 2.0]}}
+    refused = http.post("/v1/jobs", json=spec)
+    assert (refused.status_code, "have no names of dimensions" in refused.text) == (422, True)
+    shell = Shell.at(service, tmp_path)
+    shown = shell.run("reduce", str(root / "cube.nc"), "--array", "temp", "--axis", "tme", "--local")
+    assert (shown.code, "'time', 'lat', 'lon'" in " ".join(shown.err.split())) == (2, True)
