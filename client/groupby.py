@@ -39,6 +39,7 @@ class GroupByOptions(TableOptions, total=False):
     nan_policy: str
     backend: "ReduceBackendName"
     partitions: int
+    digits: int
     states: bool
     fingerprint: bool
     timeout_s: float

@@ -20,6 +20,7 @@ from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.arrays import elements_of
 from warpfold.kernels.formats.conventions import Conventions
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
+from warpfold.kernels.lowering.decimals import with_digits
 from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.machine.extras import install, installed
 from warpfold.kernels.open import open_backend
@@ -88,9 +89,11 @@ def reduce_elements(
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
+    digits: int | None = None,
     **parameters: Unpack[OpOptions],
 ) -> Reduction:
     """Reduce elements of any source, such as those of a file that is larger than the memory. Raises as `reduce`."""
+    first = first if digits is None else with_digits(first, digits)
     second, policy = other, _policy(nan_policy)
     row = op_of(op, parameters_in(parameters))
     if installed("numba"):
@@ -130,10 +133,12 @@ def reduce_groups(
     strategy: str = "auto",
     nan_policy: str = "propagate",
     ddof: int = 0,
+    digits: int | None = None,
     **parameters: Unpack[OpOptions],
 ) -> GroupedReduction:
     """Reduce along axes, by segments or in windows, which may have times `over` and `keys`; several values of a group
     lie on a last axis. Raises InvalidInput, and Unavailable without the server's packages."""
+    first = first if digits is None else with_digits(first, digits)
     policy, row = _policy(nan_policy), op_of(op, parameters_in(parameters))
     if not installed("numba"):
         raise Unavailable(f"reductions along axes and by segments need the server's packages here: {install('server')}")

@@ -42,6 +42,7 @@ class Options(OpOptions, TableOptions, total=False):
     partitions: int
     nan_policy: str
     ddof: int
+    digits: int
     weighting: str
     states: bool
     fingerprint: bool

@@ -8,7 +8,7 @@ from warpfold.contract.beside import WeightingField
 from warpfold.contract.fields import JobOptions, OpName, ReduceBackendName, StrategyName
 from warpfold.contract.groupings import AxisField, SegmentsSpec, StatesField
 from warpfold.contract.inputs import FingerprintField
-from warpfold.contract.op_parameters import OpFields
+from warpfold.contract.op_parameters import DigitsField, OpFields
 from warpfold.contract.partitions import PartitionsField
 from warpfold.contract.sources import Source
 from warpfold.contract.sources.values import BriefValues
@@ -39,3 +39,4 @@ class BriefReduceSpec(JobOptions, OpFields):
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
+    digits: DigitsField = None

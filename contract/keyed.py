@@ -125,6 +125,7 @@ def plan_of(spec: GroupbySpec) -> GroupPlan:
         if any(source.propagates_nulls for _, source in spec.sources())
         else NullPolicy.OMIT,
         states=spec.states,
+        digits=spec.digits,
     )
 
 

@@ -1,6 +1,7 @@
 """Parameters of ops in specs: the quantiles that are asked for and how they are interpolated, the places and numbers of
 elements that are picked, and the bins of histograms."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, StrictInt
@@ -8,7 +9,9 @@ from pydantic.config import JsonDict
 
 from warpfold.contract.fields import MAX_ELEMENTS, Parameter
 from warpfold.contract.frozen import Frozen
+from warpfold.contract.needs import DASK
 from warpfold.contract.unions import said_as
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, Op, Parameters, op_named
 from warpfold.kernels.ops.parameters import MOST_BINS, MOST_PICKED
 from warpfold.kernels.ops.quantiles import METHODS, MOST_QUANTILES
@@ -82,6 +85,31 @@ RangeField = Annotated[
     tuple[Parameter, Parameter] | None,
     Field(exclude_if=lambda ends: ends is None, description="The ends of so many `bins` of a `histogram`."),
 ]
+
+
+MOST_DIGITS = 1_000
+DigitsField = Annotated[
+    Annotated[StrictInt, Field(ge=1, le=MOST_DIGITS)] | None,
+    Field(
+        exclude_if=lambda digits: digits is None,
+        description="For a mean, a median or a quantile of decimals or integers: how many significant digits `decimal` "
+        "of the result has, or `words` of groups, rounded to nearest, ties to even.",
+    ),
+]
+
+
+def check_digits(ops: Sequence[Op], digits: int | None, backend: str, refusing: Mapping[str, bool]) -> None:
+    """Raise InvalidInput naming "digits" where none of the ops has a value without an end, or where parts of a spec
+    that are `refusing` stand beside."""
+    if digits is None:
+        return
+    if not any(op.endless for op in ops):
+        raise InvalidInput("digits are for mean, median and quantile: other values have all their digits", "digits")
+    beside = next(
+        (name for name, is_there in {**refusing, f"backend {DASK}": backend == DASK}.items() if is_there), None
+    )
+    if beside is not None:
+        raise InvalidInput(f"digits do not go with {beside} so far", "digits")
 
 
 class OpFields(Frozen):

@@ -120,6 +120,9 @@ def reduce(
     partitions: Partitions = None,
     nan_policy: Annotated[str | None, typer.Option(help="propagate, omit or raise.")] = None,
     ddof: Annotated[int | None, typer.Option(min=0, help="var, std, sem and cov divide by n − ddof.")] = None,
+    digits: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Of means of decimals and integers: so many digits.")
+    ] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="Of quantile: 0.9, or several: 0.5,0.99.")] = None,
     method: Annotated[str | None, typer.Option(help="Of quantile: linear, hazen, …, as in NumPy.")] = None,
     n: Annotated[int | None, typer.Option("--n", help="Of nth: the place; −1 is the last one.")] = None,
@@ -188,6 +191,7 @@ def reduce(
     from warpfold.client.groups import CUMULATIVE, of_several, parameters_in
 
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
+        "digits": digits,
         "q": numbers_from(q, "--q"),
         "method": method,
         "n": n,

@@ -14,7 +14,7 @@ from warpfold.contract.inputs import FingerprintField
 from warpfold.contract.kinds.reduce import MOST_OF_SMALL
 from warpfold.contract.kinds.spec import Task, check_states_of_nulls, moved_from
 from warpfold.contract.needs import DASK, GANG, GPU_FIRST
-from warpfold.contract.op_parameters import op_in_words
+from warpfold.contract.op_parameters import DigitsField, check_digits, op_in_words
 from warpfold.contract.partitions import PartitionsField, check_partitioned
 from warpfold.contract.sources import Source, summary_of_source
 from warpfold.contract.sources.source import SourceSpec
@@ -105,6 +105,7 @@ class GroupbySpec(Task):
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
+    digits: DigitsField = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -126,6 +127,7 @@ class GroupbySpec(Task):
             if dtype is not None:
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
             check_partitioned(op, AUTO, self.partitions, of_dask=self.backend == DASK, field=f"aggregations.{index}.op")
+        check_digits([asked.row() for asked in self.aggregations], self.digits, self.backend, {"states": self.states})
         self._check_names()
         if not self.by and (self.states or self.backend not in ("auto", "cpu")):
             raise InvalidInput("needs a key, where the request asks for states or for another backend than cpu", "by")
@@ -289,6 +291,7 @@ class BriefGroupbySpec(JobOptions):
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
+    digits: DigitsField = None
 
 
 class GroupbyResult(GroupTableResult):

@@ -115,6 +115,7 @@ class ReduceSpec(Task):
     states: StatesField = False
     fingerprint: FingerprintField = False
     partitions: PartitionsField = None
+    digits: of_op.DigitsField = None
 
     def row(self) -> Op:
         """The op with its parameters. Raises InvalidInput naming a parameter."""
@@ -144,6 +145,8 @@ class ReduceSpec(Task):
             self._be_grouped(grouping)
         elif count and self.weights is None:
             check_freedom(op, count, self.ddof)
+        refusing = {"states": self.states, "a window": self.window is not None, "weights": self.weights is not None}
+        of_op.check_digits((op,), self.digits, self.backend, refusing)
         if self.states:
             check_states_of(op, grouping)
             check_states_of_nulls(self.sources())
@@ -303,7 +306,7 @@ class ReduceResult(Frozen):
         None,
         exclude_if=lambda decimal: decimal is None,
         description="The exact value of a column of decimals, with all its digits; `value` is the float64 nearest to "
-        "it.",
+        "it. A mean or a quantile has it where the request asks for `digits`, and is rounded to so many.",
     )
     time: TimeView | None = Field(
         None,

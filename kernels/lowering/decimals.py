@@ -1,16 +1,24 @@
-"""Columns of decimals: integers with a scale. Their integers are reduced, and the value is scaled at the end.
+"""Columns of decimals: integers with a scale. Their integers are reduced, and the value is scaled at the end. Integers
+are decimals of the scale 0 where a mean of them is wanted to a number of digits.
 
 The sum of 0.10 and 0.20 is 0.30, where floats give 0.30000000000000004: decimals are never rounded on the way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from functools import partial
 
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, Kind
+from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain
 from warpfold.kernels.ops import Finish, Op, Terms
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, in_order, shape_of
+
+_PIECE = 1 << 17
+NO_DIGITS = "digits are for decimals and integers: a float has the digits of its dtype"
 
 MOST_SCALE = 1000
 """The largest scale, and the most zeros before the point: a file may claim 10^9 of them, and a value is written in
@@ -20,9 +28,11 @@ full."""
 @dataclass(frozen=True, slots=True)
 class Decimals(Meaning):
     """Each element stands for itself · 10**−`scale`. Ops that are sums, means, extremes and quantiles of elements, and
-    those that choose an element, take decimals, and those that only ask which elements are zero."""
+    those that choose an element, take decimals, and those that only ask which elements are zero. A mean or a quantile,
+    which may have no end, is shown to so many significant `digits`, to nearest, ties to even; else not at all."""
 
     scale: int
+    digits: int | None = None
 
     @property
     def name(self) -> str:
@@ -41,8 +51,30 @@ class Decimals(Meaning):
         mean, units = op.finish is Finish.MEAN, Fraction(totals[0])
         true = units / (count if mean else 1) / Fraction(10) ** self.scale
         value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
-        whole = not mean and units.denominator == 1
-        return Meant(value, "float64", in_full(units.numerator, self.scale) if whole else None)
+        if not mean and units.denominator == 1:
+            return Meant(value, "float64", in_full(units.numerator, self.scale))
+        return Meant(value, "float64", None if self.digits is None else to_digits(true, self.digits))
+
+
+def with_digits(source: Elements, digits: int) -> Elements:
+    """The decimals, or integers that are taken for decimals, whose mean is shown to so many digits. Raises InvalidInput
+    naming "digits" for other elements."""
+    if isinstance(source, SequentialSource) and isinstance(source.meaning, Decimals):
+        return replace(source, meaning=replace(source.meaning, digits=digits))
+    meant = isinstance(source, SequentialSource) and source.meaning is not None
+    if meant or source.dtype.kind not in (Kind.INT, Kind.UINT):
+        raise InvalidInput(NO_DIGITS, "digits")
+    shown = Decimals(0, digits)
+    if isinstance(source, SequentialSource):
+        return replace(source, meaning=shown)
+    make = partial(in_order, source, _PIECE)
+    return SequentialSource(source.dtype, make, source.count, shape=shape_of(source), meaning=shown)
+
+
+def to_digits(value: Fraction, digits: int) -> str:
+    """The value to so many significant digits, rounded to nearest, ties to even; in full where it has fewer."""
+    context = Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    return format(context.divide(Decimal(value.numerator), Decimal(value.denominator)), "f")
 
 
 def in_full(units: int, scale: int) -> str:

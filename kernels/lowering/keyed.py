@@ -7,8 +7,9 @@ from itertools import chain, islice
 
 import numpy as np
 
-from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.dtypes import DTYPES, Kind
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.lowering.decimals import NO_DIGITS, Decimals
 from warpfold.kernels.lowering.long_integers import Beyond
 from warpfold.kernels.lowering.meaning import Meaning, is_plain, joined
 from warpfold.kernels.lowering.wide_groups import values_of_groups
@@ -28,8 +29,8 @@ def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
     """Reduce by key where integers of columns stand for something else: the integers are reduced by `run`, then the
     values are made. Raises as `run`, and InvalidInput naming "aggregations.….op" or "states"."""
     source, plan, parts = query.source, query.plan, list[Sequence[Aggregation]]()
-    for index, asked in enumerate(plan.aggregations):
-        meaning = source.meanings[asked.column]
+    meanings = [_meaning(source, asked, plan.digits) for asked in plan.aggregations]
+    for index, (asked, meaning) in enumerate(zip(plan.aggregations, meanings, strict=True)):
         if meaning is None:
             parts.append([asked])
             continue
@@ -45,11 +46,23 @@ def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
     plainly = replace(plan, aggregations=tuple(chain.from_iterable(parts)))
     table = _with_wide_values(source, plainly, run(ByKey(replace(source, meanings=()), plainly)))
     columns, coming = [], iter(table.columns)
-    for asked, part in zip(plan.aggregations, parts, strict=True):
-        made, meaning = list(islice(coming, len(part))), source.meanings[asked.column]
+    for asked, part, meaning in zip(plan.aggregations, parts, meanings, strict=True):
+        made = list(islice(coming, len(part)))
         plain = meaning is None or is_plain(asked.op)
         columns.append(made[0] if plain or meaning is None else _meant_column(meaning, asked, made, plan.min_count))
     return replace(table, columns=tuple(columns))
+
+
+def _meaning(source: KeyedSource, asked: Aggregation, digits: int | None) -> Meaning | None:
+    """What the numbers stand for that an aggregation reduces: integers of which digits are wanted are decimals."""
+    meaning = source.meanings[asked.column] if source.meanings else None
+    if digits is None or not asked.op.endless:
+        return meaning
+    if isinstance(meaning, Decimals):
+        return replace(meaning, digits=digits)
+    if meaning is not None or source.dtypes[asked.column].kind not in (Kind.INT, Kind.UINT):
+        raise InvalidInput(NO_DIGITS, "digits")
+    return Decimals(0, digits)
 
 
 def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -> GroupTable:

@@ -87,7 +87,8 @@ def lowered(query: Query[Answer], run: Callable[[Query[Answer]], Answer]) -> Ans
 
 def _by_key(query: ByKey, run: Run) -> Any:
     inner = partial(group_with_nulls, run=run) if query.plan.null_policy is NullPolicy.PROPAGATE else run
-    return group_meant(query, inner) if any(query.source.meanings) else inner(query)
+    meant = any(query.source.meanings) or query.plan.digits is not None
+    return group_meant(query, inner) if meant else inner(query)
 
 
 def _moving(query: Moving, run: Run) -> Any:

@@ -94,6 +94,11 @@ class Op:
         return self.fold == "quantile"
 
     @property
+    def endless(self) -> bool:
+        """Whether a value of decimals may have no end: a mean, or what lies between two elements."""
+        return self.selects or (self.finish is Finish.MEAN and self.terms is Terms.VALUES)
+
+    @property
     def keeps(self) -> bool:
         """Whether the value needs all elements, side by side or in their order."""
         return self.fold in ("quantile", "distinct", "mode", "picked")

@@ -44,7 +44,8 @@ class GroupPlan:
     A group is the rows whose keys are equal. With `keep_nulls` nulls are equal keys, else rows with a null key are
     dropped. Groups come sorted by their keys, nulls last, or in the order of their first rows. A value of fewer than
     `min_count` elements is missing, and where nulls propagate, so is one with a null among its elements. With `states`
-    the exact state of every value is given, too.
+    the exact state of every value is given, too. A mean or a quantile of integers or decimals is shown to so many
+    `digits`.
     """
 
     aggregations: tuple[Aggregation, ...]
@@ -55,6 +56,7 @@ class GroupPlan:
     nan_policy: NanPolicy = NanPolicy.PROPAGATE
     null_policy: NullPolicy = NullPolicy.OMIT
     states: bool = False
+    digits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

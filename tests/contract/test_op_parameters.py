@@ -48,6 +48,9 @@ def refused(make: Any) -> tuple[str, str]:
         ({"q": [0.5] * 1001}, "q", "Should be a number from 0 to 1"),
         ({"method": "middle"}, "method", "unknown method 'middle'; known: inverted_cdf"),
         ({"op": "sum", "q": 0.5}, "q", "sum takes no q"),
+        ({"op": "sum", "digits": 5}, "digits", "digits are for mean, median and quantile"),
+        ({"op": "mean", "digits": 0}, "digits", "greater than or equal to 1"),
+        ({"op": "mean", "digits": 5, "backend": "dask"}, "digits", "digits do not go with backend dask"),
         ({"op": "median", "method": "hazen"}, "method", "median takes no method"),
         ({"op": "nunique", "backend": "cuda"}, "backend", "computes nunique of float64 on cpu, not on cuda"),
         (

@@ -10,6 +10,7 @@ from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.contract.needs import DASK
 from warpfold.contract.time_view import TimeView
 from warpfold.kernels.backend import Reduction
+from warpfold.kernels.lowering.decimals import with_digits
 from warpfold.kernels.lowering.reducing import itemsize_of
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.chained import ChainedSource, files_read
@@ -39,6 +40,8 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     opened = {
         field: (named.in_place() if spec.in_place() else named).open(attempt.folders) for field, named in spec.sources()
     }
+    if spec.digits is not None:
+        opened["source"] = with_digits(opened["source"], spec.digits)
     sources = list(opened.values())
     read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))

@@ -81,7 +81,7 @@ def test_a_gang_takes_groups_where_it_is_named() -> None:
         ({"by": [{"source": WORDS}], "aggregations": [{"op": "prod", "source": VALUES}]}, "aggregations.0.op"),
         (
             {
-                "by": [{"source": {"type": "generate", "distribution": "normal", "n": 2}}],
+                "by": [{"source": {"type": "generate", "distribution": "normal", "n": 2, "dtype": "float16"}}],
                 "aggregations": [{"source": VALUES}],
             },
             "by.0.source",

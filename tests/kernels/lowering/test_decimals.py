@@ -3,12 +3,13 @@ values."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pytest
 
 from warpfold.contract.folders import Folders
@@ -19,7 +20,8 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import contents_of
 from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.lowering.decimals import Decimals, in_full
+from warpfold.kernels.lowering.decimals import Decimals, in_full, with_digits
+from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sections import sections_between
 from warpfold.kernels.sources.sequential import Elements
 
@@ -140,3 +142,29 @@ def test_a_look_offers_decimals(tmp_path: Path) -> None:
     with (tmp_path / "x.parquet").open("rb") as file:
         price, _ = contents_of(file, TextOptions())
     assert (price.dtype, price.reduced_as) == ("decimal128(20, 2)", "decimal")
+
+
+@pytest.mark.parametrize("digits", [1, 5, 30, 200])
+@pytest.mark.parametrize(
+    ("made", "true"),
+    [
+        (table(NARROW), sum(TRUE) / len(TRUE)),
+        (pa.table({"price": pa.array([2**64 - 1, 2**64 - 1, 5], pa.uint64())}), Fraction(2**65 + 3, 3)),
+        (pa.table({"price": pa.array([25, None, 0, -1], pa.int8())}), Fraction(8)),
+        (pa.table({"price": pa.array([Decimal("-0.0000001"), Decimal("0.0000003")])}), Fraction(1, 10**7)),
+    ],
+)
+def test_a_mean_has_as_many_digits_as_are_wanted(tmp_path: Path, made: Any, true: Fraction, digits: int) -> None:
+    """The digits are those of the fraction, to nearest, ties to even."""
+    with localcontext(prec=digits, rounding=ROUND_HALF_EVEN):
+        want = format(Decimal(true.numerator) / Decimal(true.denominator), "f")
+    with written(tmp_path / "x", made, "file") as source:
+        wanted = with_digits(source, digits)
+        result = CpuBackend().reduce(wanted, "mean")
+        assert (result.decimal, result.value) == (want, float(true))
+
+
+def test_floats_and_times_have_no_digits() -> None:
+    for elements in (ArraySource(np.ones(3)), ArraySource(np.ones(3, np.bool_))):
+        with pytest.raises(InvalidInput, match="digits are for decimals and integers"):
+            with_digits(elements, 30)

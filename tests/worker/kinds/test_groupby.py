@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +127,23 @@ def test_arrays_of_one_length_stand_side_by_side(root: Path, grouped: Grouped) -
     assert caught.value.field == "aggregations.0.source"
 
 
+def test_means_of_integers_and_decimals_have_digits_in_words(root: Path, grouped: Grouped) -> None:
+    decimals = [Decimal("0.1"), Decimal("0.1"), Decimal("0.2"), None]
+    table = pyarrow.table({"k": [1, 1, 1, 2], "n": [1, 2, 2, 7], "d": decimals})
+    parquet.write_table(table, root / "digits.parquet")
+    asked = [{"op": op, "column": column} for column in "nd" for op in ("mean", "sum", "median")]
+    result = grouped(source={"type": "table", "path": "digits.parquet"}, by=["k"], aggregations=asked, digits=20)
+    assert {column.name: column.words for column in result.columns} == {
+        "n_mean": ("1.6666666666666666667", "7"), "n_sum": None, "n_median": ("2", "7"),
+        "d_mean": ("0.13333333333333333333", None), "d_sum": ("0.4", "0.0"), "d_median": ("0.1", None),
+    }  # fmt: skip
+    assert columns(result)["n_sum"] == [5, 7]
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
+        ({"digits": 5, "aggregations": [{"op": "mean", "column": "price"}]}, "digits", "a float has the digits of its"),
         ({"by": ["regoin"]}, "by.0", "the table sales.parquet holds no column 'regoin'; did you mean 'region'"),
         ({"aggregations": [{"op": "sum", "column": "prize"}]}, "aggregations.0.column", "did you mean 'price'"),
         ({"aggregations": [{"op": "sum", "column": "region"}]}, "aggregations.0.column", "which is not reduced"),
