@@ -40,10 +40,10 @@ def _run(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     opened = {
         field: (named.in_place() if spec.in_place() else named).open(attempt.folders) for field, named in spec.sources()
     }
+    read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), opened.values(), strict=True)]
     if spec.digits is not None:
         opened["source"] = with_digits(opened["source"], spec.digits)
     sources = list(opened.values())
-    read = [(named.identity(), part) for (_, named), part in zip(spec.sources(), sources, strict=True)]
     width = sum(map(itemsize_of, sources))
     if any(_is_mapped(part) or isinstance(part, SequentialSource) for part in sources):  # which may read mapped files
         survive_cuts()
