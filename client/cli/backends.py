@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
+from warpfold.client.cli.counts import count_option
+
 Backend = Annotated[
     str | None,
     typer.Option(help="auto, cpu or cuda; gang: all GPUs of a machine; dask: the workers of a Dask cluster."),
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="With --backend dask: cut the elements into at most N partitions."),
+    count_option("With --backend dask: cut the elements into at most N partitions.", least=1),
 ]
 
 

@@ -10,6 +10,7 @@ import typer
 from warpfold.client.api import Client
 from warpfold.client.batches import MOST_JOBS, SPEC_FIELD, Batch, JobOutcome
 from warpfold.client.cli import output
+from warpfold.client.cli.counts import Limit
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, service
@@ -41,7 +42,7 @@ def show_all(
     context: typer.Context,
     *,
     owner: Annotated[str | None, typer.Option(help="Whose.", show_default="your own")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
     """List batches, newest first."""

@@ -7,6 +7,7 @@ import typer
 
 from warpfold.client.api import Client
 from warpfold.client.cli import output
+from warpfold.client.cli.counts import Limit
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import Rehash, seekable
 from warpfold.client.cli.output import Json
@@ -32,7 +33,7 @@ def show_all(
     context: typer.Context,
     *,
     owner: Annotated[str | None, typer.Option(help="Whose.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
     """List uploaded arrays, newest first."""

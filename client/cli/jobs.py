@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from warpfold.client.cli import output
+from warpfold.client.cli.counts import Limit
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, Timeout, check_ended_well, find, leaving_it_running, service, wait_for
@@ -78,7 +79,7 @@ def jobs(
     part_of: Annotated[str | None, typer.Option(metavar="ID", help="The parts of a preset's job.")] = None,
     batch: Annotated[str | None, typer.Option(metavar="ID", help="The jobs that a batch brought.")] = None,
     parts: Annotated[bool, typer.Option("--parts", help="List jobs that are parts of others, too.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
+    limit: Limit = 20,
     count: Annotated[bool, typer.Option("--count", help="Only count them, up to 1000.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from warpfold.client.api import Client
 from warpfold.client.cli import output
+from warpfold.client.cli.counts import count_option
 from warpfold.client.cli.groups import print_values, write_array
 from warpfold.client.cli.keyed import WRITTEN, names_without_states, print_table, write_table
 from warpfold.client.cli.output import Json
@@ -37,8 +38,8 @@ def merge(
     ],
     *,
     sort: Annotated[bool, typer.Option(help="Order groups by their keys, or as the tables have them.")] = True,
-    min_count: Annotated[int | None, typer.Option(min=0, help="Groups of fewer elements have no value.")] = None,
-    max_groups: Annotated[int | None, typer.Option(min=1, help="Fail if there are more groups.")] = None,
+    min_count: Annotated[int | None, count_option("Groups of fewer elements have no value.")] = None,
+    max_groups: Annotated[int | None, count_option("Fail if there are more groups.", least=1)] = None,
     states: Annotated[bool, typer.Option("--states", help="Store the merged states, too.")] = False,
     to: Annotated[
         Path | None,

@@ -9,6 +9,7 @@ import typer
 
 from warpfold.client.cli import output
 from warpfold.client.cli.backends import Backend, Partitions, RunOptions, checked_partitions
+from warpfold.client.cli.counts import count_option
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, matching, one_array
 from warpfold.client.cli.output import Json
@@ -126,7 +127,7 @@ def reduce(
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="Of quantile: 0.9, or several: 0.5,0.99.")] = None,
     method: Annotated[str | None, typer.Option(help="Of quantile: linear, hazen, …, as in NumPy.")] = None,
     n: Annotated[int | None, typer.Option("--n", help="Of nth: the place; −1 is the last one.")] = None,
-    k: Annotated[int | None, typer.Option("--k", help="Of top_k and its like: how many elements.")] = None,
+    k: Annotated[int | None, count_option("Of top_k and its like: how many elements.", "--k")] = None,
     bins: Annotated[str | None, typer.Option(metavar="N", help="Of histogram: a number, or edges: 0,1,10.")] = None,
     ends: Annotated[str | None, typer.Option("--range", metavar="LOW,HIGH", help="Of so many --bins.")] = None,
     axis: Annotated[
@@ -135,17 +136,13 @@ def reduce(
     by: Keys = None,
     keepdims: Annotated[bool, typer.Option("--keepdims", help="Keep reduced axes, with length 1.")] = False,
     segments: Segments = None,
-    rolling: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Values of N neighbours, for each element.")
-    ] = None,
+    rolling: Annotated[int | None, count_option("Values of N neighbours, for each element.", least=1)] = None,
     width: Annotated[str | None, typer.Option(help="How far a window reaches in --over: 90s, 1.5h, 100.")] = None,
     over: Annotated[str | None, typer.Option(metavar="COLUMN", help="The sorted times, for --width.")] = None,
     closed: Annotated[str | None, typer.Option(help="Ends of --width: right, left, both or neither.")] = None,
     expanding: Annotated[bool, typer.Option("--expanding", help="Values of all elements so far.")] = False,
     centre: Annotated[bool, typer.Option("--centre", help="Elements stand in the middle of --rolling.")] = False,
-    min_count: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Fewer elements have no value; else all of --rolling.")
-    ] = None,
+    min_count: Annotated[int | None, count_option("Fewer elements have no value; else all of --rolling.")] = None,
     as_one: Annotated[bool, typer.Option("--as-one", help="All files are one array, or one table.")] = False,
     on_server: Annotated[bool, typer.Option("--server", help="FILE is a path on the server, or a pattern.")] = False,
     states: Annotated[bool, typer.Option("--states", help="Store exact states, for `warpfold merge`.")] = False,

@@ -10,6 +10,7 @@ import typer
 from warpfold.client.api import Client
 from warpfold.client.artefacts import described
 from warpfold.client.cli import output
+from warpfold.client.cli.counts import count_option
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, find, service
 from warpfold.client.jobs import result_of
@@ -111,17 +112,17 @@ def results(
     flag: Annotated[
         str | None, typer.Option(help="throttled, contended, unconverged, suspect, no_ceiling or first_run.")
     ] = None,
-    n_min: Annotated[int | None, typer.Option(min=0, help="Fewest elements.")] = None,
-    n_max: Annotated[int | None, typer.Option(min=0, help="Most elements.")] = None,
-    rows: Annotated[int | None, typer.Option(min=0, help="Of matrices or tables.")] = None,
-    columns: Annotated[int | None, typer.Option(min=0, help="Of matrices.")] = None,
+    n_min: Annotated[int | None, count_option("Fewest elements.")] = None,
+    n_max: Annotated[int | None, count_option("Most elements.")] = None,
+    rows: Annotated[int | None, count_option("Of matrices or tables.")] = None,
+    columns: Annotated[int | None, count_option("Of matrices.")] = None,
     axis: Annotated[int | None, typer.Option(min=0, max=1, help="Along which matrices were reduced.")] = None,
-    segments: Annotated[int | None, typer.Option(min=0, help="Their mean length.")] = None,
-    groups: Annotated[int | None, typer.Option(min=0, help="Of tables.")] = None,
+    segments: Annotated[int | None, count_option("Their mean length.")] = None,
+    groups: Annotated[int | None, count_option("Of tables.")] = None,
     key_order: Annotated[str | None, typer.Option(help="Of tables: random or sorted.")] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=1, help="How many at most.", show_default="50; 10,000 for csv and parquet"),
+        count_option("How many at most.", "--limit", "-n", least=1, show_default="50; 10,000 for csv and parquet"),
     ] = None,
     how: Annotated[Format, typer.Option("--format", help="Of the answer.")] = Format.TABLE,
     to: Output = None,

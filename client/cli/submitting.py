@@ -11,6 +11,7 @@ import yaml
 from warpfold.client.api import Client
 from warpfold.client.cli import batches, output
 from warpfold.client.cli.backends import Backend, Partitions
+from warpfold.client.cli.counts import count_option
 from warpfold.client.cli.files import DASH, is_pattern
 from warpfold.client.cli.jobs import show_job
 from warpfold.client.cli.output import Json
@@ -75,7 +76,7 @@ def submit(
     backend: Backend = None,
     partitions: Partitions = None,
     generate: Annotated[str | None, typer.Option(metavar="DISTRIBUTION", help="Elements to be made.")] = None,
-    n: Annotated[int | None, typer.Option("--n", min=0, help="How many elements to generate.")] = None,
+    n: Annotated[int | None, count_option("How many elements to generate.", "--n")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of generated elements.")] = None,
     values: Annotated[str | None, typer.Option(help="Elements, apart by spaces or commas.")] = None,
     path: Annotated[str | None, typer.Option(help="A .npy file on the server.")] = None,

@@ -72,7 +72,7 @@ def test_a_job_with_an_axis_is_shown_with_its_shape(shell: Shell) -> None:
         (("--axis", "x", "--local"), "no names of dimensions"),
         (("--axis", "0", "--segments", "2"), "cannot be combined with --axis"),
         (("--keepdims",), "needs --axis"),
-        (("--rolling", "0"), "greater than or equal to 1"),
+        (("--rolling", "0"), "is less than 1"),
         (("--rolling", "2", "--expanding"), "is one of --rolling, --width, --expanding"),
         (("--rolling", "2", "--op", "cumsum"), "is one of --rolling, --width, --expanding"),
         (("--centre",), "needs a window, such as --rolling"),
