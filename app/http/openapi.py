@@ -75,6 +75,9 @@ def _made_for(app: FastAPI) -> dict[str, Any]:
     schemas = made["components"]["schemas"]
     schemas |= schema.pop("$defs", {})
     schemas[Problem.__name__] = schema
+    for name, each in schemas.items():  # whoever makes classes of them takes the title for the name
+        if each.get("title") != name:
+            each["title"] = name.replace("-", "")
     for operations in made["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):
