@@ -73,6 +73,15 @@ def _text(path: Path) -> None:
     path.write_text("x,w\n" + "".join(f"{value},w{value > 0}\n" for value in _VALUES.tolist()))
 
 
+def _json_lines(path: Path) -> None:
+    path.write_text("".join(f'{{"x": {value}, "w": "w{value > 0}"}}\n' for value in _VALUES.tolist()))
+
+
+def _semicolons(path: Path) -> None:
+    rows = "".join(f"{value};w{value > 0}\r\n" for value in _VALUES.tolist())
+    path.write_bytes(f"# of a till\r\nx;w\r\n{rows.replace('.', ',')}".encode("utf-16"))
+
+
 _ARRAY: dict[str, Any] = {"type": "array"}
 _COLUMN: dict[str, Any] = {"type": "table", "column": "x"}
 _CRC = codecs.Crc32cCodec()
@@ -107,6 +116,8 @@ SEEDS: dict[str, Seed] = {
     "plain.arrows": Seed(lambda path: _arrow(path, ipc.new_stream), _COLUMN),
     "lz4.feather": Seed(lambda path: feather.write_feather(_TABLE, str(path), compression="lz4"), _COLUMN),
     "plain.csv": Seed(_text, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": "wTrue"}}),
+    "utf-16.csv": Seed(_semicolons, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": "wTrue"}}),
+    "plain.jsonl": Seed(_json_lines, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": "wTrue"}}),
     "plain.npy": Seed(lambda path: np.save(path, _VALUES), _ARRAY),
     "three.npz": Seed(
         lambda path: np.savez_compressed(path, x=_VALUES, y=_VALUES, z=_VALUES), {**_ARRAY, "array": "y"}, True

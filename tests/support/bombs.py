@@ -84,6 +84,10 @@ def _csv(path: Path) -> None:
     path.write_text(",".join(f"c{number}" for number in range(200_000)) + "\n" + ",".join(["1"] * 200_000) + "\n")
 
 
+def _nested(path: Path) -> None:
+    path.write_text('{"x": 1}\n{"y": ' + "[" * 1_000_000 + "]" * 1_000_000 + "}\n")
+
+
 _GZIP: dict[str, Any] = {"id": "gzip", "level": 9}
 _ARRAY: dict[str, Any] = {"type": "array"}
 _TABLE: dict[str, Any] = {"type": "table", "column": "x"}
@@ -94,5 +98,6 @@ BOMBS = {
     "twice.h5": Bomb(_hdf5(zlib.compress(deflated_zeros(BECOMES)), 2), _ARRAY, "packed more than once"),
     "zstd.arrows": Bomb(_stream, _TABLE, "compressed record batch that becomes 1,073,741,824 bytes"),
     "words.parquet": Bomb(_parquet, {**_TABLE, "filter": {"column": "w", "op": "!=", "value": "v"}}, None),
+    "nested.jsonl": Bomb(_nested, _TABLE, "nested too deeply"),
     "columns.csv": Bomb(_csv, {**_TABLE, "column": "c7"}, "has 200,000 columns"),
 }

@@ -1,5 +1,6 @@
 """Tables in files: written in every format that is read, and opened as jobs open them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,11 @@ def text(delimiter: str = ",", packed: str | None = None) -> Write:
     return write
 
 
+def json_lines(path: Path, table: pa.Table, rows: int) -> None:
+    """Writes JSON lines, whole."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
 FORMATS: dict[str, Write] = {
     "x.parquet": lambda path, table, rows: pq.write_table(table, path, row_group_size=rows),
     "plain.parquet": lambda path, table, rows: pq.write_table(
@@ -78,4 +84,5 @@ FORMATS: dict[str, Write] = {
     "x.tsv": text("\t"),
     "x.csv.gz": text(packed="gzip"),
     "x.tsv.zst": text("\t", "zstd"),
+    "x.jsonl": json_lines,
 }

@@ -59,8 +59,9 @@ def test_a_filtered_column_with_nulls_has_the_sum_of_its_fractions(
     column = pa.array([number for number, _ in rows], pa.type_for_alias(dtype))
     key = pa.array([key for _, key in rows], pa.int32())
     FORMATS[name](data_root / name, pa.table({"x": column, "k": key}), data.draw(st.integers(1, 9)))
-    given_dtype = {"dtype": dtype} if "sv" in name else {}
-    if "sv" in name and set(key.to_pylist()) == {None}:
+    of_text = "sv" in name or name == "x.jsonl"
+    given_dtype = {"dtype": dtype} if of_text else {}
+    if of_text and set(key.to_pylist()) == {None}:
         return  # text whose key has no type
     for rows_wanted, kept in (
         (None, lambda key: True),
@@ -92,7 +93,7 @@ def test_integers_at_the_edges_are_kept(data_root: Path, cpu: CpuBackend, name: 
         ("uint64", [2**64 - 1, 2**53 + 1, 0]),
     ):
         FORMATS[name](data_root / name, pa.table({"x": pa.array(edges, pa.type_for_alias(dtype))}), 2)
-        given_dtype = {"dtype": dtype} if "sv" in name else {}
+        given_dtype = {"dtype": dtype} if "sv" in name or name == "x.jsonl" else {}
         assert cpu.reduce(opened(data_root, name, **given_dtype), "sum").value == sum(edges)
         if not given_dtype or dtype == "int64":
             assert values(data_root, name) == edges
@@ -288,7 +289,7 @@ def test_options_that_mean_nothing_are_refused_at_once(options: dict[str, Any]) 
         TABLE.validate_python({"type": "table", "path": "x", **options})
 
 
-@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.feather", "x.arrows", "x.csv.gz", "x.tsv.zst"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x.feather", "x.arrows", "x.csv.gz", "x.tsv.zst", "x.jsonl"])
 def test_a_damaged_or_truncated_table_is_refused(data_root: Path, name: str) -> None:
     FORMATS[name](data_root / name, pa.table({"x": np.random.default_rng(1).standard_normal(3000)}), 500)
     whole = (data_root / name).read_bytes()
