@@ -98,8 +98,15 @@ def shape_in_words(shape: tuple[int, ...] | None) -> str:
     return "" if shape is None else f" of shape {' × '.join(map(str, shape))}"
 
 
-def numbered(axis: Axes, dimensions: Sequence[str]) -> int | tuple[int, ...]:
+def check_named(axis: Axes | None, shape: tuple[int, ...] | None) -> None:
+    """Raise InvalidInput where an axis is called by a name, and the shape is known: no file gives it names."""
+    if shape is not None and has_names(axis):
+        raise InvalidInput("these elements have no names of dimensions: name the number of an axis", "axis")
+
+
+def numbered(axis: Axes | None, dimensions: Sequence[str]) -> int | tuple[int, ...]:
     """The numbers of axes, some of which are called by the names of dimensions. Raises InvalidInput naming "axis"."""
+    assert axis is not None, "an axis has a name"
     if not isinstance(axis, tuple):
         return _number_of(axis, dimensions)
     return tuple(_number_of(each, dimensions) for each in axis)

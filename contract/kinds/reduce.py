@@ -30,6 +30,7 @@ from warpfold.contract.groupings import (
     StatesField,
     backends_of_many,
     check_gang,
+    check_named,
     check_results,
     check_states_of,
     grouping_of,
@@ -158,11 +159,9 @@ class ReduceSpec(Task):
         return AlongAxes(None) if grouping is None and self.row().listed else grouping
 
     def numbered(self, folders: Folders) -> Self:
-        """The same reduction, whose axes are called by their numbers. Raises InvalidInput naming "axis", and as
-        `source.open`."""
-        if self.axis is None or not has_names(self.axis):
-            return self
-        return self.model_copy(update={"axis": numbered(self.axis, self.source.dimensions(folders))})
+        """The same reduction by the numbers of its axes. Raises InvalidInput naming "axis", and as `source.open`."""
+        named = has_names(self.axis)
+        return self.model_copy(update={"axis": numbered(self.axis, self.source.dimensions(folders))}) if named else self
 
     def in_place(self) -> bool:
         """Whether every element is needed in its place, so that no null can be left out."""
@@ -172,8 +171,7 @@ class ReduceSpec(Task):
     def _be_grouped(self, grouping: Layout) -> None:
         """Check what a reduction to many values needs. The worker knows the shapes of files, and checks them."""
         shape = self.source.known_shape
-        if shape is not None and has_names(self.axis):
-            raise InvalidInput("these elements have no names of dimensions: name the number of an axis", "axis")
+        check_named(self.axis, shape)
         if shape is not None:
             check_results(grouping, shape, self.row())
         other = None if self.other is None else self.other.known_shape
