@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.support.api import WORKER, Api
 from tests.support.window import Window
 from warpfold import Client
+from warpfold.app.dashboard.forms.contents import look_for
 from warpfold.app.dashboard.forms.reading import blank, carried_over, form_for, integer, spec_of, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.forms.submission import python_of
@@ -50,6 +51,11 @@ SPECS: list[Mapping[str, Any]] = [
     {"kind": "benchmark", "strategies": ["exact", "numpy"], "rows": [10, 20], "columns": [3], "axis": [0, 1]},
     {"kind": "benchmark", "strategies": ["polars"], "rows": [10], "groups": [3], "key_order": ["sorted", "random"]},
     {"kind": "reduce", "source": {"type": "path", "path": "x.npy"}, "axis": [0], "backend": "gang"},
+    {"kind": "reduce", "source": {"type": "array", "path": "x.nc"}, "axis": ["time", 1]},
+    {
+        "kind": "reduce",
+        "source": {"type": "table", "path": "x.csv", "delimiter": ";", "header": False, "thousands": "."},
+    },
 ]
 
 
@@ -212,3 +218,12 @@ def test_a_dtype_of_values_is_no_dtype_of_a_tables_text_and_a_path_stays_a_path(
     assert carried_over("reduce", {**typed, "source.type": ["values"]})["source.dtype"] == ["float32"]
     named = {"kind": ["reduce"], "was.source": ["array"], "source.type": ["table"], "source.path": ["x.parquet"]}
     assert carried_over("reduce", named) == named
+
+
+def test_a_look_reads_text_as_the_form_says() -> None:
+    text = {"delimiter": ";", "decimal": ",", "encoding": "latin-1", "header": False}
+    source = {"type": "table", "path": "x.csv", "column": "y", **text}
+    typed = typed_from(job_spec.validate_python({"kind": "reduce", "source": source}).model_dump(mode="json"))
+    asked = look_for(form_for("reduce", typed), typed, "source").source.model_dump(exclude_unset=True)
+    assert {name: asked.get(name) for name in text} == text
+    assert "column" not in asked
