@@ -236,6 +236,12 @@ class Settings(BaseSettings):
         description="A job on a Dask cluster that has had no worker for this many seconds fails as `unavailable`.",
     )
 
+    gang_open_s: float = Field(
+        5.0,
+        ge=0,
+        description="The slot `gang` keeps the GPUs open for this many seconds after a job, so that the next one need "
+        "not open them. Jobs of single GPUs do not wait for that, but an open GPU has half a gigabyte less memory.",
+    )
     cpu_cache_bytes: int | None = Field(
         None,
         ge=1 << 20,

@@ -28,11 +28,6 @@ class Backend(ABC):
 
     device: Device
 
-    @property
-    def spent(self) -> bool:
-        """Whether it has opened devices for a job, which only the end of its process gives back in full."""
-        return False
-
     @abstractmethod
     def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         """The answer to a query whose elements are values: none of them stands for something else, no null propagates,
@@ -56,6 +51,9 @@ class Backend(ABC):
         if isinstance(query, Whole | Shaped) and made_of_totals(query):
             return cast(Answer, of_totals(query, self.aggregate, progress))
         return self.aggregate(query, progress)
+
+    def job_over(self) -> None:  # noqa: B027 - most have their device to themselves
+        """Give back the memory that a job has left on devices that other slots use, too."""
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Give back what the backend holds."""

@@ -22,7 +22,7 @@ from warpfold.app.jobs import losses, workers
 from warpfold.app.jobs.workers import WorkerInfo
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.contract.backoff import Backoff
-from warpfold.contract.needs import DASK
+from warpfold.contract.needs import DASK, GANG
 from warpfold.worker.child_process import BrokenSlot
 from warpfold.worker.direct import DirectMessages
 from warpfold.worker.endings import Place
@@ -50,7 +50,8 @@ def serve_slot(settings: Settings, info: WorkerInfo, opener: Opener, stop: Stop,
     # A spare child of a GPU opens no device: a second CUDA context takes memory, and would be open while times are
     # taken.
     spare = Spare(prepare, opens=info.backend == "cpu") if settings.spare_child else None
-    slot = Slot(info.slot, opener, stop, nursery, silent_s=settings.lease_s, spare=spare)
+    open_s = settings.gang_open_s if info.slot == GANG else None
+    slot = Slot(info.slot, opener, stop, nursery, silent_s=settings.lease_s, spare=spare, open_s=open_s)
     try:
         with slot_lock(settings.lock_dir(), info.slot):
             return _serve(settings, info, slot, stop)
@@ -213,6 +214,7 @@ def _work(place: Place, heartbeat: Heartbeat, ahead: CompileAhead) -> None:
 def _consume(place: Place, heartbeat: Heartbeat, consumer: Consumer, ahead: CompileAhead) -> None:
     while not place.stop.requested:
         heartbeat.turned()
+        place.slot.close_devices()
         device = place.slot.ready(heartbeat.turns)
         place.slot.hear()
         heartbeat.ready(device, place.slot.rates)

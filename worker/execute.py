@@ -1,6 +1,5 @@
 """The work of a slot's child: it runs specs on the one device that it holds open, and returns their results."""
 
-import dataclasses
 import hashlib
 import json
 import platform
@@ -107,14 +106,16 @@ class Kernels:
             started=started,
             prepared_ms=prepared_ms,
         )
-        with self._datasets_at_hand(attempt, spec):
-            if lease.child_died:
-                look_again(spec, lease.spec, self._folders)
-            success = self._runs[spec.kind](attempt, spec)
+        try:
+            with self._datasets_at_hand(attempt, spec):
+                if lease.child_died:
+                    look_again(spec, lease.spec, self._folders)
+                success = self._runs[spec.kind](attempt, spec)
+        finally:
+            self._backend.job_over()
         if not spec.small():
             self._rates.learn(spec, success.result)
-        spent = self._backend.spent
-        return dataclasses.replace(success, replace=True) if spent else success
+        return success
 
     def _datasets_at_hand(self, attempt: Attempt, spec: TaskSpec) -> AbstractContextManager[None]:
         """Within the block, this machine has the uploaded arrays that the job needs. Missing ones are fetched where

@@ -45,9 +45,11 @@ class Slot:
         grace_s: float = 2.0,
         silent_s: float = 15.0,
         spare: Spare | None = None,
+        open_s: float | None = None,
     ) -> None:
         """A child that sends nothing for `silent_s` seconds in the middle of a job, and uses no processor time in the
-        second half of them, counts as hung."""
+        second half of them, counts as hung. With `open_s` the child has devices of other slots open after a job, and
+        goes when no other job has come within that time."""
         self._name = name
         self._opener = opener
         self._stop = stop
@@ -55,6 +57,8 @@ class Slot:
         self._start_within_s = start_within_s
         self._grace_s = grace_s
         self._silent_s = silent_s
+        self._open_s = open_s
+        self._closes_at: float | None = None
         self._child: Child | None = None
         self._rates: Mapping[str, object] | None = None
         self._ahead: Lease | None = None
@@ -95,6 +99,13 @@ class Slot:
         if self._child is None:
             self._child = self._promoted(give_up) or self._started(give_up)
         return self._child.device
+
+    def close_devices(self) -> None:
+        """End a child that has had the devices of other slots open for long enough since its last job. It is to be
+        called often while no job runs, before `ready`."""
+        if self._closes_at is not None and time.monotonic() >= self._closes_at:
+            log.info("devices closed", pid=self.pid)
+            self._end_child()
 
     def begin(self, ahead: Lease) -> None:
         """Have the child run an unclaimed attempt; does nothing where no child lives. `keep` or `forget` is to
@@ -147,6 +158,7 @@ class Slot:
         finally:
             if not exchange.over:
                 self._end_child()
+            self._close_later()
 
     def close(self) -> None:
         """End the child and the spare child."""
@@ -158,6 +170,11 @@ class Slot:
             self._child.end()
             self._child = None
         self._ahead = None
+        self._closes_at = None
+
+    def _close_later(self) -> None:
+        if self._open_s is not None and self._child is not None:
+            self._closes_at = time.monotonic() + self._open_s
 
     def _end_spare(self) -> None:
         if self._spare is not None:

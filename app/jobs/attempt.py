@@ -73,14 +73,12 @@ class StoredResult:
 @dataclass(frozen=True, slots=True)
 class Success:
     """The attempt succeeded: its result as JSON values, the points that were measured, and the part of the result that
-    is stored in files. With `replace` the process that computed it must go, because it holds devices that others want.
-    `began_s` is when its child took up the attempt, by `time.monotonic`.
+    is stored in files. `began_s` is when its child took up the attempt, by `time.monotonic`.
     """
 
     result: Mapping[str, object]
     points: tuple[Measurement, ...] = ()
     stored: StoredResult | None = None
-    replace: bool = False
     began_s: float | None = None
 
     def after(self, lease: Lease) -> "Success":

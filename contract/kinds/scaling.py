@@ -22,7 +22,7 @@ from warpfold.contract.summaries import short, span
 from warpfold.contract.timings import StudyTimings
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode, Scaling
 from warpfold.kernels.scaling.study import MAX_MESSAGE, MAX_RANKS, WORD, Study
 from warpfold.kernels.studies.outcome import Outcome
 
@@ -170,7 +170,14 @@ class ScalingPoint(Frozen):
         description="Which processes drive the ranks; null for one rank, which is the baseline and communicates with "
         "nobody."
     )
-    algorithm: Algorithm | None = Field(description="The algorithm of the all-reduce; null for one rank.")
+    algorithm: Algorithm | None = Field(
+        description="The algorithm of the all-reduce, if NCCL or the CPU carries it; null for one rank."
+    )
+    carrier: Carrier | None = Field(
+        None,
+        description="What carried the sums: `peer_access`, which is one-sided stores into the other GPUs' memory, or "
+        "`nccl` where a GPU has no access to that; `shared_memory` of a CPU. Null for one rank, and in older results.",
+    )
     ranks: int = Field(description="How many GPUs took part, or on a CPU how many processes or threads.")
     n: int = Field(description="The number of elements of all ranks together.")
     outcome: Outcome

@@ -185,6 +185,14 @@ class CudaBackend(Backend):
                 progress, query.ddof, states=query.states,
             )  # fmt: skip
 
+    def empty_pool(self) -> None:
+        """Give back the memory of the GPU that no array uses."""
+        import cupy
+
+        with self._gpu.active(), cuda_errors("freeing"):
+            self._gpu.stream.synchronize()
+            cupy.get_default_memory_pool().free_all_blocks()
+
     def at_once(self) -> Backend:
         """The same GPU for blocks of arrays that do not fit it as a whole."""
         return _AtOnce(self)

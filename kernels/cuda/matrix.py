@@ -22,6 +22,7 @@ from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from warpfold.kernels.cuda.ranks.kernels import ranks_units
 from warpfold.kernels.cuda.resident.levels import level_units
 from warpfold.kernels.cuda.resident.shapes import resident_units
+from warpfold.kernels.cuda.scaling.mailboxes import mailboxes_unit
 from warpfold.kernels.cuda.staging.file_ring import pull_unit
 from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.cuda.staging.nans import nans_unit
@@ -63,7 +64,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     others = [*exact_units(), *grouped_units(), *fold_units(), *totals_units(), *keyed_units(), *resident_units()]
     others += [*integer_dot_units(), *level_units(), *ranks_units()]
     others += [widening_unit(DTYPES["float32"]), widening_unit(DTYPES["float64"]), hold_unit(), read_unit()]
-    others.append(pull_unit())
+    others += [pull_unit(), mailboxes_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:
         others += [puzzle_unit(puzzle) for puzzle in Puzzle]
     of_sources: dict[Path, list[Unit]] = {}

@@ -1,4 +1,4 @@
-"""The axes of a scaling study."""
+"""The axes of a scaling study, and what carries its sums."""
 
 from enum import StrEnum
 
@@ -30,3 +30,11 @@ class Algorithm(StrEnum):
     AUTO = "auto"
     RING = "ring"
     TREE = "tree"
+
+
+class Carrier(StrEnum):
+    """What carries the sums of arrays from rank to rank."""
+
+    PEER_ACCESS = "peer_access"  # stores of each GPU into the memory of the others; NCCL's algorithms play no part
+    NCCL = "nccl"
+    SHARED_MEMORY = "shared_memory"  # of a host without GPUs

@@ -4,6 +4,7 @@ All processes of a group get the same command at the same time, one command afte
 for each other.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpfold.kernels.scaling.axes import Method
@@ -13,9 +14,10 @@ from warpfold.kernels.source import GeneratedSource
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Meet the other ranks. `token` is the `token` of the first process."""
+    """Meet the other ranks. `tokens` are those of all processes, in the order of ranks. The answer is the carrier of
+    sums, None for a rank that is alone."""
 
-    token: object
+    tokens: Sequence[object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,8 @@ def carry_out(ranks: LocalRanks, command: Command) -> object:
     """Have `ranks` do what `command` says; their answer."""
     answer: object = None
     match command:
-        case Join(token):
-            ranks.join(token)
+        case Join(tokens):
+            answer = ranks.join(tokens)
         case Load(source, method):
             ranks.load(source, method)
         case Sample(runs):

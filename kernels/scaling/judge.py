@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from warpfold.kernels.bench.compare import Timed, ratio
 from warpfold.kernels.bench.summary import Summary, summarise
 from warpfold.kernels.ops import Value
-from warpfold.kernels.scaling.axes import Method, Scaling
+from warpfold.kernels.scaling.axes import Carrier, Method, Scaling
 from warpfold.kernels.scaling.local_ranks import Timing
 from warpfold.kernels.scaling.records import ArrayRecord, RankRecord
 from warpfold.kernels.scaling.study import ArrayCase
@@ -16,13 +16,14 @@ from warpfold.kernels.studies.outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class TimedRuns:
-    """The measurements of one array: `timings[rank][run]`, `calls` in seconds, the value, and whether its bits are
-    those that one rank gets (None where that need not be so)."""
+    """The measurements of one array: `timings[rank][run]`, `calls` in seconds, the value, whether its bits are those
+    that one rank gets (None where that need not be so), and what carried the sums."""
 
     timings: Sequence[Sequence[Timing]]
     calls: Sequence[float]
     value: Value
     same_bits: bool | None
+    carrier: Carrier | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def judged(case: ArrayCase, runs: TimedRuns, itemsize: int, alone: Summary | Non
         method=case.method,
         mode=case.mode,
         algorithm=case.algorithm,
+        carrier=runs.carrier,
         ranks=case.ranks,
         n=case.n,
         outcome=Outcome.MEASURED,

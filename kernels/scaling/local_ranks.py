@@ -1,10 +1,11 @@
 """The ranks that live in one process."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.axes import Carrier, Method
 from warpfold.kernels.source import GeneratedSource
 
 
@@ -32,10 +33,13 @@ class LocalRanks(Protocol):
 
     @property
     def token(self) -> object:
-        """The message that the other processes need before they can join; the process of rank 0 is asked for it."""
+        """What the other processes need of this one before they can join."""
         ...
 
-    def join(self, token: object) -> None: ...
+    def join(self, tokens: Sequence[object]) -> Carrier | None:
+        """Meet the ranks of all processes, whose `tokens` come in their order; what carries sums, None for a rank that
+        is alone."""
+        ...
 
     def load(self, source: GeneratedSource, method: Method) -> None: ...
 

@@ -8,14 +8,18 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Self, TypeVar
 
+import psutil
+
 from warpfold.kernels.errors import KernelError, OutOfMemory, RankLost
-from warpfold.kernels.scaling.axes import Algorithm, Mode
+from warpfold.kernels.scaling.axes import Algorithm, Carrier, Mode
 from warpfold.kernels.scaling.commands import Command, Join
 from warpfold.kernels.scaling.placement import Placement
 from warpfold.kernels.scaling.process import Answer, Done, MakeRanks, Ready, Refused, rank_main
 from warpfold.kernels.studies.outcome import Outcome
 
 _GRACE_S = 2.0
+_LOOK_EVERY_S = 1.0
+"""A process that is stopped at two looks in a row counts as lost."""
 
 
 class ProcessGroup:
@@ -33,7 +37,7 @@ class ProcessGroup:
                 self._start(make_ranks, environment)
             ready = [answer for answer in self._answers() if isinstance(answer, Ready)]
             self.versions = ready[0].versions
-            self.run(Join(ready[0].token))
+            self.carrier: Carrier | None = self.run(Join([answer.token for answer in ready]))[0]
         except BaseException:
             self.close()
             raise
@@ -76,13 +80,18 @@ class ProcessGroup:
         self._connections.append(ours)
 
     def _answers(self) -> list[Answer]:
-        """One message of every process; if one refuses or dies, that ends the group."""
+        """One message of every process; if one refuses, dies or is stopped, that ends the group."""
         answers: dict[int, Answer] = {}
+        stopped: set[int] = set()
         while len(answers) < len(self._processes):
             missing = [place for place in range(len(self._processes)) if place not in answers]
             places = {self._connections[place]: place for place in missing}
             sentinels = {self._processes[place].sentinel: place for place in missing}
-            signalled = wait([*places, *sentinels])
+            signalled = wait([*places, *sentinels], timeout=_LOOK_EVERY_S)
+            if not signalled:
+                before, stopped = stopped, {place for place in missing if _is_stopped(self._processes[place])}
+                for place in before & stopped:
+                    self._end_for(self._processes[place], "was stopped")
             for place in [places[source] for source in signalled if source in places]:
                 # The last message of a process counts even if the process died.
                 try:
@@ -100,10 +109,15 @@ class ProcessGroup:
 
     def _lost(self, process: SpawnProcess) -> None:
         process.join(_GRACE_S)
-        code, place = process.exitcode, self._processes.index(process)
-        self._kill()
+        code = process.exitcode
         how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-        raise RankLost(f"process {place + 1} of {len(self._processes)} that ran the ranks died ({how})")
+        self._end_for(process, f"died ({how})")
+
+    def _end_for(self, process: SpawnProcess, what: str) -> None:
+        """End the group, because something happened to one of its processes."""
+        self._kill()
+        place = self._processes.index(process)
+        raise RankLost(f"process {place + 1} of {len(self._processes)} that ran the ranks {what}")
 
     def _kill(self) -> None:
         for process in self._processes:
@@ -111,6 +125,14 @@ class ProcessGroup:
                 process.kill()
         for process in self._processes:
             process.join(_GRACE_S)
+
+
+def _is_stopped(process: SpawnProcess) -> bool:
+    """Whether a signal has stopped the process, as SIGSTOP does."""
+    try:
+        return bool(psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
 
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from warpfold.kernels.ops import Value
-from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
+from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode, Scaling
 from warpfold.kernels.scaling.study import ArrayCase, MessageCase
 from warpfold.kernels.studies.outcome import Outcome
 
@@ -30,6 +30,7 @@ class ArrayRecord:
     n: int
     outcome: Outcome
     reason: str | None = None
+    carrier: Carrier | None = None
     samples: int = 0
     local_ms: float | None = None
     communication_ms: float | None = None

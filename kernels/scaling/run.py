@@ -124,7 +124,7 @@ class _StudyRun:
                 self._alone[case.method, case.n] = phases_of(timings).total
                 if case.method is Method.FLOAT:
                     self._floats[case.n] = value
-            runs = TimedRuns(timings, calls, value, self._same_bits(case, sums))
+            runs = TimedRuns(timings, calls, value, self._same_bits(case, sums), group.carrier)
             return judged(case, runs, source.dtype.itemsize, self._alone.get((case.method, case.baseline_n)))
 
         return lazy.attempt(measure, lambda outcome, reason: ArrayRecord.without(case, outcome, reason))

@@ -75,15 +75,30 @@ def test_the_wait_for_a_child_that_was_busy_since_the_claim_is_time_in_the_queue
     assert 5.0 <= queued[1] < hour * 1e3
 
 
-def test_a_child_that_spent_itself_on_an_answer_is_replaced_by_the_next(slot: Slot) -> None:
-    before = psutil.Process(slot.pid)
-    spent = run(slot, "spend all")
-    assert isinstance(spent, Success)
-    assert spent.result["said"] == "all"
-    processes.wait_for_ends([before])
-    slot.ready()
-    assert slot.pid != before.pid
-    assert isinstance(run(slot, "say again"), Success)
+@pytest.mark.parametrize("open_s", [0.0, 3600.0])
+def test_a_child_that_has_the_devices_of_others_open_goes_when_no_job_follows(
+    stop: Stop, nursery: Nursery, open_s: float
+) -> None:
+    slot = Slot("gang", actor(), stop, nursery, grace_s=0.3, open_s=open_s)
+    try:
+        slot.ready()
+        slot.close_devices()
+        assert slot.pid is not None, "before its first job a child has opened nothing"
+        for job in ("say hello", "raise input"):
+            slot.ready()
+            before = slot.pid
+            assert isinstance(run(slot, job), Success | Failure)
+            slot.close_devices()
+            assert slot.pid == (before if open_s else None)
+        slot.ready()
+        before = slot.pid
+        with slot.exchange() as exchange:
+            exchange.send(asked("say hello"))
+            assert isinstance(exchange.receive(60.0), Success)
+        slot.close_devices()
+        assert slot.pid == (before if open_s else None)
+    finally:
+        slot.close()
 
 
 def test_what_a_child_answered_before_it_died_counts_although_more_was_to_be_sent(slot: Slot) -> None:

@@ -1,13 +1,7 @@
 // The blocking kernel: it holds a stream until the host sets the word `gate`, so that what the host puts on the stream
 // meanwhile then runs without a gap. `gate` and `gave_up` are words in the host's memory. After `limit_ns` the kernel
 // ends by itself, because a host that waits for the stream would never set the word.
-#include "elements.cuh"
-
-__device__ inline uint64 now_ns() {
-    uint64 time;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-    return time;
-}
+#include "clock.cuh"
 
 extern "C" __global__ void hold(const volatile uint32* gate, volatile uint32* gave_up, uint64 limit_ns) {
     const uint64 start = now_ns();

@@ -1,7 +1,8 @@
 """All-reduces by NCCL, through CuPy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
@@ -45,12 +46,19 @@ class Communicators:
                 with gpu.active():
                     self._communicators = [self._nccl.NcclCommunicator(ranks, token, first)]
 
+    def prepared(self, sent: Sequence[Any], received: Sequence[Any]) -> Callable[[], None]:
+        """A function that does what `all_reduce` does."""
+        return partial(self.all_reduce, sent, received)
+
+    def check(self) -> None:
+        """NCCL's own calls raise what goes wrong."""
+
     def all_reduce(self, sent: Sequence[Any], received: Sequence[Any]) -> None:
         """Put on each GPU's stream: `received[k]` becomes the sum of what all ranks sent. CuPy arrays of int64 or
         float64, one of each for every GPU here."""
         several = len(self._gpus) > 1  # whose calls one thread must make as one, or they wait for each other
         kind = self._nccl.NCCL_INT64 if sent[0].dtype.kind == "i" else self._nccl.NCCL_FLOAT64
-        with self._together() if several else nullcontext():
+        with nccl_errors("all-reduce"), self._together() if several else nullcontext():
             for gpu, communicator, source, target in zip(self._gpus, self._communicators, sent, received, strict=True):
                 with gpu.active():
                     communicator.allReduce(

@@ -27,11 +27,13 @@ class GangMember(Protocol):
 
     def at_once(self) -> Backend: ...
 
+    def empty_pool(self) -> None: ...
+
 
 class Gang(Backend):
-    """The GPUs that CUDA shows this process, or `gpus`. It holds no context on them until a reduction asks for that:
-    their memory stays with the slots of single GPUs. `open_member` opens one by its number. Raises Unavailable without
-    a GPU."""
+    """The GPUs that CUDA shows this process, or `gpus`. It holds no context on them until a reduction asks for that,
+    and from then on until its process ends; between jobs it holds no other memory of theirs, which stays with the slots
+    of single GPUs. `open_member` opens one by its number. Raises Unavailable without a GPU."""
 
     def __init__(
         self, gpus: Sequence[Device] | None = None, open_member: Callable[[int], GangMember] = CudaBackend
@@ -54,11 +56,6 @@ class Gang(Backend):
             versions=(*((("driver", release),) if release else ()), *self.gpus[0].versions),
         )
 
-    @property
-    def spent(self) -> bool:
-        """Whether GPUs were opened, whose memory only the end of this process gives back in full."""
-        return bool(self._members)
-
     def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         """As `Backend.aggregate`, with the bits of one GPU: each reduces blocks of whole values, or a share of the
         rows. Raises Unavailable for one value: one array is a single GPU's work."""
@@ -79,6 +76,10 @@ class Gang(Backend):
                     "one value runs on one GPU"
                 )
         return cast(Answer, answer)
+
+    def job_over(self) -> None:
+        for member in self._members:
+            member.empty_pool()
 
     def _opened(self) -> Sequence[GangMember]:
         self._members = self._members or tuple(self._open_member(gpu.index) for gpu in self.gpus)

@@ -1,12 +1,16 @@
 """The ranks of one process on GPUs: all of a group, driven by one thread, or a single one.
 
+Where every GPU has access to the memory of every other one, the sums of arrays travel by stores into it (`mailboxes`);
+else NCCL carries them, as it carries bare messages everywhere.
+
 Ranks begin a run together: an all-reduce of one number, which none leaves before all have come, goes before it on each
 stream. Everything of several runs is put on the streams while they are held, so that no GPU waits for its host.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from warpfold.kernels.cuda.bench.blocking_kernel import held_together
 from warpfold.kernels.cuda.elements import carrier
@@ -14,14 +18,16 @@ from warpfold.kernels.cuda.exact import ExactAccumulator
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.installation import nccl_version
 from warpfold.kernels.cuda.scaling import nccl
+from warpfold.kernels.cuda.scaling.mailboxes import PATIENCE_S, Mailboxes
 from warpfold.kernels.cuda.scaling.rank import GpuRank
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import CudaError
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.generate import plan
 from warpfold.kernels.ops import Terms
-from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.axes import Carrier, Method
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
 from warpfold.kernels.scaling.study import WORD, shard
 from warpfold.kernels.source import GeneratedSource
@@ -32,13 +38,51 @@ PIECE_BYTES = 1 << 30
 _WARM_UP = 3
 
 
-class CudaRanks:
-    """GPUs `indices` as the ranks from `first` on, of `ranks`."""
+class AllReduce(Protocol):
+    """A way to add up what the ranks hold."""
 
-    def __init__(self, indices: Sequence[int], first: int, ranks: int) -> None:
+    def prepared(self, sent: Sequence[Any], received: Sequence[Any]) -> Callable[[], None]:
+        """A function that puts on each GPU's stream: `received[k]` becomes the sum of what all ranks sent."""
+        ...
+
+    def check(self) -> None:
+        """Raise CudaError where an all-reduce that is over went wrong."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What the other processes need of one: NCCL's unique id from the process of rank 0, and its mailboxes."""
+
+    unique_id: object
+    mailboxes: tuple[bytes, ...]
+
+
+def _alone() -> None:
+    """The all-reduce of a single rank."""
+
+
+class CudaRanks:
+    """GPUs `indices` as the ranks from `first` on, of `ranks`. With `mailboxes` set to False NCCL carries the sums, as
+    where GPUs have no access to each other's memory. A rank waits for another one for `patience_s`."""
+
+    def __init__(
+        self,
+        indices: Sequence[int],
+        first: int,
+        ranks: int,
+        *,
+        mailboxes: bool = True,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._first, self._ranks = first, ranks
         self._members = [GpuRank(index, first + place) for place, index in enumerate(indices)]
+        gpus = [member.gpu for member in self._members]
+        self._mailboxes = Mailboxes(gpus, first, ranks, patience_s) if mailboxes and ranks > 1 else None
         self._communicators: nccl.Communicators | None = None
+        self._sums: AllReduce | None = None
+        self._barrier: Callable[[], None] = _alone
+        self._all_reduce: Callable[[], None] = _alone
         self._dtype: DType | None = None
 
     @property
@@ -48,23 +92,35 @@ class CudaRanks:
         return (("cupy", cupy.__version__), ("nccl", nccl_version()))
 
     @property
-    def token(self) -> object:
+    def token(self) -> Token:
         alone = len(self._members) == self._ranks
-        return None if alone or self._first else nccl.new_token()
+        unique_id = None if alone or self._first else nccl.new_token()
+        return Token(unique_id, () if self._mailboxes is None else self._mailboxes.handles())
 
-    def join(self, token: object) -> None:
-        if self._ranks > 1:
-            self._communicators = nccl.Communicators(
-                [member.gpu for member in self._members], self._first, self._ranks, token
-            )
-            self._barrier()
-            self._wait()
+    def join(self, tokens: Sequence[object]) -> Carrier | None:
+        if self._ranks == 1:
+            return None
+        theirs = [token for token in tokens if isinstance(token, Token)]
+        gpus = [member.gpu for member in self._members]
+        self._communicators = nccl.Communicators(gpus, self._first, self._ranks, theirs[0].unique_id)
+        opened = self._opened(theirs)
+        everyone = self._everyone_has(opened)
+        sums: AllReduce = self._communicators if opened is None or not everyone else opened
+        self._barrier = sums.prepared(
+            [member.here for member in self._members], [member.all_here for member in self._members]
+        )
+        self._barrier()
+        self._sums = sums
+        self._wait()
+        return Carrier.PEER_ACCESS if sums is opened else Carrier.NCCL
 
     def load(self, source: GeneratedSource, method: Method) -> None:
-        self._dtype = source.dtype
+        self._dtype, self._all_reduce = source.dtype, _alone  # which gives back what was sent before
         for member in self._members:
             with member.gpu.active():
                 member.load(source, *shard(source.count, self._ranks, member.rank), method)
+        if self._sums is not None:
+            self._all_reduce = self._prepared(self._sums)
         for _ in range(_WARM_UP):  # nothing may be loaded for the first time while the streams are held
             self._run()
             self._wait()
@@ -73,6 +129,7 @@ class CudaRanks:
         with nccl.nccl_errors("timing"):
             with held_together([member.blocking_kernel for member in self._members]):
                 spans = [self._run() for _ in range(runs)]
+            self._check()
             return [self._timings(place, [span[place] for span in spans]) for place in range(len(self._members))]
 
     def call(self, runs: int) -> list[float]:
@@ -108,9 +165,12 @@ class CudaRanks:
             return added.state()
 
     def prepare_message(self, nbytes: int) -> None:
+        self._all_reduce = _alone
         for member in self._members:
             with member.gpu.active():
                 member.prepare_message(nbytes // WORD)
+        assert self._communicators is not None, "join() comes first"
+        self._all_reduce = self._prepared(self._communicators)
         for _ in range(_WARM_UP):
             self._all_reduce()
         self._wait()
@@ -123,6 +183,7 @@ class CudaRanks:
                 for _ in range(runs):
                     self._all_reduce()
                 ended = self._events()
+            self._check()
             spans = zip(self._members, began, ended, strict=True)
             return [_seconds(member, start, stop) / runs for member, start, stop in spans]
 
@@ -159,16 +220,31 @@ class CudaRanks:
             with member.gpu.active(), cuda_errors("reducing"):
                 member.local.start()
 
-    def _all_reduce(self) -> None:
-        self._all_reduce_of([member.sent for member in self._members], [member.received for member in self._members])
+    def _prepared(self, by: AllReduce) -> Callable[[], None]:
+        return by.prepared([member.sent for member in self._members], [member.received for member in self._members])
 
-    def _barrier(self) -> None:
-        self._all_reduce_of([member.here for member in self._members], [member.all_here for member in self._members])
+    def _opened(self, tokens: Sequence[Token]) -> Mailboxes | None:
+        """The mailboxes with access to those of all ranks, or None where the GPUs have no access to each other."""
+        if self._mailboxes is None:
+            return None
+        try:
+            self._mailboxes.open([token.mailboxes for token in tokens])
+        except CudaError:
+            return None
+        return self._mailboxes
 
-    def _all_reduce_of(self, sent: list[Any], received: list[Any]) -> None:
-        if self._communicators is not None:
-            with nccl.nccl_errors("all-reduce"):
-                self._communicators.all_reduce(sent, received)
+    def _everyone_has(self, opened: Mailboxes | None) -> bool:
+        """Whether all ranks of the group have what these ranks have, which NCCL carries from one to the other."""
+        assert self._communicators is not None
+        for member in self._members:
+            with member.gpu.active(), cuda_errors("joining"):
+                member.here.fill(int(opened is not None))
+        self._communicators.all_reduce(
+            [member.here for member in self._members], [member.all_here for member in self._members]
+        )
+        self._wait()
+        with self._members[0].gpu.active(), cuda_errors("joining"):
+            return int(self._members[0].all_here.get()[0]) == self._ranks
 
     def _events(self) -> list[Any]:
         events = []
@@ -181,6 +257,11 @@ class CudaRanks:
         with nccl.nccl_errors("waiting for the ranks"):
             for member in self._members:
                 member.gpu.stream.synchronize()
+            self._check()
+
+    def _check(self) -> None:
+        if self._sums is not None:
+            self._sums.check()
 
     def _sum(self, member: GpuRank) -> Sum:
         assert member.local is not None, "load() comes first"

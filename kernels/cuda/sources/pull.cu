@@ -2,7 +2,7 @@
 //
 // A block takes every gridDim.x-th part. It waits for a part at most for GIVE_UP_NS and then ends, so that a slow source
 // holds no GPU for long; the host starts the kernel again for what is left.
-#include "elements.cuh"
+#include "clock.cuh"
 
 // The words of a place of pinned memory (`kernels/cuda/staging/native.py` writes them). A place has a line of its own, and
 // SEQUENCE, the number of its part + 1, is written last.
@@ -10,12 +10,6 @@ enum { SEQUENCE, ADDRESS, BYTES, WHERE, WORDS_OF_PLACE = 8 };
 
 constexpr uint64 GIVE_UP_NS = 8000000;
 constexpr int FLIGHT = 8;
-
-__device__ inline uint64 now_ns() {
-    uint64 now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
 
 template <class Unit>
 __device__ inline void put(char* to, uint4 read) {

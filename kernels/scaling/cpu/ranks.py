@@ -23,7 +23,7 @@ from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import Terms
-from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode
 from warpfold.kernels.scaling.cpu.allreduce import LIMBS, Barrier, allreduce, limbs_of, state_of
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
 from warpfold.kernels.scaling.process import MakeRanks
@@ -82,8 +82,9 @@ class CpuRanks:
     def token(self) -> object:
         return None
 
-    def join(self, token: object) -> None:
+    def join(self, tokens: Sequence[object]) -> Carrier | None:
         self._everyone(lambda place: self._barrier())
+        return Carrier.SHARED_MEMORY if self._ranks > 1 else None
 
     def load(self, source: GeneratedSource, method: Method) -> None:
         import psutil

@@ -15,7 +15,7 @@ from tests.support.waiting import until
 from warpfold.kernels.backend import Device
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import CudaError, KernelError, OutOfMemory, RankLost
-from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode
 from warpfold.kernels.scaling.commands import CheckMessage, Load, PrepareMessage, Sample
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.scaling.process_group import LazyGroup, ProcessGroup
@@ -29,9 +29,9 @@ def alive(pids: tuple[int | None, ...]) -> list[int]:
     return [pid for pid in pids if pid is not None and psutil.pid_exists(pid)]
 
 
-def test_all_join_with_the_token_of_rank_0_and_answer_in_the_order_of_ranks() -> None:
+def test_all_join_with_the_tokens_of_all_and_answer_in_the_order_of_ranks() -> None:
     with ProcessGroup(actors(3), {}) as group:
-        assert group.versions == (("actor", "1"),)
+        assert (group.versions, group.carrier) == ((("actor", "1"),), Carrier.SHARED_MEMORY)
         group.run(PrepareMessage(8))
         assert group.run(CheckMessage()) == [True, True, True]
         pids = group.pids
@@ -48,10 +48,11 @@ def test_the_environment_is_set_in_the_processes_and_only_there(monkeypatch: pyt
     assert os.environ["NCCL_ALGO"] == "Tree"
 
 
-def test_a_rank_that_is_killed_ends_those_that_wait_for_it() -> None:
-    group = ProcessGroup(actors(3, "killed"), {})
+@pytest.mark.parametrize(("act", "what"), [("killed", r"died \(signal 9\)"), ("stopped", "was stopped")])
+def test_a_rank_that_is_killed_or_stopped_ends_those_that_wait_for_it(act: str, what: str) -> None:
+    group = ProcessGroup(actors(3, act), {})
     pids = group.pids
-    with pytest.raises(RankLost, match=r"process \d of 3 that ran the ranks died \(signal 9\)"):
+    with pytest.raises(RankLost, match=rf"process \d of 3 that ran the ranks {what}"):
         group.run(Sample(1))
     assert not alive(pids)
 

@@ -3,13 +3,14 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
 from warpfold.kernels.errors import CudaError, OutOfMemory
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.ops import Terms
-from warpfold.kernels.scaling.axes import Method
+from warpfold.kernels.scaling.axes import Carrier, Method
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
 from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.source import GeneratedSource
@@ -30,8 +31,9 @@ class Actor:
     def token(self) -> object:
         return f"token of {self._rank}"
 
-    def join(self, token: object) -> None:
-        self._token = token
+    def join(self, tokens: Sequence[object]) -> Carrier | None:
+        self._tokens = tokens
+        return Carrier.SHARED_MEMORY
 
     def load(self, source: GeneratedSource, method: Method) -> None:
         if self._act == "no memory":
@@ -60,7 +62,7 @@ class Actor:
         return [1e-3]
 
     def check(self) -> bool:
-        return self._token == "token of 0" and self._nbytes > 0
+        return self._tokens[0] == "token of 0" and self._tokens[self._rank] == self.token and self._nbytes > 0
 
 
 class Mirror(Actor):
@@ -89,6 +91,10 @@ def _killed() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _stopped() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def _raise() -> None:
     raise CudaError("CUDA_ERROR_ILLEGAL_ADDRESS")
 
@@ -97,4 +103,4 @@ def _bug() -> None:
     raise RuntimeError("a bug")
 
 
-_ACTS = {"": lambda: None, "killed": _killed, "raise": _raise, "bug": _bug}
+_ACTS = {"": lambda: None, "killed": _killed, "stopped": _stopped, "raise": _raise, "bug": _bug}

@@ -43,7 +43,7 @@ class Actor:
         _PARTS[word](rest, tell)
         result = {"pid": os.getpid(), "said": math.nan if rest == "nan" else rest}
         timings = {"timings": {"queued_ms": lease.queued_ms, "total_ms": 1.0}} if word == "note" else {}
-        return Success({**result, **timings}, (_POINT,), replace=word == "spend")
+        return Success({**result, **timings}, (_POINT,))
 
 
 def opened(device: Mapping[str, object]) -> Actor:
@@ -181,7 +181,6 @@ def _raise(rest: str, tell: Tell) -> None:
 
 _PARTS: dict[str, Callable[[str, Tell], None]] = {
     "say": _say,
-    "spend": _say,
     "note": _note,
     "note-and-sleep": _note_and_sleep,
     "sleep": _sleep,

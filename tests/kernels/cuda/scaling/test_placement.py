@@ -77,7 +77,7 @@ class MemberOfTest(CpuBackend):
 
     def __init__(self, index: int, opened: "list[MemberOfTest]") -> None:
         super().__init__(8 << 20)
-        self.index, self.shapes = index, list[tuple[int, ...]]()
+        self.index, self.shapes, self.emptied = index, list[tuple[int, ...]](), 0
         opened.append(self)
 
     def most(self, query: object) -> int:
@@ -85,6 +85,9 @@ class MemberOfTest(CpuBackend):
 
     def at_once(self) -> Backend:
         return self
+
+    def empty_pool(self) -> None:
+        self.emptied += 1
 
     def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         if isinstance(query, Shaped):
@@ -100,13 +103,13 @@ def test_a_gang_shares_the_blocks_of_a_reduction_and_gives_the_bits_of_one_devic
     opened: list[MemberOfTest] = []
     gang = gang_of(3, opened)
     array = np.random.default_rng(1).standard_normal((60, 20))
-    assert (gang.device.name, gang.spent, opened) == ("3 × NVIDIA H200", False, [])
+    assert (gang.device.name, opened) == ("3 × NVIDIA H200", [])
     for grouping in (AlongAxes((1,)), AlongAxes((0,)), Segments(length=7)):
         made = gang.reduce_groups(ArraySource(array), array.shape, grouping, "sum")
         whole = CpuBackend(8 << 20).reduce_groups(ArraySource(array), array.shape, grouping, "sum")
         assert (made.listed(), made.shape, made.counted()) == (whole.listed(), whole.shape, whole.counted())
-    assert gang.spent
-    assert [member.index for member in opened] == [0, 1, 2], "members stay open until the process ends"
+    gang.job_over()
+    assert [(member.index, member.emptied) for member in opened] == [(0, 1), (1, 1), (2, 1)], "members stay open"
     shapes = [shape for member in opened for shape in member.shapes]
     assert max(map(prod, shapes)) <= 100, "the smallest member sets the size of blocks"
     assert sum(map(prod, shapes)) == 3 * array.size
@@ -119,7 +122,6 @@ def test_a_gang_gives_the_durations_that_one_device_gives(tmp_path: Path) -> Non
         on.reduce_groups(array_files.opened(tmp_path, "d.npy"), (6, 20), AlongAxes((1,)), "sum")
         for on in (gang, CpuBackend(8 << 20))
     )
-    assert gang.spent
     assert made.times is not None
     assert (made.times, made.listed(), made.dtype) == (whole.times, whole.listed(), "duration[s]")
 
@@ -136,7 +138,6 @@ def test_a_gang_shares_rows_and_gives_the_groups_of_one_device(null_policy: Null
     asked = [Aggregation(op_named(op), number, f"{op} {number}") for op in ("sum", "max", "mean") for number in (0, 1)]
     plan = GroupPlan(tuple(asked), null_policy=null_policy)
     made, whole = (on.group_by(rows, plan) for on in (gang, CpuBackend(8 << 20)))
-    assert gang.spent
     assert made.table().equals(whole.table())
     assert [column.words for column in made.columns] == [column.words for column in whole.columns]
 
@@ -154,4 +155,3 @@ def test_a_gang_refuses_what_no_gpu_computes_before_it_opens_one() -> None:
     with pytest.raises(Unavailable, match="a reduction to one value runs on one GPU"):
         gang.reduce(source, "sum")
     assert opened == []
-    assert not gang.spent
