@@ -2,7 +2,14 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +17,21 @@ import psutil
 import pytest
 
 from tests.support.servers import folder
+from warpfold.client import ReduceArrayResult, ReduceResult
 from warpfold.client.api import Client
 from warpfold.client.demo.service import running_service
 from warpfold.kernels.bench.data import Data
+from warpfold.kernels.cuda.scaling.ranks import CudaRanks
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost, Unavailable
 from warpfold.kernels.exact import ExactState
+from warpfold.kernels.exact.finish import total
 from warpfold.kernels.open import open_backend
-from warpfold.kernels.scaling.axes import Algorithm, Method, Mode
+from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode
 from warpfold.kernels.scaling.commands import Collect, Load, Sample
 from warpfold.kernels.scaling.placement import Placement, placement_on
+from warpfold.kernels.scaling.process import MakeRanks
 from warpfold.kernels.scaling.process_group import ProcessGroup
 from warpfold.kernels.scaling.records import ArrayRecord, MessageRecord
 from warpfold.kernels.scaling.run import run
@@ -47,6 +58,27 @@ def pair(placement: Placement) -> Placement:
     if placement.available < 2:
         pytest.skip("this machine has one GPU")
     return placement
+
+
+def ranks_of(placement: Placement) -> list[int]:
+    """Numbers of ranks, up to one on each GPU."""
+    return sorted({2, placement.available})
+
+
+def processes(mode: Mode, ranks: int, carrier: Carrier) -> list[MakeRanks]:
+    """The processes of a group on the first GPUs, whose sums `carrier` is to carry."""
+    mailboxes = carrier is Carrier.PEER_ACCESS
+    if mode is Mode.ONE_PROCESS:
+        return [partial(CudaRanks, range(ranks), 0, ranks, mailboxes=mailboxes)]
+    return [partial(CudaRanks, [rank], rank, ranks, mailboxes=mailboxes) for rank in range(ranks)]
+
+
+def carrier_of(ranks: int) -> Carrier:
+    """The carrier of sums that these GPUs should have."""
+    from cupy.cuda import runtime
+
+    everyone = all(runtime.deviceCanAccessPeer(*pair) for pair in permutations(range(ranks), 2))
+    return Carrier.PEER_ACCESS if everyone else Carrier.NCCL
 
 
 @pytest.fixture(scope="module")
@@ -77,55 +109,136 @@ def test_one_gpu_is_measured_and_more_than_there_are_is_skipped(placement: Place
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("algorithm", [Algorithm.RING, Algorithm.TREE])
+@pytest.mark.parametrize("carrier", [Carrier.PEER_ACCESS, Carrier.NCCL])
 def test_all_ranks_hold_the_state_that_the_cpu_computes(
-    pair: Placement, cpu: Backend, mode: Mode, algorithm: Algorithm
+    pair: Placement, cpu: Backend, mode: Mode, carrier: Carrier
 ) -> None:
-    with ProcessGroup(pair.processes(mode, algorithm, 2, 0), pair.environment(algorithm)) as group:
-        for dtype in ("float16", "bfloat16", "float32", "float64"):
-            for distribution in ("normal", "all_exponents", "lognormal"):
-                source = Data(distribution, {}, 5).source(dtype, 1_000_003)
-                group.run(Load(source, Method.EXACT))
-                group.run(Sample(2))
-                held = [share for process in group.run(Collect()) for share in process]
-                assert held == [state_by_cpu(cpu, source)] * 2
+    for ranks in ranks_of(pair):
+        with ProcessGroup(processes(mode, ranks, carrier), pair.environment(Algorithm.AUTO)) as group:
+            assert group.carrier is (carrier_of(ranks) if carrier is Carrier.PEER_ACCESS else carrier)
+            for dtype in ("float16", "bfloat16", "float32", "float64"):
+                for distribution in ("normal", "all_exponents", "lognormal"):
+                    source = Data(distribution, {}, 5).source(dtype, 1_000_003)
+                    group.run(Load(source, Method.EXACT))
+                    group.run(Sample(2))
+                    held = [share for process in group.run(Collect()) for share in process]
+                    assert held == [state_by_cpu(cpu, source)] * ranks
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_study_of_two_gpus_is_exact_and_its_messages_arrive(pair: Placement, mode: Mode) -> None:
+def test_the_value_is_the_rounded_sum_of_rationals_run_after_run(pair: Placement, mode: Mode) -> None:
+    ranks = pair.available
+    with ProcessGroup(processes(mode, ranks, Carrier.PEER_ACCESS), pair.environment(Algorithm.AUTO)) as group:
+        for n in (ranks, 1_001, 20_011):
+            source = Data("all_exponents", {}, n).source("float64", n)
+            exact = float(sum(map(Fraction, source.read(0, n).tolist())))
+            group.run(Load(source, Method.EXACT))
+            for _ in range(40):
+                group.run(Sample(8))
+                held = [share for process in group.run(Collect()) for share in process]
+                assert [total(state, source.dtype).hex() for state in held] == [exact.hex()] * ranks
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_study_of_all_gpus_is_exact_and_its_messages_arrive(pair: Placement, mode: Mode) -> None:
+    ranks = pair.available
     study = Study(
         sizes=(1_000_000,),
         sizes_per_rank=(1 << 20,),
         messages=(8, 1 << 20),
-        ranks=(2,),
+        ranks=(ranks,),
         modes=(mode,),
         algorithms=(Algorithm.RING,),
         samples=10,
     )
     records = list(run(pair, study))
-    arrays = [record for record in records if isinstance(record, ArrayRecord) and record.ranks == 2]
+    arrays = [record for record in records if isinstance(record, ArrayRecord) and record.ranks == ranks]
     assert [record.outcome for record in arrays] == [Outcome.MEASURED] * 4, [record.reason for record in arrays]
     for record in arrays:
         assert record.same_bits is not False or record.method is Method.FLOAT
         assert record.communication_ms is not None
         assert record.communication_ms > 0
-        assert len(record.times) == 2
+        assert len(record.times) == ranks
+        assert record.carrier is carrier_of(ranks)
     messages = [record for record in records if isinstance(record, MessageRecord)]
     assert [(record.outcome, record.correct) for record in messages] == [(Outcome.MEASURED, True)] * 2
 
 
-def test_a_killed_rank_ends_its_group_and_leaves_no_process(pair: Placement) -> None:
+@pytest.mark.parametrize(("by", "what"), [(signal.SIGKILL, "signal 9"), (signal.SIGSTOP, "was stopped")])
+def test_a_rank_that_is_killed_or_stopped_ends_its_group_and_leaves_no_process(
+    pair: Placement, by: signal.Signals, what: str
+) -> None:
     source = GeneratedSource("normal", 1_000_000, 0, DTYPES["float32"], {})
     before = set(psutil.Process().children(recursive=True))
-    group = ProcessGroup(pair.processes(Mode.PROCESS_PER_RANK, Algorithm.RING, 2, 0), pair.environment(Algorithm.RING))
+    ranks = pair.available
+    group = ProcessGroup(processes(Mode.PROCESS_PER_RANK, ranks, Carrier.PEER_ACCESS), pair.environment(Algorithm.RING))
     group.run(Load(source, Method.EXACT))
-    pid = group.pids[1]
+    pid = group.pids[-1]
     assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises(RankLost, match="signal 9"):
+    os.kill(pid, by)
+    began = time.monotonic()
+    with pytest.raises(RankLost, match=what):
         group.run(Sample(3))
+    assert time.monotonic() - began < 30
     left = set(psutil.Process().children(recursive=True)) - before
     assert not [process for process in left if process.pid in group.pids]
+
+
+@contextmanager
+def beside(program: str) -> Iterator[None]:
+    """A process that uses the last GPU in its own way, from when it has printed a line."""
+    script = f"import time\nimport cupy\nwith cupy.cuda.Device(cupy.cuda.runtime.getDeviceCount() - 1):\n{program}"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield
+        finally:
+            process.kill()
+
+
+FULL = """
+    free = cupy.cuda.runtime.memGetInfo()[0]
+    kept = cupy.cuda.runtime.malloc(free - (LEFT << 20))
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+BUSY = """
+    x = cupy.ones((4096, 4096), "float32")
+    print("ready", flush=True)
+    while True:
+        for _ in range(20):
+            x @ x
+        cupy.cuda.runtime.deviceSynchronize()
+"""
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="it fills a GPU that other tests use: run it alone")
+@pytest.mark.parametrize("left", [64, 2048])
+def test_a_gpu_that_is_full_skips_or_fails_its_points_and_says_why(pair: Placement, left: int) -> None:
+    ranks = pair.available
+    study = Study(
+        sizes=(ranks << 30,), ranks=(ranks,), methods=(Method.EXACT,), algorithms=(Algorithm.AUTO,), samples=3
+    )
+    with beside(FULL.replace("LEFT", str(left))):
+        records = [record for record in run(pair, study) if isinstance(record, ArrayRecord) and record.ranks == ranks]
+    assert len(records) == 2
+    for record in records:
+        assert record.outcome in {Outcome.SKIPPED, Outcome.FAILED}
+        assert "memory" in (record.reason or "").lower() or "free" in (record.reason or "")
+
+
+def test_a_gpu_that_others_keep_busy_changes_no_bit(pair: Placement) -> None:
+    study = Study(
+        sizes=(10_000_000,),
+        methods=(Method.EXACT,),
+        algorithms=(Algorithm.AUTO,),
+        ranks=(pair.available,),
+        samples=10,
+    )
+    with beside(BUSY):
+        records = [record for record in run(pair, study) if isinstance(record, ArrayRecord) and record.ranks > 1]
+    assert [(record.outcome, record.same_bits) for record in records] == [(Outcome.MEASURED, True)] * 2
 
 
 def test_a_gang_job_and_jobs_of_single_gpus_all_end(pair: Placement) -> None:
@@ -146,3 +259,25 @@ def test_a_gang_job_and_jobs_of_single_gpus_all_end(pair: Placement) -> None:
             results = [client.wait(job, timeout_s=240) for job in (*gangs, *first, *second)]
     assert {job.status for job in results} == {"succeeded"}, [job.error for job in results]
     assert (results[0].worker or "").endswith(":gang")
+
+
+def test_the_gang_keeps_its_gpus_open_for_its_next_job_and_single_gpus_do_not_wait_for_that(
+    pair: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPFOLD_GANG_OPEN_S", "300")
+    array = {"type": "generate", "distribution": "normal", "n": 1 << 24, "seed": 3}
+    along = {"kind": "reduce", "op": "sum", "backend": "gang", "source": {**array, "shape": [256, 1 << 16]}, "axis": 1}
+    whole = {"kind": "reduce", "op": "sum", "backend": "cuda", "source": array}
+    with folder() as root:
+        (root / "data").mkdir()
+        slots = ("--slots", "cuda:0,gang,cpu")
+        with running_service(Path(root), *slots) as service, Client(service.url, service.token) as client:
+            jobs = [client.wait(client.submit(spec), timeout_s=240) for spec in (along, along, whole)]
+    assert {job.status for job in jobs} == {"succeeded"}, [job.error for job in jobs]
+    first, again, single = (job.result for job in jobs)
+    assert isinstance(first, ReduceArrayResult)
+    assert isinstance(again, ReduceArrayResult)
+    assert isinstance(single, ReduceResult)
+    assert again.timings.total_ms < first.timings.total_ms / 2
+    assert again.values == first.values
+    assert single.timings.queued_ms < 60_000, "the GPUs that the gang keeps open are free for others"

@@ -4,6 +4,7 @@ The GPUs need access to each other's memory (peer access), over NVLink or PCIe. 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,14 +114,15 @@ class Mailboxes:
             own.address if rank == self._first else _opened(own.gpu, handle) for rank, handle in enumerate(everyone)
         ]
 
-    def prepared(self, sent: Sequence[Any], received: Sequence[Any]) -> Callable[[], None]:
-        """A function that puts on each GPU's stream: `received[k]` becomes the sum of what all ranks sent, the same
-        bits on all of them. CuPy arrays of up to WORDS int64 or float64, one of each for every GPU here."""
-        launches = [
-            (mailbox.gpu, mailbox.all_reduce(self._all, source, target))
-            for mailbox, source, target in zip(self._own, sent, received, strict=True)
-        ]
-        return partial(_start, launches)
+    def prepared(self, sent: Sequence[Any], received: Sequence[Any]) -> "Launches":
+        """What puts on each GPU's stream: `received[k]` becomes the sum of what all ranks sent, the same bits on all of
+        them. CuPy arrays of up to WORDS int64 or float64, one of each for every GPU here."""
+        return Launches(
+            [
+                partial(_start, mailbox.gpu, mailbox.all_reduce(self._all, source, target))
+                for mailbox, source, target in zip(self._own, sent, received, strict=True)
+            ]
+        )
 
     def check(self) -> None:
         """Raise CudaError if a rank did not come to an all-reduce that is over."""
@@ -145,10 +147,20 @@ class Mailboxes:
                             raise
 
 
-def _start(launches: Sequence[tuple[Gpu, Prepared]]) -> None:
-    for gpu, launch in launches:
-        with gpu.active(), cuda_errors("all-reduce"):
-            launch.start()
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """The launches of one all-reduce. The launch on `each` GPU may also be called by a thread of its own."""
+
+    each: Sequence[Callable[[], None]]
+
+    def __call__(self) -> None:
+        for launch in self.each:
+            launch()
+
+
+def _start(gpu: Gpu, launch: Prepared) -> None:
+    with gpu.active(), cuda_errors("all-reduce"):
+        launch.start()
 
 
 def _opened(gpu: Gpu, handle: bytes) -> int:
