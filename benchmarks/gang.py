@@ -41,7 +41,7 @@ class Row:
     job: str
     first: float
     gang: float
-    one: float
+    alone: float
     differing: tuple[str, ...]
 
 
@@ -133,7 +133,7 @@ def main() -> int:
         try:
             for row in measure(folders, list(specs(folder, arguments.elements)), arguments.rounds):
                 rows.append(row)
-                figures = f"{row.first:.1f} | {row.gang:.1f} | {row.one:.1f} | {row.one / row.gang:.2f}"
+                figures = f"{row.first:.1f} | {row.gang:.1f} | {row.alone:.1f} | {row.alone / row.gang:.2f}"
                 print(
                     f"| {row.job} | {figures} | {'NO: ' + ', '.join(row.differing) if row.differing else 'yes'} |",
                     flush=True,

@@ -203,7 +203,7 @@ class Group:
             case Success() | Failure() | EndCause() | Died() | Hung():
                 self._progress = None
                 self._end(self._sent.popleft(), received)
-                if not isinstance(received, Success | Failure) or received.replace:
+                if not isinstance(received, Success) and not (isinstance(received, Failure) and not received.replace):
                     return False
                 self._answered += 1
                 if self._sent:

@@ -88,7 +88,7 @@ class LeaseExchange:
             lease = self._unanswered.popleft()
             if isinstance(received, Success):
                 received = received.after(lease)
-            self._broken = received.replace
+            self._broken = isinstance(received, Failure) and received.replace
         elif isinstance(received, EndCause | Died | Hung):
             self._broken = True
         return received

@@ -35,11 +35,12 @@ Message = Annotated[int, Field(ge=WORD, le=MAX_MESSAGE, multiple_of=WORD, strict
 
 
 class ScalingSpec(Task):
-    """Measure how a sum scales over the GPUs of one machine, with NCCL between them.
+    """Measure how a sum scales over the GPUs of one machine, each with its part.
 
-    Each GPU generates and reduces its own part of one array. Then an all-reduce adds the results of the parts. Without
-    GPUs the same study runs over processes and threads of the CPU, and the result says so. A case that the machine
-    cannot run (it has fewer ranks, or the data do not fit) is skipped with the reason.
+    Each GPU generates and reduces its own part of one array. Then an all-reduce adds the results of the parts: by
+    stores into the other GPUs' memory, or by NCCL where a GPU has no access to that. NCCL carries bare messages.
+    Without GPUs the same study runs over processes and threads of the CPU, and the result says so. A case that the
+    machine cannot run (it has fewer ranks, or the data do not fit) is skipped with the reason.
     """
 
     timed: ClassVar[bool] = True
@@ -85,7 +86,8 @@ class ScalingSpec(Task):
     algorithms: Listed[Algorithm] = Field(
         (Algorithm.RING, Algorithm.TREE),
         max_length=MAX_VALUES,
-        description="The algorithms of the all-reduce; `auto` lets NCCL choose.",
+        description="The algorithms of NCCL's all-reduces, or of a CPU's; `auto` lets NCCL choose. Stores into the "
+        "other GPUs' memory have none.",
     )
     dtype: DTypeName = Field("float32", description="The dtype of the elements, which is a float.")
     distribution: DistributionName = Field("normal", description="The distribution of the elements.")

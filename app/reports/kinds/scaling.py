@@ -8,6 +8,7 @@ from warpfold.app.charts.vega_lite import Axis, ChartText, Point, Series, line_c
 from warpfold.app.reports.report import Table
 from warpfold.contract.kinds.scaling import MessagePoint, ScalingPoint, ScalingResult
 from warpfold.contract.wording import ABSENT, figure, milliseconds, percent, significant, times, yes_or_no
+from warpfold.kernels.scaling.axes import Carrier
 
 _MOST_NAMED = 6
 """Series that the description of a chart names; it counts more of them, and the legend names these."""
@@ -54,7 +55,7 @@ def _row(point: ScalingPoint) -> tuple[str, ...]:
         str(point.ranks),
         point.method.value,
         point.mode.value.replace("_", " ") if point.mode else ABSENT,
-        point.algorithm.value if point.algorithm else ABSENT,
+        _all_reduce(point),
         milliseconds(point.local_ms),
         milliseconds(point.communication_ms),
         milliseconds(point.total_ms),
@@ -66,6 +67,13 @@ def _row(point: ScalingPoint) -> tuple[str, ...]:
         yes_or_no(point.same_bits),
         point.suspect or ABSENT,
     )
+
+
+def _all_reduce(point: ScalingPoint) -> str:
+    """The algorithm of the all-reduce; stores into other GPUs' memory have none."""
+    if point.carrier is Carrier.PEER_ACCESS:
+        return "peer access"
+    return point.algorithm.value if point.algorithm else ABSENT
 
 
 def _messages(result: ScalingResult) -> list[Table]:
