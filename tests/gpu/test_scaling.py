@@ -204,11 +204,12 @@ FULL = """
     time.sleep(600)
 """
 BUSY = """
-    x = cupy.ones((4096, 4096), "float32")
+    x = cupy.ones(1 << 26, "float32")
+    x += 1
     print("ready", flush=True)
     while True:
-        for _ in range(20):
-            x @ x
+        for _ in range(100):
+            x += 1
         cupy.cuda.runtime.deviceSynchronize()
 """
 
