@@ -203,7 +203,8 @@ class Group:
             case Success() | Failure() | EndCause() | Died() | Hung():
                 self._progress = None
                 self._end(self._sent.popleft(), received)
-                if not isinstance(received, Success) and not (isinstance(received, Failure) and not received.replace):
+                replaced = isinstance(received, Failure) and received.replace
+                if replaced or not isinstance(received, Success | Failure):
                     return False
                 self._answered += 1
                 if self._sent:
