@@ -12,7 +12,8 @@ from warpfold.kernels.source import GeneratedSource
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds of one run by one rank's own clock: reducing its part, in the all-reduce (the wait for slower ranks
-    included), and both together."""
+    included), and both together. The clock of a GPU slows a run that it times in parts, so there `total` is of a run of
+    its own."""
 
     local: float
     communication: float

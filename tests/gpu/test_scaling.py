@@ -28,6 +28,7 @@ from warpfold.kernels.errors import RankLost, Unavailable
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.finish import total
 from warpfold.kernels.open import open_backend
+from warpfold.kernels.ops.reference import nearest
 from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode
 from warpfold.kernels.scaling.commands import Collect, Load, Sample
 from warpfold.kernels.scaling.placement import Placement, placement_on
@@ -131,7 +132,7 @@ def test_the_value_is_the_rounded_sum_of_rationals_run_after_run(pair: Placement
     with ProcessGroup(processes(mode, ranks, Carrier.PEER_ACCESS), pair.environment(Algorithm.AUTO)) as group:
         for n in (ranks, 1_001, 20_011):
             source = Data("all_exponents", {}, n).source("float64", n)
-            exact = float(sum(map(Fraction, source.read(0, n).tolist())))
+            exact = nearest(sum(map(Fraction, source.read(0, n).tolist()), Fraction()), source.dtype)
             group.run(Load(source, Method.EXACT))
             for _ in range(40):
                 group.run(Sample(8))

@@ -69,9 +69,6 @@ template <class T>
 __global__ void __launch_bounds__(WORDS * GROUPS)
     all_reduce(const T* sent, T* received, uint32 count, const __grid_constant__ Mailboxes mailboxes, uint32 rank, uint32 ranks,
                uint64 limit_ns, volatile uint32* late) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
     __shared__ T numbers[RANKS][WORDS];
     const uint32 place = threadIdx.x % WORDS, group = threadIdx.x / WORDS, groups = blockDim.x / WORDS;
     uint64* const own = mailboxes.of[rank];

@@ -4,7 +4,9 @@ Where every GPU has access to the memory of every other one, the sums of arrays 
 else NCCL carries them, as it carries bare messages everywhere.
 
 Ranks begin a run together: an all-reduce of one number, which none leaves before all have come, goes before it on each
-stream. Everything of several runs is put on the streams while they are held, so that no GPU waits for its host.
+stream. Everything of several runs is put on the streams while they are held, so that no GPU waits for its host. An
+event between the part of a rank and the all-reduce delays the all-reduce by 3 µs: so every second run has one, for the
+times of the parts, and the others give the time of the whole.
 """
 
 import time
@@ -36,6 +38,9 @@ PIECE_BYTES = 1 << 30
 """The bytes of elements that are made at a time where no array is kept."""
 
 _WARM_UP = 3
+
+_Events = tuple[Any, ...]
+"""Events that one stream reaches in this order."""
 
 
 class AllReduce(Protocol):
@@ -128,9 +133,12 @@ class CudaRanks:
     def sample(self, runs: int) -> list[list[Timing]]:
         with nccl.nccl_errors("timing"):
             with held_together([member.blocking_kernel for member in self._members]):
-                spans = [self._run() for _ in range(runs)]
+                spans = [(self._run(), self._run_in_two() if self._ranks > 1 else None) for _ in range(runs)]
             self._check()
-            return [self._timings(place, [span[place] for span in spans]) for place in range(len(self._members))]
+            return [
+                [_timing(member, whole[place], None if parts is None else parts[place]) for whole, parts in spans]
+                for place, member in enumerate(self._members)
+            ]
 
     def call(self, runs: int) -> list[float]:
         seconds = []
@@ -194,25 +202,28 @@ class CudaRanks:
                 correct.append(member.received_sum(self._ranks))
         return all(correct)
 
-    def _run(self) -> list[tuple[Any, Any, Any]]:
-        """Put one run on the streams. Returns for each rank of this process three events: the start, the end of its
-        part, and the end of the run."""
-        for member in self._members:
-            with member.gpu.active():
-                member.flush()
-        self._barrier()
-        began = self._events()
+    def _run(self) -> list[_Events]:
+        """Put one run on the streams. Returns for each rank of this process two events: the start and the end."""
+        began = self._begun()
+        self._reduce()
+        self._all_reduce()
+        return list(zip(began, self._events(), strict=True))
+
+    def _run_in_two(self) -> list[_Events]:
+        """As `_run`, with an event more, between a rank's part and the all-reduce."""
+        began = self._begun()
         self._reduce()
         reduced = self._events()
         self._all_reduce()
         return list(zip(began, reduced, self._events(), strict=True))
 
-    def _timings(self, place: int, spans: list[tuple[Any, Any, Any]]) -> list[Timing]:
-        member = self._members[place]
-        return [
-            Timing(_seconds(member, began, reduced), _seconds(member, reduced, ended), _seconds(member, began, ended))
-            for began, reduced, ended in spans
-        ]
+    def _begun(self) -> list[Any]:
+        """Let all ranks begin a run together, with nothing of their data in their caches."""
+        for member in self._members:
+            with member.gpu.active():
+                member.flush()
+        self._barrier()
+        return self._events()
 
     def _reduce(self) -> None:
         for member in self._members:
@@ -272,6 +283,15 @@ class CudaRanks:
         held = self._sum(self._members[0])
         assert self._dtype is not None, "load() comes first"
         return total(held, self._dtype) if isinstance(held, ExactState) else held
+
+
+def _timing(member: GpuRank, whole: _Events, parts: _Events | None) -> Timing:
+    """The times of a run, and of the run after it, which was timed in parts. For a rank that is alone there is none."""
+    total = _seconds(member, *whole)
+    if parts is None:
+        return Timing(total, 0.0, total)
+    began, reduced, ended = parts
+    return Timing(_seconds(member, began, reduced), _seconds(member, reduced, ended), total)
 
 
 def _seconds(member: GpuRank, start: Any, stop: Any) -> float:
