@@ -17,7 +17,7 @@ from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.dtypes import DType, dtype_of
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.parts.grouping import SMALL_BLOCK, AlongAxes, Grouping, Segments
-from warpfold.kernels.source import ArraySource, GeneratedSource, PartSource, Source, generator_of
+from warpfold.kernels.source import ArraySource, GeneratedSource, Source, generator_of, part_of
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 MOST_OF_BLOCK = 1 << 17
@@ -156,7 +156,7 @@ def _of_segments(sources: Sequence[Any], shape: tuple[int, ...], grouping: Segme
             cut = grouping.offsets[first : first + most + 1]
             start, stop, values = cut[0], cut[-1], len(cut) - 1
             offsets = tuple(offset - start for offset in cut)
-        parts = tuple(PartSource(source, start, stop - start) for source in sources)
+        parts = tuple(part_of(source, start, stop) for source in sources)
         yield Block(parts, (stop - start,), Segments(offsets, grouping.length), values)
 
 
@@ -191,7 +191,7 @@ def selected(source: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> So
     if all(index == slice(0, length) for index, length in zip(part[cut + 1 :], shape[cut + 1 :], strict=True)):
         start = int(np.ravel_multi_index([index.start for index in part], shape))
         if not isinstance(source, ArraySource) or source.array.flags.c_contiguous:
-            return PartSource(source, start, prod(index.stop - index.start for index in part))
+            return part_of(source, start, start + prod(index.stop - index.start for index in part))
     if not isinstance(source, ArraySource):
         return RunsSource(source, shape, part)
     array = source.array if source.array.shape == shape else source.array.reshape(shape)

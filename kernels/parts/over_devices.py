@@ -27,8 +27,8 @@ from warpfold.kernels.parts.blocks import Block, blocks
 from warpfold.kernels.parts.grouping import Grouping, Segments
 from warpfold.kernels.parts.joint_progress import JointProgress
 from warpfold.kernels.query import Shaped, Whole
-from warpfold.kernels.source import PartSource, Source
-from warpfold.kernels.sources.sequential import SequentialSource, gathered
+from warpfold.kernels.source import Source, extents_of, part_of
+from warpfold.kernels.sources.sequential import Elements, SequentialSource, gathered
 
 
 def fitting(
@@ -55,7 +55,7 @@ def _segments(sources: Sequence[Source], grouping: Segments, count: int, most: i
         last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + most, "right")) - 1)
         start, stop = int(bounds[first]), int(bounds[last])
         offsets = None if grouping.offsets is None else tuple((bounds[first : last + 1] - start).tolist())
-        parts = tuple(PartSource(source, start, stop - start) for source in sources)
+        parts = tuple(part_of(source, start, stop) for source in sources)
         yield Block(parts, (stop - start,), Segments(offsets, grouping.length), last - first)
         first = last
 
@@ -65,12 +65,18 @@ def reduce_spread(
 ) -> GroupedReduction:
     """The answer to `query` by all `members` at once, each of which holds at most `most` elements.
 
+    One of them reduces an array that lies in one piece, fits it, and would lie in runs if it was shared: a device reads
+    all of it sooner than several read runs.
+
     Raises what a member raises; of several errors, that of the first block. A NaN that is refused is not named by its
     index, because blocks count their elements from 0.
     """
     shape, grouping = query.shape, query.grouping
     whole = [gathered(source) if isinstance(source, SequentialSource) else source for source in query.sources]
     made = list(fitting(whole, shape, grouping, most, len(members)))
+    if prod(shape) <= most and _lie(whole) and not all(_lie(block.sources) for block in made):
+        members = members[:1]
+        made = list(fitting(whole, shape, grouping, most))
     free: SimpleQueue[Backend] = SimpleQueue()
     for member in members:
         free.put(member)
@@ -100,6 +106,11 @@ def reduce_spread(
                     each.cancel()
                 raise
     return replace(together(reduced), shape=query.op.shape_of(grouping.result_shape(shape)))
+
+
+def _lie(sources: Sequence[Elements]) -> bool:
+    """Whether the elements of each source lie one after another, in files or in memory."""
+    return all(extents_of(source) for source in sources)
 
 
 def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Progress | None) -> GroupedReduction:

@@ -24,7 +24,7 @@ from warpfold.kernels.ops import NanPolicy, Terms, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.over_devices import fitting, reduce_spread
 from warpfold.kernels.query import Answer, Query, Shaped
-from warpfold.kernels.source import ArraySource, GeneratedSource, PartSource
+from warpfold.kernels.source import ArraySource, GeneratedSource, extents_of
 from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 SHAPE = (5, 4, 7)
@@ -218,7 +218,7 @@ def test_an_error_of_a_block_ends_all_and_names_its_field() -> None:
 def test_segments_are_cut_by_their_elements() -> None:
     blocks = list(fitting([ArraySource(hostile(5))], (COUNT,), Segments((0, 1, 2, 3, 100, 101, 140)), 10))
     assert [(block.values, block.shape) for block in blocks] == [(3, (3,)), (1, (97,)), (1, (1,)), (1, (39,))]
-    assert all(isinstance(block.sources[0], PartSource) for block in blocks)
+    assert [block.sources[0].count for block in blocks] == [3, 97, 1, 39]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -227,7 +227,28 @@ def test_a_file_is_reduced_in_blocks_as_it_lies(tmp_path: Path, order: Any) -> N
     np.save(tmp_path / "x.npy", array)
     with (tmp_path / "x.npy").open("rb") as file:
         source = open_array(file, read_head(file))
+    rows = list(fitting([source], SHAPE, AlongAxes((1, 2)), 12, 2))
+    lying = [extents_of(block.sources[0]) is not None for block in rows]
+    assert len(rows) > 1
+    assert lying == [order == "C"] * len(rows), "threads read the rows of a file without Python"
     for grouping in GROUPINGS:
         whole = CpuBackend().reduce_groups(ArraySource(array), SHAPE, grouping, "sum")
         made = spread([Limited(12)], source, SHAPE, grouping, "sum", 12)
         assert made.listed() == whole.listed(), grouping
+
+
+def test_devices_share_rows_of_a_file_and_leave_columns_to_one(tmp_path: Path) -> None:
+    array = hostile(8)
+    np.save(tmp_path / "x.npy", array)
+    with (tmp_path / "x.npy").open("rb") as file:
+        source = open_array(file, read_head(file))
+    made = GeneratedSource("normal", COUNT, 3, DTYPES["float64"])
+    for each, axes, most, blocks in (
+        (source, (1, 2), COUNT, 3),
+        (source, (0,), COUNT, 1),
+        (source, (0,), COUNT - 1, 4),
+        (made, (0,), COUNT, 4),
+    ):
+        members = [Limited(most) for _ in range(3)]
+        spread(members, each, SHAPE, AlongAxes(axes), "sum", most)
+        assert sum(member.blocks for member in members) == blocks, (each, axes, most)
