@@ -54,12 +54,11 @@ def specs(folder: Path, elements: int) -> Iterator[tuple[str, Spec]]:
     yield "columns, generated", {**along, "source": {**along["source"], "shape": [wide, 1 << 12]}, "axis": 0}
     yield "segments, generated", {**along, "source": {**made, "n": elements}, "segments": {"length": wide}}
     yield "variances of rows, generated", {**along, "op": "var", "axis": 1}
-    keys = {"type": "generate", "distribution": "uniform", "dtype": "int16", "seed": 4, "n": elements // 8}
-    grouped: Spec = {"kind": "groupby", "by": [{"source": keys}]}
-    yield (
-        "65,536 groups, generated",
-        {**grouped, "aggregations": [{"op": op, "source": {**made, "n": elements // 8}} for op in ("sum", "max")]},
-    )
+    some = {"type": "generate", "n": elements // 8}
+    for groups in (2, 1 << 16):
+        keys = {**some, "distribution": "uniform", "parameters": {"high": groups - 1}, "dtype": "uint16", "seed": 4}
+        sums = [{"op": op, "source": {**made, **some}} for op in ("sum", "max")]
+        yield f"{groups:,} groups, generated", {"kind": "groupby", "by": [{"source": keys}], "aggregations": sums}
     random = np.random.default_rng(5)
     np.save(folder / "rows.npy", random.standard_normal((1 << 12, stored >> 12), dtype=np.float32))
     array: Spec = {"type": "path", "path": "rows.npy"}

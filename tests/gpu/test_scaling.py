@@ -1,4 +1,4 @@
-"""Ranks on GPUs, with NCCL between them. What needs two GPUs is skipped with one."""
+"""Ranks on GPUs, whose sums travel by stores or by NCCL. What needs two GPUs is skipped with one."""
 
 import os
 import signal

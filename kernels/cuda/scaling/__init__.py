@@ -1,1 +1,1 @@
-"""Ranks on GPUs: one a GPU, with NCCL between them."""
+"""Ranks on GPUs: one a GPU, whose sums travel by stores or by NCCL."""
