@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_vali
 from warpfold.contract.fields import MAX_ELEMENTS
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.unions import said_as
-from warpfold.kernels.catalog import ROLLING_IN_WORDS, WINDOWS, check_rolling
+from warpfold.kernels.catalog import ROLLING_IN_WORDS, WINDOWS, check_rolling, check_rolling_on
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping
@@ -94,7 +94,7 @@ WindowField = Annotated[
     Field(
         exclude_if=lambda window: window is None,
         description="A window that moves along the elements, along an `axis` or within `segments`; the result has a "
-        f"value for each element. Windows have {ROLLING_IN_WORDS}, on CPU slots.",
+        f"value for each element. Windows have {ROLLING_IN_WORDS}; auto takes a CPU slot.",
     ),
 ]
 
@@ -103,8 +103,7 @@ def check_windows(op: Op, backend: str, options: Mapping[str, bool]) -> None:
     """Raise InvalidInput naming "op", "backend", or the first of the `options` that a request has, which windows do not
     take."""
     check_rolling(op)
-    if backend not in ("auto", "cpu"):
-        raise InvalidInput(f"{WINDOWS} need the backend cpu or auto", "backend")
+    check_rolling_on(op, backend)
     for field, wanted in options.items():
         if wanted:
             raise InvalidInput(f"{WINDOWS} do not take it so far", field)

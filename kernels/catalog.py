@@ -75,18 +75,26 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
     return able[0]
 
 
-_MANY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot", "quantile"))
-"""The folds, by their names in rows of ops, whose GPU kernels make many values along axes and by segments."""
-_ON_CPU_ALONE = tuple(op.name for op in OPS.values() if op.fold not in _MANY_ON_GPU and not op.multiplies)
-NOT_MANY_ON_GPU = f"{', '.join(_ON_CPU_ALONE)} and products of numbers"
+_BY_KEY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot"))
+"""The folds, by their names in rows of ops, whose GPU kernels make values by key."""
+_MANY_ON_GPU = _BY_KEY_ON_GPU | {"quantile", "picked", "span", "histogram", "count"}
+"""Those whose GPU kernels make many values along axes and by segments."""
+
+
+def _on_cpu_alone(on_gpu: frozenset[str]) -> str:
+    names = (op.name for op in OPS.values() if op.fold not in on_gpu and not op.multiplies)
+    return f"{', '.join(names)} and products of numbers"
+
+
+NOT_MANY_ON_GPU = _on_cpu_alone(_MANY_ON_GPU)
 """In words, what `grouped_backends` leaves to a CPU."""
-NOT_BY_KEY_ON_GPU = f"median, quantile, {NOT_MANY_ON_GPU}"
+NOT_BY_KEY_ON_GPU = _on_cpu_alone(_BY_KEY_ON_GPU)
 """In words, what `keyed_backends` leaves to a CPU."""
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor picks
-    or counts elements by their order. A dtype of None is not known yet."""
+    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor puts all
+    elements in order. A dtype of None is not known yet."""
     tests = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
     return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 
@@ -103,6 +111,19 @@ def check_rolling(op: Op) -> None:
     adds = op.adds and op.sources == 1 and set(terms_of(op)) <= {Terms.VALUES, Terms.PRODUCTS}
     if op.places or not (adds or op.fold in ("extreme", "nonzero", "count")):
         raise InvalidInput(f"windows have {ROLLING_IN_WORDS}, not {op.name}", "op")
+
+
+def rolling_backends(op: Op) -> tuple[str, ...]:
+    """The backends that have windows of `op`: a GPU adds elements, counts them and looks for extremes, and adds no
+    squares there. Where numbers are too far apart for it, its host computes them."""
+    return ("cpu", "cuda") if op.terms in (Terms.VALUES, Terms.NONE) else ("cpu",)
+
+
+def check_rolling_on(op: Op, backend: str) -> None:
+    """Raise InvalidInput naming "backend" unless `backend` has windows of `op`."""
+    able = rolling_backends(op)
+    if backend not in ("auto", *able):
+        raise InvalidInput(f"windows of {op.name} need the backend {', '.join(able)} or auto", "backend")
 
 
 def finished_on_gpu(op: Op, dtype: DType | None) -> bool:
@@ -131,7 +152,8 @@ def refused_on_gpu(op: Op, dtype: DType | None) -> str:
 def keyed_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
     """The backends on which `op` is reduced by key: a GPU neither multiplies numbers there, nor puts elements in order.
     A dtype of None is not known yet."""
-    return ("cpu",) if op.sources > 1 or op.keeps else grouped_backends(op, dtype)
+    able = op.sources == 1 and (op.fold in _BY_KEY_ON_GPU or op.multiplies)
+    return grouped_backends(op, dtype) if able else ("cpu",)
 
 
 def refused_by_key(op: Op, dtype: DType | None) -> str:

@@ -28,6 +28,11 @@ class Backend(ABC):
 
     device: Device
 
+    @property
+    def has_windows(self) -> bool:
+        """Whether it takes windows that move along an array."""
+        return self.device.backend == "cpu"
+
     @abstractmethod
     def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
         """The answer to a query whose elements are values: none of them stands for something else, no null propagates,
@@ -44,8 +49,8 @@ class Backend(ABC):
 
     def _of_values(self, query: Query[Answer], progress: Progress | None) -> Answer:
         """The answer to a query whose elements are values. An op of several totals is made of the answers to others."""
-        if isinstance(query, Moving) and self.device.backend != "cpu":
-            raise InvalidInput(f"{WINDOWS} need the backend cpu or auto", "backend")
+        if isinstance(query, Moving) and not self.has_windows:
+            raise InvalidInput(f"{WINDOWS} need the backend cpu, cuda or auto", "backend")
         if isinstance(query, ByKey):
             return cast(Answer, group_by_totals(query, self.aggregate, progress))
         if isinstance(query, Whole | Shaped) and made_of_totals(query):

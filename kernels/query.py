@@ -5,6 +5,7 @@ element (`Moving`), and rows have keys (`ByKey`)."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from typing import Generic, Self, TypeVar
 
 from warpfold.kernels.backend import GroupedReduction, Reduction
@@ -70,6 +71,12 @@ class Shaped(OfElements[GroupedReduction]):
     shape: tuple[int, ...]
     grouping: Grouping
     states: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all elements are one group, and the source is known to have as many as the shape."""
+        whole = prod(self.grouping.result_shape(self.shape)) == 1 and int(self.grouping.counts(self.shape)[0])
+        return whole == prod(self.shape) == self.source.count > 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,6 +130,12 @@ class Span(Mergeable):
         for at, end in enumerate(self._ends):
             end.update(state[at : at + 1], arrays, layout)
 
+    def of_values(self, least: NDArray[Any], most: NDArray[Any], counts: Index) -> State:
+        """The state of groups of `counts` elements, of which these are the smallest and the largest ones; arbitrary
+        where there are none."""
+        both = zip(self._ends, (least, most), strict=True)
+        return tuple(column for end, values in both for column in end.of_values(values, counts))
+
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
         for at, end in enumerate(self._ends):
             end.merge(state[at : at + 1], other[at : at + 1], ids)

@@ -36,11 +36,12 @@ class Histogram(Mergeable):
     """The counts of all bins of each group. A NaN lies in none."""
 
     def __init__(self, op: Op, dtype: DType, *, omit: bool = False) -> None:
-        self._op = op
+        self._op, self._dtype = op, dtype
         self._keys = Keys(op, dtype, omit=True)
         edges = edges_of(op.parameters).tolist()
-        self._bins = len(edges) - 1
-        lows = [self._key(*_neighbours(edge, dtype), dtype) for edge in edges]
+        self.bins = len(edges) - 1
+        self._ends = [_neighbours(edge, dtype) for edge in edges]
+        lows = [self._key(*ends, dtype) for ends in self._ends]
         self._first: Index = np.array([key for key, _ in lows if key is not None], np.int64)
         self._last = lows[-1][1]
 
@@ -50,8 +51,15 @@ class Histogram(Mergeable):
         low, high = (None if each is None else int(self._keys.of(each)[0]) for each in ends)
         return low, high
 
+    def ends(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """The least element of the dtype from each edge on, as far as there is one, and the largest one up to the last
+        edge, shape (1,)."""
+        word, last = self._dtype.numpy, self._ends[-1][1]
+        firsts = [np.array([first]).astype(word) for first, _ in self._ends if first is not None]
+        return np.concatenate([np.empty(0, word), *firsts]), None if last is None else np.array([last]).astype(word)
+
     def empty(self, groups: int) -> State:
-        return (np.zeros((groups, self._bins), np.int64),)
+        return (np.zeros((groups, self.bins), np.int64),)
 
     def update(self, state: State, arrays: Arrays, layout: Layout) -> None:
         (counts,), (elements,) = state, arrays
@@ -60,8 +68,8 @@ class Histogram(Mergeable):
         if isinstance(layout, One) and elements.size <= _FEW:
             keys = self._keys.of(elements)
             bins = np.searchsorted(self._first, keys[keys <= self._last], "right") - 1
-            bins = np.minimum(bins[bins >= 0], self._bins - 1)
-            counts[0] += np.bincount(bins, minlength=self._bins)
+            bins = np.minimum(bins[bins >= 0], self.bins - 1)
+            counts[0] += np.bincount(bins, minlength=self.bins)
             return
         from warpfold.kernels.aggregates import loops  # it imports Numba
 

@@ -74,6 +74,17 @@ class Picked(Mergeable):
         order = np.lexsort((seconds, firsts))[: self._op.kept]
         state[0][0], state[1][0] = firsts[order], seconds[order]
 
+    def of_elements(self, elements: NDArray[Any], places: Index, kept: Index) -> State:
+        """The state of groups, each of which has the first `kept` of a row of elements, in no order, and of their
+        places: arrays of shape (groups, elements)."""
+        pairs = self._pairs(np.ascontiguousarray(elements).reshape(-1), places.reshape(-1), compiled=False)
+        there, nothing = np.arange(elements.shape[1]) < kept[:, None], self.empty(1)
+        firsts, seconds = (
+            np.where(there, each.reshape(elements.shape), none[0, 0]) for each, none in zip(pairs, nothing, strict=True)
+        )
+        order = np.lexsort((seconds, firsts), axis=-1)
+        return np.take_along_axis(firsts, order, 1), np.take_along_axis(seconds, order, 1)
+
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:
         firsts, seconds = (np.concatenate([mine[ids], its], axis=1) for mine, its in zip(state, other, strict=True))
         order = np.lexsort((seconds, firsts), axis=-1)[:, : self._op.kept]

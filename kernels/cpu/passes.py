@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import refuse_nan
 from warpfold.kernels.aggregates.quantile import Quantile, Ranks
-from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.backend import Progress
 from warpfold.kernels.cpu.folds.by_name import AggregateFold
 from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.cpu.pieces import pieces_of
@@ -22,6 +22,7 @@ from warpfold.kernels.cpu.stream import Streamed, stream
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import NanPolicy, Op
+from warpfold.kernels.parts.selected import Selected
 from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
 FEW = 1 << 16
@@ -40,17 +41,6 @@ _MOST_COUNTERS = 1 << 22
 
 _SHARE_OF_FREE = 4
 """Elements that are gathered take one in so many of the free bytes at most; they are copied once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The quantiles of `count` elements, arbitrary where that is 0, and where the time went."""
-
-    values: NDArray[Any]
-    count: int
-    load_ms: float
-    kernel_ms: float
-    stages: Stages
 
 
 def select(source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Selected:

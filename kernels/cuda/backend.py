@@ -24,6 +24,7 @@ from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.reducing import element_bytes, reduce_groups
 from warpfold.kernels.cuda.keyed.reducing import group_by
 from warpfold.kernels.cuda.ranks.whole import select
+from warpfold.kernels.cuda.rolling.reducing import roll_on_gpu
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.parts import RingShape
 from warpfold.kernels.cuda.staging.stager import Stager, piece_size
@@ -36,7 +37,8 @@ from warpfold.kernels.machine.preparation import prepared_ms
 from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.ops.operands import Operands, check_states, operands
 from warpfold.kernels.parts.over_devices import reduce_spread
-from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
+from warpfold.kernels.parts.selected import Selected
+from warpfold.kernels.query import Answer, ByKey, Moving, OfElements, Query, Shaped, Whole
 from warpfold.kernels.source import ArraySource
 from warpfold.kernels.sources.sequential import Elements
 from warpfold.kernels.strategy import EXACT
@@ -77,6 +79,10 @@ class CudaBackend(Backend):
             self.reduce(ArraySource(np.ones(1, dtype=DTYPES[name].numpy)), "sum")
 
     @property
+    def has_windows(self) -> bool:
+        return True
+
+    @property
     def gpu(self) -> Gpu:
         """The GPU, for benchmarks, which launch kernels directly."""
         return self._gpu
@@ -93,6 +99,9 @@ class CudaBackend(Backend):
                 answer = self._whole(query, progress)
             case Shaped():
                 answer = self._shaped(query, progress)
+            case Moving():
+                with self._gpu.active(), cuda_errors("windows"):
+                    answer = roll_on_gpu(self._gpu, self._stager, query, progress)
             case ByKey():
                 with self._gpu.active(), cuda_errors("groups by key"):
                     answer = group_by(self._gpu, self._stager, query.source, query.plan, progress)
@@ -105,8 +114,8 @@ class CudaBackend(Backend):
         chosen = cuda_strategies()[resolve(row, dtype, query.strategy, "cuda", taken.other_dtype)]
         if source.count == 0:
             return self._empty(row, taken, chosen)
-        if row.selects:
-            return self._selected(query, progress)
+        if row.ranks:
+            return self._selected(query, progress).single(row, dtype)
         began, preparation = time.perf_counter(), self._gpu.preparation
         before_ms = prepared_ms(preparation)
         with self._gpu.active(), cuda_errors(f"{row.name} by {chosen.name}"):
@@ -151,22 +160,10 @@ class CudaBackend(Backend):
             stages=stages,
         )
 
-    def _selected(self, query: Whole, progress: Progress | None) -> Reduction:
-        op, source = query.op, query.source
-        with self._gpu.active(), cuda_errors(f"{op.name} by {EXACT}"):
-            selected = select(self._gpu, self._stager, source, op, query.nan_policy, progress)
-        return Reduction(
-            value=selected.values.tolist()[0] if selected.count else empty_value(op, source.dtype),
-            dtype=op.result_dtype(source.dtype),
-            count=selected.count,
-            op=op.name,
-            strategy=EXACT,
-            correctly_rounded=True,
-            load_ms=selected.load_ms,
-            kernel_ms=selected.kernel_ms,
-            prepare_ms=selected.prepare_ms,
-            stages=selected.stages,
-        )
+    def _selected(self, query: OfElements[Any], progress: Progress | None) -> Selected:
+        """The values of all elements together, which need not fit into the GPU's memory."""
+        with self._gpu.active(), cuda_errors(f"{query.op.name} by {EXACT}"):
+            return select(self._gpu, self._stager, query.source, query.op, query.nan_policy, progress)
 
     def _shaped(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
         """The values of all ops but prod, unless of truth values. What does not fit into the GPU's memory is reduced in
@@ -178,7 +175,11 @@ class CudaBackend(Backend):
         return self.reduce_at_once(query, progress)
 
     def reduce_at_once(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
-        """Reduce an array that fits into the GPU's memory. Raises OutOfMemory if it does not."""
+        """Reduce an array that fits into the GPU's memory, or is one value of an op that takes it in pieces. Raises
+        OutOfMemory if it does not."""
+        if query.op.ranks and query.is_whole:
+            selected = self._selected(query, progress)
+            return selected.grouped(query.op, query.source.dtype, query.grouping.result_shape(query.shape), "ranks")
         with self._gpu.active(), cuda_errors(f"{query.op.name} of many values"):
             return reduce_groups(
                 self._gpu, self._stager, query.sources, query.shape, query.grouping, query.op, query.nan_policy,

@@ -18,10 +18,12 @@ from warpfold.kernels.cuda.grouped.folds import fold_units
 from warpfold.kernels.cuda.grouped.shapes import grouped_units
 from warpfold.kernels.cuda.grouped.totals import totals_units
 from warpfold.kernels.cuda.keyed.shapes import keyed_units
+from warpfold.kernels.cuda.picks.kernels import picks_units
 from warpfold.kernels.cuda.puzzles import CLUSTERS_SINCE, puzzle_unit
 from warpfold.kernels.cuda.ranks.kernels import ranks_units
 from warpfold.kernels.cuda.resident.levels import level_units
 from warpfold.kernels.cuda.resident.shapes import resident_units
+from warpfold.kernels.cuda.rolling.kernels import windows_units
 from warpfold.kernels.cuda.scaling.mailboxes import mailboxes_unit
 from warpfold.kernels.cuda.staging.file_ring import pull_unit
 from warpfold.kernels.cuda.staging.generator import generator_unit
@@ -62,7 +64,7 @@ def cells(arch: str, *, whole: bool) -> Iterator[Cell]:
     for dtype in DTYPES.values():
         yield from _services(dtype, arch)
     others = [*exact_units(), *grouped_units(), *fold_units(), *totals_units(), *keyed_units(), *resident_units()]
-    others += [*integer_dot_units(), *level_units(), *ranks_units()]
+    others += [*integer_dot_units(), *level_units(), *picks_units(), *ranks_units(), *windows_units()]
     others += [widening_unit(DTYPES["float32"]), widening_unit(DTYPES["float64"]), hold_unit(), read_unit()]
     others += [pull_unit(), mailboxes_unit()]
     if int(arch.removeprefix("sm_")) >= CLUSTERS_SINCE:

@@ -99,6 +99,12 @@ class Op:
         return self.selects or (self.finish is Finish.MEAN and self.terms is Terms.VALUES)
 
     @property
+    def ranks(self) -> bool:
+        """Whether the value follows from the order, the places or the number of elements alone, or from both ends of
+        their order: a GPU makes what the op has on a CPU, and has no reduction of its own."""
+        return not self.adds and self.reduction is None
+
+    @property
     def keeps(self) -> bool:
         """Whether the value needs all elements, side by side or in their order."""
         return self.fold in ("quantile", "distinct", "mode", "picked")

@@ -116,7 +116,7 @@ def _lie(sources: Sequence[Elements]) -> bool:
 def _block(member: Backend, block: Block, query: Shaped, most: int, progress: Progress | None) -> GroupedReduction:
     source, *rest = block.sources
     other = rest[0] if rest else None
-    if block.values > 1 or prod(block.shape) <= most:
+    if block.values > 1 or prod(block.shape) <= most or query.op.ranks:  # which a device takes in pieces, all at once
         asked = replace(query, source=source, other=other, shape=block.shape, grouping=block.grouping)
         return member.aggregate(asked, progress)
     single = Whole(source=source, op=query.op, other=other, nan_policy=query.nan_policy, ddof=query.ddof)

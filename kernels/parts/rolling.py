@@ -94,17 +94,17 @@ class RollingLines:
     ) -> None:
         """Elements with equal `keys` are a line, if there are any."""
         count = prod(shape)
-        self._order: NDArray[np.int64] | None = None
-        self._shape = shape
-        self._axis: int | None = None
+        self.order: NDArray[np.int64] | None = None
+        self.shape = shape
+        self.moved: int | None = None
         self._gaps: tuple[slice, ...] = ()
         if keys is not None:
-            self._order = np.argsort(keys, kind="stable")
-            ordered = keys[self._order]
+            self.order = np.argsort(keys, kind="stable")
+            ordered = keys[self.order]
             self.bounds = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [count]])
         elif isinstance(within, AlongAxes):
-            (self._axis,) = within.reduced(len(shape))
-            length = shape[self._axis]
+            (axis,) = within.reduced(len(shape))
+            self.moved, length = None if axis == len(shape) - 1 else axis, shape[axis]
             self.bounds = np.arange(0, count + 1, length, dtype=np.int64) if length else np.zeros(1, np.int64)
         elif isinstance(within, Segments):
             edges = within.bounds(count)
@@ -115,26 +115,26 @@ class RollingLines:
 
     def arranged(self, elements: NDArray[Any]) -> NDArray[Any]:
         """The elements, which come in C order, line after line."""
-        if self._order is not None:
-            return elements.reshape(-1)[self._order]
-        if self._axis in (None, len(self._shape) - 1):
+        if self.order is not None:
+            return elements.reshape(-1)[self.order]
+        if self.moved is None:
             return elements.reshape(-1)
-        return np.ascontiguousarray(np.moveaxis(elements.reshape(self._shape), self._axis, -1)).reshape(-1)
+        return np.ascontiguousarray(np.moveaxis(elements.reshape(self.shape), self.moved, -1)).reshape(-1)
 
     def back(self, values: NDArray[Any]) -> NDArray[Any]:
         """The values of arranged elements in C order of the array."""
-        if self._order is not None:
+        if self.order is not None:
             placed = np.empty_like(values)
-            placed[self._order] = values
+            placed[self.order] = values
             return placed
-        if self._axis in (None, len(self._shape) - 1):
+        if self.moved is None:
             return values
-        shape = (*self._shape[: self._axis], *self._shape[self._axis + 1 :], self._shape[self._axis])
-        return np.moveaxis(values.reshape(shape), -1, self._axis).reshape(-1)
+        shape = (*self.shape[: self.moved], *self.shape[self.moved + 1 :], self.shape[self.moved])
+        return np.moveaxis(values.reshape(shape), -1, self.moved).reshape(-1)
 
     def place(self, at: int) -> int:
         """Where arranged element `at` stands in the array."""
-        places = self.arranged(np.arange(prod(self._shape), dtype=np.int64))
+        places = self.arranged(np.arange(prod(self.shape), dtype=np.int64))
         return int(places[at])
 
     def finished(self, values: NDArray[Any], counts: Index, least: int) -> tuple[NDArray[Any], Index]:

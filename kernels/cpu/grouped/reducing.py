@@ -18,7 +18,7 @@ from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, GroupedPart, Omi
 from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
 from warpfold.kernels.cpu.interpreted import InterpretedGroups
 from warpfold.kernels.cpu.memory import require
-from warpfold.kernels.cpu.passes import Selected, select
+from warpfold.kernels.cpu.passes import select
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
 from warpfold.kernels.cpu.stream import stream
 from warpfold.kernels.dtypes import DType
@@ -70,7 +70,7 @@ def reduce_groups(
     outputs, listed = prod(result_shape), op.listed or 1
     sources, turned = _as_read(asked, op)
     if op.selects and outputs == 1 and isinstance(asked.grouping, AlongAxes):
-        return _of_all(asked, op, select(sources[0], op, nan_policy, progress))
+        return select(sources[0], op, nan_policy, progress).grouped(op, sources[0].dtype, result_shape, "ranks")
     walk = walk_of(asked.grouping, asked.shape, reversed_axes=turned)
     dtypes = asked.dtypes
     counts = asked.grouping.counts(asked.shape)
@@ -107,25 +107,6 @@ def reduce_groups(
         kernel_ms=streamed.kernel_ms + finished_s * 1e3,
         stages=replace(streamed.stages, reduce_s=(streamed.stages.reduce_s or 0.0) + finished_s),
         states=tuple(kept),
-    )
-
-
-def _of_all(asked: Grouped, op: Op, selected: Selected) -> GroupedReduction:
-    """The values of all elements together."""
-    source = asked.operands.source
-    counts = np.full(op.listed or 1, selected.count)
-    return GroupedReduction(
-        values=defined(op, source.dtype, selected.values, counts),
-        shape=op.shape_of(asked.grouping.result_shape(asked.shape)),
-        dtype=op.result_dtype(source.dtype),
-        counts=tuple(counts.tolist()),
-        op=op.name,
-        strategy=EXACT,
-        kernel="ranks",
-        correctly_rounded=True,
-        load_ms=selected.load_ms,
-        kernel_ms=selected.kernel_ms,
-        stages=selected.stages,
     )
 
 

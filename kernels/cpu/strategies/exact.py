@@ -20,7 +20,6 @@ from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.ops.operands import Operands, check_reached
 from warpfold.kernels.source import ArraySource, extents_of
-from warpfold.kernels.sources.sequential import Elements
 
 
 class ExactCpuStrategy(CpuStrategy):
@@ -41,7 +40,7 @@ class ExactCpuStrategy(CpuStrategy):
         nothing, and for an integer product beyond 65,536 bits.
         """
         if op.selects:
-            return self._selected(operands.source, op, nan_policy, progress)
+            return select(operands.source, op, nan_policy, progress).single(op, operands.source.dtype)
         dtype = operands.source.dtype
         streamed = _streamed(operands, op, nan_policy, progress, compiled=compiled)
         fold: Fold[Any] = streamed.fold
@@ -60,20 +59,6 @@ class ExactCpuStrategy(CpuStrategy):
             kernel_ms=streamed.kernel_ms,
             stages=streamed.stages,
             state=None if state is None else state.to_bytes(),
-        )
-
-    def _selected(self, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Reduction:
-        selected = select(source, op, nan_policy, progress)
-        return Reduction(
-            value=selected.values.tolist()[0] if selected.count else empty_value(op, source.dtype),
-            dtype=op.result_dtype(source.dtype),
-            count=selected.count,
-            op=op.name,
-            strategy=self.name,
-            correctly_rounded=True,
-            load_ms=selected.load_ms,
-            kernel_ms=selected.kernel_ms,
-            stages=selected.stages,
         )
 
     def prepare(self, operands: Operands, op: Op) -> None:

@@ -31,6 +31,14 @@ class RowsLayout:
         return self.length
 
     @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Elements of each value."""
+        lengths = np.full(self.count, self.length if self.total else 0, np.int64)
+        if self.total:
+            lengths[-1] = self.total - (self.count - 1) * self.length
+        return lengths
+
+    @property
     def members(self) -> Members:
         """Where the elements of each value lie."""
         length = np.uint64(self.length)
@@ -58,6 +66,11 @@ class ColumnsLayout:
     def longest(self) -> int:
         """Elements of the longest value."""
         return self.height
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Elements of each value."""
+        return np.full(self.width, self.height, np.int64)
 
     @property
     def members(self) -> Members:
@@ -95,6 +108,11 @@ class OffsetsLayout:
     def longest(self) -> int:
         """Elements of the longest value."""
         return int(np.diff(self.host).max(initial=0))
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Elements of each value."""
+        return np.diff(self.host)
 
     @property
     def members(self) -> Members:

@@ -23,6 +23,7 @@ from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, Offsets
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.totals import FinishedValues
 from warpfold.kernels.cuda.grouped.values import Rounding
+from warpfold.kernels.cuda.picks.states import GroupedStates
 from warpfold.kernels.cuda.ranks.many import GroupedQuantiles
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
@@ -74,7 +75,7 @@ def reduce_groups(  # noqa: PLR0917
     """
     result_shape = grouping.result_shape(shape)
     # NaNs are counted in the order of reading, and named by their index in C order.
-    in_order = nan_policy is NanPolicy.RAISE or op.places
+    in_order = nan_policy is NanPolicy.RAISE or op.in_order
     turned = isinstance(grouping, AlongAxes) and not in_order and all(_lies_in_reverse(each, shape) for each in sources)
     dtypes = [source.dtype for source in sources]
     common, omit_nan = _common(dtypes), nan_policy is NanPolicy.OMIT and dtypes[0].is_float
@@ -95,7 +96,7 @@ def reduce_groups(  # noqa: PLR0917
         arrays = [array.reshape(read).transpose(axes).reshape(-1) for array in arrays]
     laid = [(part.layout, *(array[part.start : part.stop] for array in arrays)) for part in parts]
     run: _Finished | _Fetched | _Selected
-    if op.selects:
+    if op.ranks:
         run = _Selected(gpu, laid, dtypes[0], op, omit_nan=omit_nan)
     elif op.adds and common.is_float:
         run = _Finished(gpu, laid, common, op, ddof, omit_nan=omit_nan, keep=states)
@@ -272,11 +273,12 @@ class _Fetched:
 
 
 class _Selected:
-    """Quantiles, of which the GPU finds the neighbours, and which the host rounds."""
+    """Quantiles, of which the GPU finds the neighbours, and which the host rounds; picked elements, and counts."""
 
     def __init__(self, gpu: Gpu, parts: Sequence[Laid], dtype: DType, op: Op, *, omit_nan: bool) -> None:
         self._op, self._dtype = op, dtype
-        self._parts = [GroupedQuantiles(gpu, array, layout, dtype, op, omit_nan=omit_nan) for layout, array in parts]
+        make = GroupedQuantiles if op.selects else GroupedStates
+        self._parts = [make(gpu, array, layout, dtype, op, omit_nan=omit_nan) for layout, array in parts]
 
     @property
     def kernel(self) -> str:

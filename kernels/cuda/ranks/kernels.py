@@ -39,6 +39,18 @@ def kernel(gpu: Gpu, name: str, dtype: DType) -> Kernel:
     return gpu.kernel(ranks_unit(dtype), name_of(name, dtype))
 
 
+def keys_of(elements: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """The keys of `include/sorting_keys.cuh` of elements that are no NaN, in the same shape."""
+    width = 8 * dtype.itemsize
+    word = np.dtype(f"uint{width}").type
+    sign, bits = word(1 << (width - 1)), elements.view(word)
+    if dtype.is_float:
+        bits = np.where(bits & sign, ~bits, bits | sign)
+    elif dtype.kind is Kind.INT:
+        bits = bits ^ sign
+    return np.asarray(bits)
+
+
 def elements_of(keys: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """The elements of `dtype` that have these keys of `include/sorting_keys.cuh`, in the same shape."""
     width = 8 * dtype.itemsize

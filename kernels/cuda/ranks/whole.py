@@ -1,18 +1,20 @@
-"""Quantiles of a whole source on a GPU. What fits into its memory is brought there once; what does not is read anew for
-each digit of a key."""
+"""Quantiles, picked elements and counts of a whole source on a GPU. What fits into its memory is brought there once for
+quantiles; what does not is read anew for each digit of a key. All else takes one read, piece by piece."""
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.quantile import Quantile, Ranks
-from warpfold.kernels.backend import Progress, Stages
+from warpfold.kernels.backend import Progress
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
+from warpfold.kernels.cuda.grouped.layouts import RowsLayout
+from warpfold.kernels.cuda.picks.states import GroupedStates
 from warpfold.kernels.cuda.ranks.digits import THREADS, DigitCounts
 from warpfold.kernels.cuda.ranks.kernels import COUNT_DIGITS, elements_of, name_of, ranks_unit
 from warpfold.kernels.cuda.staging.nans import NanCounter
@@ -22,19 +24,8 @@ from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.machine.preparation import prepared_ms
 from warpfold.kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.parts.selected import Selected
 from warpfold.kernels.sources.sequential import Elements, SequentialSource
-
-
-@dataclass(frozen=True, slots=True)
-class SelectedOnGpu:
-    """The quantiles of `count` elements, arbitrary where that is 0, and where the time went."""
-
-    values: NDArray[Any]
-    count: int
-    load_ms: float
-    kernel_ms: float
-    prepare_ms: float
-    stages: Stages
 
 
 class _Brought:
@@ -76,11 +67,54 @@ class _Brought:
 
 def select(  # noqa: PLR0917
     gpu: Gpu, stager: Stager, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None
-) -> SelectedOnGpu:
-    """The quantiles of all elements. To be called while `gpu.active()`. Raises InvalidInput naming "nan_policy" for a
+) -> Selected:
+    """The values of all elements. To be called while `gpu.active()`. Raises InvalidInput naming "nan_policy" for a
     NaN where the policy is RAISE, and CudaError."""
     began, before_ms = time.perf_counter(), prepared_ms(gpu.preparation)
     stopwatch = Stopwatch(gpu.stream)
+    made = _quantiles if op.selects else _in_pieces
+    values, count = made(gpu, stager, source, op, nan_policy, progress, stopwatch)
+    kernel_ms, prepare_ms = stopwatch.total_ms(), prepared_ms(gpu.preparation) - before_ms
+    stages = stager.stages(kernel_ms / 1e3)
+    total_ms = (time.perf_counter() - began) * 1e3
+    return Selected(values, count, max(0.0, total_ms - kernel_ms - prepare_ms), kernel_ms, stages, prepare_ms)
+
+
+def _in_pieces(  # noqa: PLR0917
+    gpu: Gpu, stager: Stager, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None,
+    stopwatch: Stopwatch,
+) -> tuple[NDArray[Any], int]:  # fmt: skip
+    """The values, and of how many elements, of the states of pieces."""
+    dtype, omit, count = source.dtype, nan_policy is NanPolicy.OMIT, 0
+    aggregate = aggregate_of(op, dtype, omit=omit)
+    state, preparation = aggregate.begun(1), gpu.preparation
+    nans = NanCounter(gpu, dtype) if nan_policy is NanPolicy.RAISE and dtype.is_float else None
+    for (array,), first in stager.pieces(source, progress=progress):
+        size = int(array.size)
+        if not size:
+            continue
+        if nans is not None:
+            nans.add(array, first)
+        piece = GroupedStates(gpu, array, RowsLayout(1, size, size), dtype, op, omit_nan=omit, first=first)
+        if (op.name, dtype) not in preparation.ready:
+            gpu.stream.synchronize()  # the wait for the data counts as loading
+            with preparation:
+                piece.start()
+                gpu.stream.synchronize()
+            preparation.ready.add((op.name, dtype))
+        with stopwatch:
+            piece.start()
+        state.merge(piece.state(), groups=1)
+        count += size - int(piece.omitted()[0])
+    if nans is not None:
+        nans.refuse()
+    return aggregate.finish(state.rows(0, 1), np.array([count])), count
+
+
+def _quantiles(  # noqa: PLR0917
+    gpu: Gpu, stager: Stager, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None,
+    stopwatch: Stopwatch,
+) -> tuple[NDArray[Any], int]:  # fmt: skip
     brought = _Brought(gpu, stager, source, progress)
     digits = DigitCounts(gpu, source.dtype, brought.pieces, stopwatch)
     nans = 0 if brought.nans is None else brought.nans.count()
@@ -89,14 +123,9 @@ def select(  # noqa: PLR0917
     count = digits.count - (nans if nan_policy is NanPolicy.OMIT else 0)
     ranks = Ranks(op, np.array([count]))
     if not count or (nans and nan_policy is not NanPolicy.OMIT):
-        values = np.full(ranks.quantiles, np.nan)
-    else:
-        values = values_of(digits.keys(ranks.sorted[0].tolist()).reshape(1, -1), ranks, None, op, source.dtype)
-    kernel_ms, prepare_ms = stopwatch.total_ms(), prepared_ms(gpu.preparation) - before_ms
-    stages = stager.stages(kernel_ms / 1e3)
-    total_ms = (time.perf_counter() - began) * 1e3
-    load_ms = max(0.0, total_ms - kernel_ms - prepare_ms)
-    return SelectedOnGpu(values, count, load_ms, kernel_ms, prepare_ms, stages)
+        return np.full(ranks.quantiles, np.nan), count
+    keys = digits.keys(ranks.sorted[0].tolist()).reshape(1, -1)
+    return values_of(keys, ranks, None, op, source.dtype), count
 
 
 def values_of(keys: NDArray[Any], ranks: Ranks, nans: NDArray[np.bool_] | None, op: Op, dtype: DType) -> NDArray[Any]:

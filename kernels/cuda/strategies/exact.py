@@ -10,6 +10,7 @@ from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, exact_uni
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
+from warpfold.kernels.cuda.picks.workload import PicksWorkload, planned_picks
 from warpfold.kernels.cuda.ranks.whole import RanksWorkload, planned_ranks
 from warpfold.kernels.cuda.strategies.exact_reducers import (
     ExactIntegers,
@@ -69,6 +70,8 @@ class ExactCudaStrategy(CudaStrategy):
     def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Workload:
         if op.selects:
             return RanksWorkload(gpu, op, dtype, array)
+        if op.ranks:
+            return PicksWorkload(gpu, op, dtype, array)
         if not op.adds:
             return self.fast.workload(gpu, op, dtype, array)
         if dtype.is_float:
@@ -84,8 +87,12 @@ class ExactCudaStrategy(CudaStrategy):
             return (PlannedKernel(exact_unit(dtype), name, shape.threads, shape.threads * shape.shared),)
         if op.selects:
             return (planned_ranks(dtype),)
+        if op.fold == "histogram" or (op.picks and op.extreme is not None):
+            return planned_picks(op, dtype)
         if op.sources == 2:
             raise Unavailable(f"which kernels {op.name} of {dtype.name} takes is decided on a GPU")
+        if op.ranks:
+            raise Unavailable(f"{op.name} has no kernels of its own")
         parts = [OPS[name] for name in SUMS_OF_MOMENTS] if op.terms is Terms.MOMENTS else [op]
         return tuple(kernel for part in parts for kernel in self.fast.planned(part, dtype, arch))
 

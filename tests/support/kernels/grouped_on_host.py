@@ -3,7 +3,7 @@
 import ctypes
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -107,17 +107,21 @@ def as_cupy() -> types.ModuleType:
         empty=empty,
         asarray=host_array,
         zeros=lambda size, dtype: host_array(np.zeros(size, dtype)),
+        full=lambda size, value, dtype: host_array(np.full(size, value, dtype)),
+        ascontiguousarray=lambda array: host_array(np.ascontiguousarray(array)),
         flatnonzero=lambda array: host_array(np.flatnonzero(array)),
     )
     return module
 
 
 class HostGpu:
-    """Kernels by name, of the library of reductions that add up, and of that of other folds. `ran` holds the names in
-    the order of their launches."""
+    """Kernels by name, of the library of reductions that add up, and of that of other folds; and by name and types
+    those of the functions `typed`, by the name of their source. `ran` holds the names in the order of the launches."""
 
-    def __init__(self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None) -> None:
-        self._library, self._folds = library, folds
+    def __init__(
+        self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None, typed: Mapping[str, Any] | None = None
+    ) -> None:
+        self._library, self._folds, self._typed = library, folds, typed or {}
         self.stream: Any = types.SimpleNamespace(synchronize=lambda: None)
         self.preparation = Preparation()
         self.multiprocessors = 1
@@ -142,6 +146,10 @@ class HostGpu:
             if unit.source.stem == "grouped_folds":
                 assert self._folds is not None
                 known = self._folds.fold_by_name(plain.encode(), ctypes.c_uint64(grid), table)
+            elif unit.source.stem in self._typed:
+                kernel, types = plain.removesuffix(">").split("<")
+                run = self._typed[unit.source.stem]
+                known = run(kernel.encode(), types.encode(), ctypes.c_uint64(grid), table)
             else:
                 assert self._library is not None
                 known = self._library.grouped_by_name(

@@ -94,6 +94,20 @@ def build_folds() -> ctypes.CDLL:
     return library
 
 
+def build_picks() -> ctypes.CDLL:
+    """Elements that are picked, and counts of bins."""
+    library = _compiled("picks")
+    library.pick_by_name.restype = ctypes.c_bool
+    return library
+
+
+def build_windows() -> ctypes.CDLL:
+    """Values of windows."""
+    library = _compiled("windows")
+    library.window_by_name.restype = ctypes.c_bool
+    return library
+
+
 def build_keyed() -> ctypes.CDLL:
     """Exact sums by key."""
     library = _compiled("keyed")

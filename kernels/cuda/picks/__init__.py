@@ -1,0 +1,1 @@
+"""Elements that are picked on a GPU, and counts of bins."""

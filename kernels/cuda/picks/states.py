@@ -1,0 +1,110 @@
+"""Ops on a GPU that pick elements, or count them: the GPU makes the states that aggregates have on a CPU, and the host
+finishes them as it does there."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpfold.kernels.aggregates.aggregate import State
+from warpfold.kernels.aggregates.by_name import aggregate_of
+from warpfold.kernels.aggregates.extreme import Span
+from warpfold.kernels.aggregates.histogram import Histogram
+from warpfold.kernels.aggregates.picked import Picked
+from warpfold.kernels.cuda.gpu.launch import Gpu
+from warpfold.kernels.cuda.grouped.folds import COUNT_NAN, GroupedFolds
+from warpfold.kernels.cuda.grouped.layouts import Layout
+from warpfold.kernels.cuda.grouped.selecting import GroupedOp
+from warpfold.kernels.cuda.picks.bins import BinsOnGpu
+from warpfold.kernels.cuda.picks.picked import PicksOnGpu
+from warpfold.kernels.cuda.ranks.rows import ValueRows
+from warpfold.kernels.dtypes import DType
+from warpfold.kernels.ops import OPS, Op
+from warpfold.kernels.parts.grouping import Index
+
+
+class GroupedStates:
+    """The values of a layout of `array`, a CuPy array of one dimension and of `dtype`. With `omit_nan` elements that
+    are NaN are left out. With `first`, the index of the first element, the array is a part of one value, and its state
+    has all that merging needs. To be used while `gpu.active()`."""
+
+    def __init__(
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, op: Op, *, omit_nan: bool, first: int | None = None
+    ) -> None:  # fmt: skip
+        self._gpu, self._array, self._layout, self._dtype, self._op = gpu, array, layout, dtype, op
+        self._omit_nan, self._first = omit_nan and dtype.is_float, first
+        self._aggregate: Any = aggregate_of(op, dtype, omit=omit_nan)
+        counted = self._omit_nan or (dtype.is_float and op.extreme is not None)
+        self._nans = GroupedFolds(gpu, array, layout, dtype, COUNT_NAN) if counted else None
+        self._lengths = layout.lengths
+        self._made: _Ends | BinsOnGpu | PicksOnGpu | None = None
+
+    @property
+    def kernel(self) -> str:
+        """The name of what the op chose."""
+        return self._op.fold
+
+    def start(self) -> None:
+        """Have the states made. What is picked waits for the numbers of NaNs."""
+        if self._nans is not None:
+            self._nans.start()
+        self._made = self._started()
+        if self._made is not None:
+            self._made.start()
+
+    def _started(self) -> "_Ends | BinsOnGpu | PicksOnGpu | None":
+        gpu, dtype, op = self._gpu, self._dtype, self._op
+        match self._aggregate:
+            case Span():
+                return _Ends(gpu, self._array, self._layout, dtype, self._aggregate, self._lengths, self._omit_nan)
+            case Histogram():
+                return BinsOnGpu(gpu, ValueRows(self._array, self._layout), dtype, self._aggregate)
+            case Picked():
+                rows, nans = ValueRows(self._array, self._layout), self._nan_counts()
+                return PicksOnGpu(
+                    gpu, rows, dtype, op, self._aggregate, nans, omit_nan=self._omit_nan, first=self._first
+                )
+        return None  # how many elements there are says all
+
+    def omitted(self) -> Index:
+        """How many elements are left out of each value; waits for the work."""
+        return self._nan_counts() if self._omit_nan else np.zeros(1, np.int64)
+
+    def state(self) -> State:
+        """The states of all values; waits for the work."""
+        return (self._lengths - self.omitted(),) if self._made is None else self._made.state()
+
+    def values(self) -> NDArray[Any]:
+        """The values, of several elements or bins side by side; arbitrary where there are too few elements."""
+        values: NDArray[Any] = self._aggregate.finish(self.state(), self._lengths - self.omitted())
+        return values
+
+    def _nan_counts(self) -> Index:
+        if self._nans is None:
+            return np.zeros_like(self._lengths)
+        return self._nans.words()[:, 0].astype(np.int64)
+
+
+class _Ends:
+    """The least and the largest element of each value."""
+
+    def __init__(  # noqa: PLR0917
+        self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, span: Span, lengths: Index, omit_nan: bool
+    ) -> None:  # fmt: skip
+        self._span, self._dtype, self._lengths = span, dtype, lengths
+        self._ends = [GroupedOp(gpu, array, layout, dtype, OPS[name], omit_nan=omit_nan) for name in ("min", "max")]
+
+    def start(self) -> None:
+        """Have the elements found."""
+        for end in self._ends:
+            end.start()
+
+    def state(self) -> State:
+        """The keys of both."""
+        counts = self._lengths - self._ends[0].omitted()
+        word = np.dtype(np.float64) if self._dtype.is_float else self._dtype.numpy
+        least, most = (
+            np.array([value if count else 0 for value, count in zip(end.values(counts), counts, strict=True)], word)
+            for end in self._ends
+        )
+        return self._span.of_values(least, most, counts)

@@ -1,0 +1,1 @@
+"""Windows that move along an array, on a GPU."""
