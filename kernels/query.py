@@ -75,8 +75,8 @@ class Shaped(OfElements[GroupedReduction]):
     @property
     def is_whole(self) -> bool:
         """Whether all elements are one group, and the source is known to have as many as the shape."""
-        whole = prod(self.grouping.result_shape(self.shape)) == 1 and int(self.grouping.counts(self.shape)[0])
-        return whole == prod(self.shape) == self.source.count > 0
+        alone = prod(self.grouping.result_shape(self.shape)) == 1
+        return alone and 0 < self.grouping.counts(self.shape)[0] == prod(self.shape) == self.source.count
 
 
 @dataclass(frozen=True, kw_only=True)

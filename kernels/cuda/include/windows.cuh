@@ -2,6 +2,7 @@
 // what leaves a window is taken away exactly; extremes are the least keys of two overlapping runs of 2^level elements.
 #pragma once
 #include "sorting_keys.cuh"
+#include "vector.cuh"
 
 constexpr int ITEMS = 8;  // neighbouring elements of a thread
 
@@ -92,14 +93,32 @@ struct Marks {
     }
 };
 
+// The terms of a thread's elements, and 0 behind the last one. Elements lie from a multiple of 16 bytes on, or are read one by one.
+template <class T, class Term, class U = typename Term::Sum>
+__device__ void read_terms(const T* data, uint64 first, uint64 count, const Term& term, U (&terms)[ITEMS]) {
+    constexpr int VECTORS = ITEMS / Vector<T>::size;
+    if constexpr (VECTORS > 0) {
+        if (first + ITEMS <= count && reinterpret_cast<uint64>(data) % 16 == 0) {
+            Vector<T> read[VECTORS];
+#pragma unroll
+            for (int k = 0; k < VECTORS; ++k) read[k] = Vector<T>::load_kept(data + first + k * Vector<T>::size);
+#pragma unroll
+            for (int k = 0; k < ITEMS; ++k) terms[k] = term.of(read[k / Vector<T>::size][k % Vector<T>::size]);
+            return;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) terms[k] = first + k < count ? term.of(data[first + k]) : U(0);
+}
+
 // Each block adds up a tile of ITEMS · blockDim.x neighbouring elements.
 template <class T, class Term, class U = typename Term::Sum>
 __device__ void sum_tiles_of(const T* data, uint64 count, const Term& term, U* shared, U* totals) {
     const uint64 first = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) * ITEMS;
-    U sum = 0, all;
+    U terms[ITEMS], sum = 0, all;
+    read_terms(data, first, count, term, terms);
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k)
-        if (first + k < count) sum += term.of(data[first + k]);
+    for (int k = 0; k < ITEMS; ++k) sum += terms[k];
     sum_before(sum, shared, all);
     if (threadIdx.x == 0) totals[blockIdx.x] = all;
 }
@@ -123,11 +142,9 @@ template <class T, class Term, class U = typename Term::Sum>
 __device__ void running_sums_of(const T* data, uint64 count, const Term& term, const U* totals, U* shared, U* running) {
     const uint64 first = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) * ITEMS;
     U terms[ITEMS], sum = 0, all;
+    read_terms(data, first, count, term, terms);
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        terms[k] = first + k < count ? term.of(data[first + k]) : U(0);
-        sum += terms[k];
-    }
+    for (int k = 0; k < ITEMS; ++k) sum += terms[k];
     U up_to = totals[blockIdx.x] + sum_before(sum, shared, all);
     if (first == 0) running[0] = 0;
 #pragma unroll
@@ -238,23 +255,25 @@ __device__ void window_values_of(const uint128* running, const Specials& special
     values[at] = window_value<R>(running, specials, begin, end, lowest, divides);
 }
 
-// The running sum itself, rounded, of an array that is one line without special elements and without −0.
+// The running sum itself, rounded, of an array that is one line without special elements and without −0. Values go through `turned`, where
+// those of a thread are 9 apart from the next one's, so that neighbouring threads write neighbouring values.
 template <class T, class R>
-__device__ void running_values_of(const T* data, uint64 count, const FixedPoint& term, const uint128* totals, uint128* shared, uint32 divides,
-                                  double* values) {
+__device__ void running_values_of(const T* data, uint64 count, const FixedPoint& term, const uint128* totals, uint128* shared, double* turned,
+                                  uint32 divides, double* values) {
     const uint64 first = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) * ITEMS;
     uint128 terms[ITEMS], sum = 0, all;
+    read_terms(data, first, count, term, terms);
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        terms[k] = first + k < count ? term.of(data[first + k]) : uint128(0);
-        sum += terms[k];
-    }
+    for (int k = 0; k < ITEMS; ++k) sum += terms[k];
     uint128 up_to = totals[blockIdx.x] + sum_before(sum, shared, all);
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         up_to += terms[k];
-        if (first + k < count) values[first + k] = rounded_total<R>(up_to, divides ? first + k + 1 : 1, term.lowest);
+        turned[threadIdx.x * (ITEMS + 1) + k] = rounded_total<R>(up_to, divides ? first + k + 1 : 1, term.lowest);
     }
+    __syncthreads();
+    const uint64 tile = uint64(blockIdx.x) * blockDim.x * ITEMS;
+    for (uint32 k = threadIdx.x; k < blockDim.x * ITEMS && tile + k < count; k += blockDim.x) values[tile + k] = turned[k + k / ITEMS];
 }
 
 // The words of the sum of each window of integers, lowest first.
@@ -364,11 +383,10 @@ template <class T>
 __device__ void extents_of(const T* data, uint64 count, Extents* all) {
     int lowest = 1 << 20, above = -(1 << 20);
     uint32 marks = 0;
-    for (uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x; at < count; at += uint64(gridDim.x) * blockDim.x) {
+    const auto take = [&](T x) {
         using Bits = SortingKey<T>;
         constexpr int fraction = Format<T>::PRECISION - 1;
         constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(T) - 1)), hidden = Bits(Bits(1) << fraction), infinity = Bits(Bits(sign - 1) / hidden * hidden);
-        const T x = data[at];
         Bits bits;
         memcpy(&bits, &x, sizeof(T));
         const Bits size = Bits(bits & Bits(sign - 1));
@@ -386,7 +404,15 @@ __device__ void extents_of(const T* data, uint64 count, Extents* all) {
             lowest = low < lowest ? low : lowest;
             above = high > above ? high : above;
         }
+    };
+    const uint64 thread = uint64(blockIdx.x) * blockDim.x + threadIdx.x, threads = uint64(gridDim.x) * blockDim.x;
+    const uint64 vectors = reinterpret_cast<uint64>(data) % 16 == 0 ? count / Vector<T>::size : 0;
+    for (uint64 at = thread; at < vectors; at += threads) {
+        const Vector<T> read = Vector<T>::load(data + at * Vector<T>::size);
+#pragma unroll
+        for (int lane = 0; lane < Vector<T>::size; ++lane) take(read[lane]);
     }
+    for (uint64 at = vectors * Vector<T>::size + thread; at < count; at += threads) take(data[at]);
     for (int distance = 16; distance > 0; distance /= 2) {
         const int low = __shfl_down_sync(~0u, lowest, distance), high = __shfl_down_sync(~0u, above, distance);
         lowest = low < lowest ? low : lowest;

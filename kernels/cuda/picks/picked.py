@@ -23,8 +23,8 @@ _DESCENDING, _ZEROS, _BY_PLACE = 1, 2, 4
 class PicksOnGpu:
     """The elements of each row that `op` keeps: the state that `aggregate` has. `nans` says how many elements of each
     row are NaN, and with `omit_nan` these are left out. With `first` the only row is a part of a value, from the
-    element of this index on. An op of places has the one element alone that its value is, unless there are other parts. To be used
-    while `gpu.active()`."""
+    element of this index on. An op of places has the one element alone that its value is, unless there are other parts.
+    To be used while `gpu.active()`."""
 
     def __init__(  # noqa: PLR0917
         self, gpu: Gpu, rows: ValueRows, dtype: DType, op: Op, aggregate: Picked, nans: Index, *, omit_nan: bool,

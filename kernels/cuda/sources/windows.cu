@@ -22,7 +22,8 @@ template <class T, class R>
 __global__ void __launch_bounds__(TILE_THREADS) running_values(const T* data, uint64 count, int lowest, uint32 magnitudes, const uint128* totals, uint32 divides,
                                                                double* values) {
     __shared__ uint128 shared[TILE_THREADS / 32];
-    running_values_of<T, R>(data, count, FixedPoint{lowest, magnitudes}, totals, shared, divides, values);
+    __shared__ double turned[TILE_THREADS * (ITEMS + 1)];
+    running_values_of<T, R>(data, count, FixedPoint{lowest, magnitudes}, totals, shared, turned, divides, values);
 }
 template <class T>
 __global__ void __launch_bounds__(TILE_THREADS) mark_tiles(const T* data, uint64 count, uint32 which, uint32 omit, uint64* totals) {

@@ -119,7 +119,7 @@ class HostGpu:
     those of the functions `typed`, by the name of their source. `ran` holds the names in the order of the launches."""
 
     def __init__(
-        self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None, typed: Mapping[str, Any] | None = None
+        self, library: ctypes.CDLL | None, folds: ctypes.CDLL | None = None, *, typed: Mapping[str, Any] | None = None
     ) -> None:
         self._library, self._folds, self._typed = library, folds, typed or {}
         self.stream: Any = types.SimpleNamespace(synchronize=lambda: None)

@@ -1,7 +1,7 @@
 """Picked elements, counts of bins and spans of many values: device code on the host, against the aggregates of CPUs."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import SMALL_FOLDS, HostGpu, as_cupy, host_array
 from warpfold.kernels.aggregates.aggregate import One
 from warpfold.kernels.aggregates.by_name import aggregate_of
+from warpfold.kernels.backend import Stages
 from warpfold.kernels.cuda.grouped import selecting
 from warpfold.kernels.cuda.grouped.folds import GroupedFolds
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
@@ -22,8 +23,10 @@ from warpfold.kernels.cuda.picks.states import GroupedStates
 from warpfold.kernels.cuda.ranks import rows as rows_module
 from warpfold.kernels.cuda.ranks.kernels import keys_of
 from warpfold.kernels.cuda.ranks.rows import ValueRows
+from warpfold.kernels.cuda.ranks.whole import select
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.ops import Op, Parameters, op_named
+from warpfold.kernels.ops import NanPolicy, Op, Parameters, op_named
+from warpfold.kernels.source import ArraySource
 
 Array = NDArray[Any]
 Values = Callable[..., tuple[Array, Array]]
@@ -56,8 +59,8 @@ def sorted_keys(gpu: Any, rows: ValueRows, dtype: DType, ranks: Array, which: Ar
 
 
 @pytest.fixture
-def values(monkeypatch: pytest.MonkeyPatch) -> Values:
-    """The values of a layout, and how many elements entered each."""
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A GPU on the host, to which values of more than 60 elements are long."""
     if on_host.COMPILER is None or sys.platform != "linux":
         pytest.skip("needs g++ to build the device code for the host")
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
@@ -68,7 +71,12 @@ def values(monkeypatch: pytest.MonkeyPatch) -> Values:
     for module in (kernels, rows_module):
         monkeypatch.setattr(module, "LONG", 60)
     monkeypatch.setattr(kernels, "_PART", 24)
-    gpu: Any = HostGpu(None, on_host.build_folds(), {"picks": on_host.build_picks().pick_by_name})
+    return HostGpu(None, on_host.build_folds(), typed={"picks": on_host.build_picks().pick_by_name})
+
+
+@pytest.fixture
+def values(gpu: Any) -> Values:
+    """The values of a layout, and how many elements entered each."""
 
     def run(array: Array, layout: Layout, op: Op, *, omit_nan: bool, first: int | None = None) -> tuple[Array, Array]:
         made = GroupedStates(
@@ -137,3 +145,27 @@ def test_values_have_the_bits_of_the_cpu(values: Values, name: str) -> None:
                     needed = [single.least_count(0) for single in op.singles()]
                     for mine, its, least in zip(row.tolist(), want.tolist(), needed, strict=True):
                         assert count < max(1, least) or repr(mine) == repr(its), (op, layout, omit_nan, group)
+
+
+class InPieces:
+    """A stager that brings a source in pieces."""
+
+    def pieces(self, source: ArraySource, progress: Any) -> Iterator[tuple[tuple[Any, ...], int]]:
+        for start in range(0, source.count, 70):
+            yield (host_array(np.array(source.read(start, min(start + 70, source.count)))),), start
+
+    def stages(self, reduce_s: float) -> Stages:
+        return Stages(reduce_s=reduce_s)
+
+
+@pytest.mark.parametrize("name", ["float64", "int8"])
+def test_pieces_make_the_value_of_the_whole(gpu: Any, name: str) -> None:
+    dtype, stager = DTYPES[name], InPieces()
+    array = elements(dtype, 333, 3)
+    for op_name, parameters in OPS:
+        op = op_named(op_name).having(parameters)
+        for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT):
+            made = select(gpu, stager, ArraySource(array), op, policy, None)  # type: ignore[arg-type]
+            want, count = wanted(array, op, dtype, omit_nan=policy is NanPolicy.OMIT and dtype.is_float)
+            assert made.count == count
+            assert list(map(repr, made.grouped(op, dtype, (), "").listed())) == list(map(repr, want.tolist()))

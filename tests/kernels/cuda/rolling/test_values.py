@@ -34,7 +34,7 @@ def values(monkeypatch: pytest.MonkeyPatch) -> Values:
     monkeypatch.setitem(sys.modules, "cupy", as_cupy())
     monkeypatch.setattr(values_module, "THREADS", 32)
     monkeypatch.setattr(values_module, "SCAN_THREADS", 32)
-    gpu: Any = HostGpu(None, None, {"windows": on_host.build_windows().window_by_name})
+    gpu: Any = HostGpu(None, typed={"windows": on_host.build_windows().window_by_name})
 
     def run(array: Array, places: Places, op: Op, *, omit: bool = False) -> tuple[Array, Array]:
         made = WindowValues(gpu, host_array(array), DTYPES[array.dtype.name], places, op, omit=omit)

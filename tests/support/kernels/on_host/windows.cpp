@@ -21,6 +21,7 @@ template <class T, class R>
 bool of_elements(const char* name, uint64 grid, void* const* a) {
     static uint128 wide[32];
     static uint64 narrow[32];
+    static double turned[32 * (ITEMS + 1)];
     const T* data = at<T*>(a, 0);
     const uint64 count = at<uint64>(a, 1);
     const auto is = [&](const char* other) { return !strcmp(name, other); };
@@ -35,7 +36,7 @@ bool of_elements(const char* name, uint64 grid, void* const* a) {
     const Marks marks{at<uint32>(a, 2), at<uint32>(a, 3)};
     if (is("sum_tiles")) return blocks(grid, [&] { sum_tiles_of(data, count, fixed, wide, at<uint128*>(a, 4)); }), true;
     if (is("running_sums")) return blocks(grid, [&] { running_sums_of(data, count, fixed, at<uint128*>(a, 4), wide, at<uint128*>(a, 5)); }), true;
-    if (is("running_values")) return blocks(grid, [&] { running_values_of<T, R>(data, count, fixed, at<uint128*>(a, 4), wide, at<uint32>(a, 5), at<double*>(a, 6)); }), true;
+    if (is("running_values")) return blocks(grid, [&] { running_values_of<T, R>(data, count, fixed, at<uint128*>(a, 4), wide, turned, at<uint32>(a, 5), at<double*>(a, 6)); }), true;
     if (is("mark_tiles")) return blocks(grid, [&] { sum_tiles_of(data, count, marks, narrow, at<uint64*>(a, 4)); }), true;
     if (is("running_marks")) return blocks(grid, [&] { running_sums_of(data, count, marks, at<uint64*>(a, 4), narrow, at<uint64*>(a, 5)); }), true;
     return false;
