@@ -77,13 +77,13 @@ def resolve_grouped(op: Op, dtype: DType | None, strategy: str) -> str:
 
 _BY_KEY_ON_GPU = frozenset(("sum", "moments", "totals", "extreme", "nonzero", "dot"))
 """The folds, by their names in rows of ops, whose GPU kernels make values by key."""
-_MANY_ON_GPU = _BY_KEY_ON_GPU | {"quantile", "picked", "span", "histogram", "count"}
+_MANY_ON_GPU = _BY_KEY_ON_GPU | {"quantile", "distinct", "mode", "picked", "span", "histogram", "count"}
 """Those whose GPU kernels make many values along axes and by segments."""
 
 
 def _on_cpu_alone(on_gpu: frozenset[str]) -> str:
-    names = (op.name for op in OPS.values() if op.fold not in on_gpu and not op.multiplies)
-    return f"{', '.join(names)} and products of numbers"
+    names = ", ".join(op.name for op in OPS.values() if op.fold not in on_gpu and not op.multiplies)
+    return f"{names} and products of numbers" if names else "products of numbers"
 
 
 NOT_MANY_ON_GPU = _on_cpu_alone(_MANY_ON_GPU)
@@ -93,8 +93,8 @@ NOT_BY_KEY_ON_GPU = _on_cpu_alone(_BY_KEY_ON_GPU)
 
 
 def grouped_backends(op: Op, dtype: DType | None) -> tuple[str, ...]:
-    """The backends on which `op` is reduced to many values: a GPU neither multiplies numbers there, nor puts all
-    elements in order. A dtype of None is not known yet."""
+    """The backends on which `op` is reduced to many values: a GPU does not multiply numbers there. A dtype of None is
+    not known yet."""
     tests = op.fold == "product" and dtype is not None and dtype.kind is Kind.BOOL  # whether all elements are true
     return ("cpu", "cuda") if op.fold in _MANY_ON_GPU or tests else ("cpu",)
 

@@ -26,6 +26,8 @@ QUESTIONS = (
     *((op, Parameters(k=k)) for op in ("top_k", "bottom_k", "argtop_k", "argbottom_k") for k in (None, 7, 100)),
     ("ptp", Parameters()),
     ("count", Parameters()),
+    ("mode", Parameters()),
+    ("nunique", Parameters()),
     ("histogram", Parameters()),
     ("histogram", Parameters(bins=EDGES)),
     ("histogram", Parameters(bins=1000, range=(-4.0, 130.0))),

@@ -202,3 +202,60 @@ __device__ void count_bins_of(const T* data, const PickRows& all, const Bins& bi
         __syncthreads();
     }
 }
+
+// Keys in which −0 and 0 are one.
+template <class T>
+__device__ void keys_of_values_of(const T* data, uint64 count, SortingKey<T>* keys) {
+    const uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at < count) keys[at] = Order{ZEROS, 0}.key(data[at]);
+}
+
+// Runs of equal keys, which are sorted within each value. Element i belongs to value ids[i], or all to one without ids; value v ends at
+// ends[v]. Keys from `none` on, which NaNs have, are left out where `none` is not 0.
+template <class Key>
+struct KeyRuns {
+    const Key* keys;
+    const uint64* ids;
+    const int64* ends;
+    uint64 count, none;
+
+    __device__ uint64 value(uint64 at) const { return ids ? ids[at] : 0; }
+    __device__ bool begins(uint64 at) const {
+        if (none && keys[at] >= none) return false;
+        return at == 0 || keys[at] != keys[at - 1] || (ids && ids[at] != ids[at - 1]);
+    }
+    // How long the run is that begins there: ever longer steps while keys are equal, and ever shorter ones then.
+    __device__ uint64 length(uint64 at) const {
+        const uint64 end = uint64(ends[value(at)]);
+        uint64 last = at, step = 1;
+        for (; last + step < end && keys[last + step] == keys[at]; step *= 2) last += step;
+        for (; step > 0; step /= 2)
+            if (last + step < end && keys[last + step] == keys[at]) last += step;
+        return last + 1 - at;
+    }
+};
+
+// How many runs each value has, how long its longest one is, and where the first of those begins: one launch after another.
+enum : int { COUNT_RUNS, LONGEST_RUN, FIRST_RUN };
+template <class Key>
+__device__ void take_runs_of(const KeyRuns<Key>& runs, int what, const uint64* longest, uint64* taken) {
+    uint64 mine = 0;  // of all elements of one value
+    for (uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x; at < runs.count; at += uint64(gridDim.x) * blockDim.x) {
+        if (!runs.begins(at)) continue;
+        const uint64 value = runs.value(at);
+        if (what == COUNT_RUNS) {
+            if (runs.ids) atomicAdd(taken + value, 1ull);
+            else ++mine;
+            continue;
+        }
+        const uint64 length = runs.length(at);
+        if (what == FIRST_RUN) {
+            if (length == longest[value]) atomicMin(taken + value, at);
+        } else if (length > taken[value]) {  // what is read may be old, and is never too large
+            atomicMax(taken + value, length);
+        }
+    }
+    if (what != COUNT_RUNS || runs.ids) return;
+    for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_down_sync(~0u, mine, distance);
+    if (threadIdx.x % 32 == 0 && mine) atomicAdd(taken, mine);
+}

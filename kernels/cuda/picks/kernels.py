@@ -16,7 +16,8 @@ from warpfold.kernels.dtypes import DTYPES, DType
 SOURCE = Path(__file__).parent.parent / "sources" / "picks.cu"
 
 COUNT_PICKS, WRITE_PICKS, COUNT_BINS = "count_picks", "write_picks", "count_bins"
-_KERNELS = (COUNT_PICKS, WRITE_PICKS, COUNT_BINS)
+KEYS_OF_VALUES, TAKE_RUNS = "keys_of_values", "take_runs"
+_KERNELS = (COUNT_PICKS, WRITE_PICKS, COUNT_BINS, KEYS_OF_VALUES, TAKE_RUNS)
 
 _PART = 1 << 14
 """Elements of a part of a long value."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.aggregate import State
 from warpfold.kernels.aggregates.by_name import aggregate_of
+from warpfold.kernels.aggregates.collected import Distinct, MostFrequent
 from warpfold.kernels.aggregates.extreme import Span
 from warpfold.kernels.aggregates.histogram import Histogram
 from warpfold.kernels.aggregates.picked import Picked
@@ -17,6 +18,7 @@ from warpfold.kernels.cuda.grouped.layouts import Layout
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.picks.bins import BinsOnGpu
 from warpfold.kernels.cuda.picks.picked import PicksOnGpu
+from warpfold.kernels.cuda.picks.runs import RunsOnGpu
 from warpfold.kernels.cuda.ranks.rows import ValueRows
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.ops import OPS, Op
@@ -34,10 +36,10 @@ class GroupedStates:
         self._gpu, self._array, self._layout, self._dtype, self._op = gpu, array, layout, dtype, op
         self._omit_nan, self._first = omit_nan and dtype.is_float, first
         self._aggregate: Any = aggregate_of(op, dtype, omit=omit_nan)
-        counted = self._omit_nan or (dtype.is_float and op.extreme is not None)
+        counted = self._omit_nan or (dtype.is_float and (op.extreme is not None or op.fold == "mode"))
         self._nans = GroupedFolds(gpu, array, layout, dtype, COUNT_NAN) if counted else None
         self._lengths = layout.lengths
-        self._made: _Ends | BinsOnGpu | PicksOnGpu | None = None
+        self._made: _Made | None = None
 
     @property
     def kernel(self) -> str:
@@ -52,7 +54,7 @@ class GroupedStates:
         if self._made is not None:
             self._made.start()
 
-    def _started(self) -> "_Ends | BinsOnGpu | PicksOnGpu | None":
+    def _started(self) -> "_Made | None":
         gpu, dtype, op = self._gpu, self._dtype, self._op
         match self._aggregate:
             case Span():
@@ -64,6 +66,9 @@ class GroupedStates:
                 return PicksOnGpu(
                     gpu, rows, dtype, op, self._aggregate, nans, omit_nan=self._omit_nan, first=self._first
                 )
+            case Distinct() | MostFrequent():
+                rows, nans = ValueRows(self._array, self._layout), self._nan_counts()
+                return RunsOnGpu(gpu, rows, dtype, op, nans, omit_nan=self._omit_nan)
         return None  # how many elements there are says all
 
     def omitted(self) -> Index:
@@ -72,10 +77,13 @@ class GroupedStates:
 
     def state(self) -> State:
         """The states of all values; waits for the work."""
+        assert not isinstance(self._made, RunsOnGpu), "values whose elements are sorted come from no states"
         return (self._lengths - self.omitted(),) if self._made is None else self._made.state()
 
     def values(self) -> NDArray[Any]:
         """The values, of several elements or bins side by side; arbitrary where there are too few elements."""
+        if isinstance(self._made, RunsOnGpu):
+            return self._made.values()
         values: NDArray[Any] = self._aggregate.finish(self.state(), self._lengths - self.omitted())
         return values
 
@@ -108,3 +116,6 @@ class _Ends:
             for end in self._ends
         )
         return self._span.of_values(least, most, counts)
+
+
+_Made = _Ends | BinsOnGpu | PicksOnGpu | RunsOnGpu

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.layouts import RowsLayout
@@ -29,12 +30,13 @@ class PicksWorkload:
 
     def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
         self._made = GroupedStates(gpu, array, RowsLayout(1, array.size, array.size), dtype, op, omit_nan=False)
+        self._values: NDArray[Any] = np.zeros(1)
         self.read_bytes = int(array.nbytes)
 
     def run(self) -> None:
         self._made.start()
-        self._made.state()
+        self._values = self._made.values()
 
     def value(self) -> Value:
-        value: Value = np.asarray(self._made.values()).tolist()[0]
+        value: Value = self._values.tolist()[0]
         return value

@@ -72,12 +72,30 @@ def select(  # noqa: PLR0917
     NaN where the policy is RAISE, and CudaError."""
     began, before_ms = time.perf_counter(), prepared_ms(gpu.preparation)
     stopwatch = Stopwatch(gpu.stream)
-    made = _quantiles if op.selects else _in_pieces
+    made = _quantiles if op.selects else _sorted if op.fold in ("mode", "distinct") else _in_pieces
     values, count = made(gpu, stager, source, op, nan_policy, progress, stopwatch)
     kernel_ms, prepare_ms = stopwatch.total_ms(), prepared_ms(gpu.preparation) - before_ms
     stages = stager.stages(kernel_ms / 1e3)
     total_ms = (time.perf_counter() - began) * 1e3
     return Selected(values, count, max(0.0, total_ms - kernel_ms - prepare_ms), kernel_ms, stages, prepare_ms)
+
+
+def _sorted(  # noqa: PLR0917
+    gpu: Gpu, stager: Stager, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None,
+    stopwatch: Stopwatch,
+) -> tuple[NDArray[Any], int]:  # fmt: skip
+    """The value, and of how many elements, of an op that has all of them in their order."""
+    array, omit = stager.whole(source, progress), nan_policy is NanPolicy.OMIT
+    size = int(array.size)
+    if nan_policy is NanPolicy.RAISE and source.dtype.is_float and size:
+        nans = NanCounter(gpu, source.dtype)
+        nans.add(array, 0)
+        nans.refuse()
+    made = GroupedStates(gpu, array, RowsLayout(1, max(1, size), size), source.dtype, op, omit_nan=omit)
+    with stopwatch:
+        made.start()
+    values = made.values()
+    return values, size - int(made.omitted()[0])
 
 
 def _in_pieces(  # noqa: PLR0917

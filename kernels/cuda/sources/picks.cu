@@ -22,3 +22,13 @@ __global__ void __launch_bounds__(256) count_bins(const T* data, const int64* of
     count_bins_of(data, PickRows{offsets, length, total, rows, longest}, Bins{edges, starts, bins, known, shift, last}, cells, spread, step, shared,
                   counts);
 }
+
+template <class T>
+__global__ void __launch_bounds__(256) keys_of_values(const T* data, uint64 count, SortingKey<T>* keys) {
+    keys_of_values_of(data, count, keys);
+}
+template <class T>
+__global__ void __launch_bounds__(256) take_runs(const SortingKey<T>* keys, uint64 count, const uint64* ids, const int64* ends, uint64 none, int what,
+                                                 const uint64* longest, uint64* taken) {
+    take_runs_of(KeyRuns<SortingKey<T>>{keys, ids, ends, count, none}, what, longest, taken);
+}

@@ -16,9 +16,6 @@ CUPY = "cupy"
 FAST = "single_pass"
 """The strategy of our own that "auto" prefers where nothing is summed exactly, and that selects under "exact"."""
 
-_IN_ORDER = ("distinct", "mode")
-"""Folds of ops that need all elements in their order, which a GPU does not put them in."""
-
 
 @cache
 def own_rows() -> Mapping[str, Strategy]:
@@ -42,7 +39,7 @@ def own_row(path: Path) -> Strategy:
 def exact_row() -> Strategy:
     """The correctly rounded value. Its ops that look for extremes, or test elements, are those of the fast strategy."""
     summed = claims((op.name for op in OPS.values() if op.adds and op.terms is not Terms.TOTALS), DTYPES)
-    ordered = claims((op.name for op in OPS.values() if op.ranks and op.fold not in _IN_ORDER), DTYPES)
+    ordered = claims((op.name for op in OPS.values() if op.ranks), DTYPES)
     selected = frozenset(pair for pair in own_rows()[FAST].claims if not OPS[pair[0]].rounds)
     return Strategy(
         name=EXACT,

@@ -15,6 +15,8 @@ from warpfold.kernels.ops import OPS, Parameters, op_named
 
 PICKED = (
     ("nth", Parameters(n=2)),
+    ("mode", Parameters()),
+    ("nunique", Parameters()),
     ("top_k", Parameters(k=5)),
     ("argbottom_k", Parameters(k=5)),
     ("histogram", Parameters(bins=300, range=(-2.0, 2.0))),

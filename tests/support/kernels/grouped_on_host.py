@@ -109,6 +109,8 @@ def as_cupy() -> types.ModuleType:
         zeros=lambda size, dtype: host_array(np.zeros(size, dtype)),
         full=lambda size, value, dtype: host_array(np.full(size, value, dtype)),
         ascontiguousarray=lambda array: host_array(np.ascontiguousarray(array)),
+        stack=lambda arrays: host_array(np.stack(arrays)),
+        lexsort=lambda keys: host_array(np.lexsort(keys)),
         flatnonzero=lambda array: host_array(np.flatnonzero(array)),
     )
     return module

@@ -40,6 +40,8 @@ OPS = (
     *((op, Parameters(k=k)) for op in ("top_k", "bottom_k", "argtop_k", "argbottom_k") for k in (None, 1, 5)),
     ("ptp", Parameters()),
     ("count", Parameters()),
+    ("mode", Parameters()),
+    ("nunique", Parameters()),
     ("histogram", Parameters()),
     ("histogram", Parameters(bins=(-3.5, -1.0, 0.0, 0.0, 1.25, 200.0, 1e19))),
     ("histogram", Parameters(bins=64, range=(-3.0, 3.0))),
@@ -153,6 +155,9 @@ class InPieces:
     def pieces(self, source: ArraySource, progress: Any) -> Iterator[tuple[tuple[Any, ...], int]]:
         for start in range(0, source.count, 70):
             yield (host_array(np.array(source.read(start, min(start + 70, source.count)))),), start
+
+    def whole(self, source: ArraySource, progress: Any) -> Any:
+        return host_array(np.array(source.read(0, source.count)))
 
     def stages(self, reduce_s: float) -> Stages:
         return Stages(reduce_s=reduce_s)

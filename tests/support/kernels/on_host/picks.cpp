@@ -18,15 +18,21 @@ void blocks(uint64 grid, const Body& body) {
 
 template <class T>
 bool run(const char* kernel, uint64 grid, void* const* a) {
-    const PickRows rows{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
     const T* data = at<T*>(a, 0);
     if (!strcmp(kernel, "count_bins")) {
+        const PickRows rows{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
         static BinCounters shared;
         const Bins bins{at<uint64*>(a, 6), at<uint16*>(a, 7), at<int>(a, 8), at<int>(a, 9), at<uint32>(a, 11), at<uint64>(a, 12)};
         blocks(grid, [&] { count_bins_of(data, rows, bins, at<int>(a, 10), at<uint32>(a, 13), at<uint64>(a, 14), shared, at<uint64*>(a, 15)); });
         return true;
     }
     using Key = SortingKey<T>;
+    if (!strcmp(kernel, "keys_of_values")) return blocks(grid, [&] { keys_of_values_of(data, at<uint64>(a, 1), at<Key*>(a, 2)); }), true;
+    if (!strcmp(kernel, "take_runs")) {
+        const KeyRuns<Key> runs{at<Key*>(a, 0), at<uint64*>(a, 2), at<int64*>(a, 3), at<uint64>(a, 1), at<uint64>(a, 4)};
+        return blocks(grid, [&] { take_runs_of(runs, at<int>(a, 5), at<uint64*>(a, 6), at<uint64*>(a, 7)); }), true;
+    }
+    const PickRows rows{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
     const Order order{at<uint32>(a, 8), at<int>(a, 9)};
     if (!strcmp(kernel, "count_picks"))
         blocks(grid, [&] { count_picks_of(data, rows, at<Key*>(a, 6), at<uint64>(a, 7), order, at<uint32*>(a, 10)); });
