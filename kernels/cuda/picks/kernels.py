@@ -59,6 +59,8 @@ class RowsLaunch:
 def launches(rows: ValueRows) -> Iterator[RowsLaunch]:
     """The launches of rows of any lengths."""
     long = rows.long()
+    if not rows.lengths.any():
+        return
     if len(long) < rows.lengths.size:
         yield RowsLaunch(rows.array, (*rows.bounds, np.uint64(LONG)), 0, rows.lengths.size, 0, np.uint64(1))
     for value in long:

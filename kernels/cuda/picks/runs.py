@@ -67,7 +67,7 @@ class RunsOnGpu:
         if size:
             arguments = (array, np.uint64(size), keys)
             kernel(self._gpu, KEYS_OF_VALUES, self._dtype)(-(-size // THREADS), THREADS, arguments)
-        if rows.lengths.size == 1:
+        if rows.lengths.size == 1 or not size:
             keys.sort()
             return keys, None
         ids = cupy.asarray(np.repeat(np.arange(rows.lengths.size, dtype=np.uint64), rows.lengths))

@@ -92,10 +92,22 @@ def _sorted(  # noqa: PLR0917
         nans.add(array, 0)
         nans.refuse()
     made = GroupedStates(gpu, array, RowsLayout(1, max(1, size), size), source.dtype, op, omit_nan=omit)
+    _try_out(gpu, op, source.dtype, made)
     with stopwatch:
         made.start()
     values = made.values()
     return values, size - int(made.omitted()[0])
+
+
+def _try_out(gpu: Gpu, op: Op, dtype: DType, made: GroupedStates) -> None:
+    """Have the kernels loaded of an op that did not run before. That is no time of the reduction, and the wait for the
+    elements is one of loading."""
+    if (op.name, dtype) not in gpu.preparation.ready:
+        gpu.stream.synchronize()
+        with gpu.preparation:
+            made.start()
+            gpu.stream.synchronize()
+        gpu.preparation.ready.add((op.name, dtype))
 
 
 def _in_pieces(  # noqa: PLR0917
@@ -105,7 +117,7 @@ def _in_pieces(  # noqa: PLR0917
     """The values, and of how many elements, of the states of pieces."""
     dtype, omit, count = source.dtype, nan_policy is NanPolicy.OMIT, 0
     aggregate = aggregate_of(op, dtype, omit=omit)
-    state, preparation = aggregate.begun(1), gpu.preparation
+    state = aggregate.begun(1)
     nans = NanCounter(gpu, dtype) if nan_policy is NanPolicy.RAISE and dtype.is_float else None
     for (array,), first in stager.pieces(source, progress=progress):
         size = int(array.size)
@@ -114,12 +126,7 @@ def _in_pieces(  # noqa: PLR0917
         if nans is not None:
             nans.add(array, first)
         piece = GroupedStates(gpu, array, RowsLayout(1, size, size), dtype, op, omit_nan=omit, first=first)
-        if (op.name, dtype) not in preparation.ready:
-            gpu.stream.synchronize()  # the wait for the data counts as loading
-            with preparation:
-                piece.start()
-                gpu.stream.synchronize()
-            preparation.ready.add((op.name, dtype))
+        _try_out(gpu, op, dtype, piece)
         with stopwatch:
             piece.start()
         state.merge(piece.state(), groups=1)

@@ -122,6 +122,7 @@ LAYOUTS: tuple[tuple[int, Callable[[], Layout]], ...] = (
     (35, lambda: RowsLayout(5, 7, 35)),
     (33, lambda: RowsLayout(5, 7, 33)),
     (36, lambda: ColumnsLayout(4, 9)),
+    (0, lambda: RowsLayout(3, 1, 0)),
     (200, lambda: RowsLayout(2, 100, 200)),
     (150, lambda: OffsetsLayout.of(np.array([0, 0, 3, 40, 140, 141, 150]))),
 )
