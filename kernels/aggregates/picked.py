@@ -78,9 +78,9 @@ class Picked(Mergeable):
         """The state of groups, each of which has the first `kept` of a row of elements, in no order, and of their
         places: arrays of shape (groups, elements)."""
         pairs = self._pairs(np.ascontiguousarray(elements).reshape(-1), places.reshape(-1), compiled=False)
-        there, nothing = np.arange(elements.shape[1]) < kept[:, None], self.empty(1)
+        taken, nothing = np.arange(elements.shape[1]) < kept[:, None], self.empty(1)
         firsts, seconds = (
-            np.where(there, each.reshape(elements.shape), none[0, 0]) for each, none in zip(pairs, nothing, strict=True)
+            np.where(taken, each.reshape(elements.shape), none[0, 0]) for each, none in zip(pairs, nothing, strict=True)
         )
         order = np.lexsort((seconds, firsts), axis=-1)
         return np.take_along_axis(firsts, order, 1), np.take_along_axis(seconds, order, 1)

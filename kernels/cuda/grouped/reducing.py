@@ -23,9 +23,8 @@ from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, Offsets
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.totals import FinishedValues
 from warpfold.kernels.cuda.grouped.values import Rounding
-from warpfold.kernels.cuda.picks.runs import BYTES
-from warpfold.kernels.cuda.picks.states import GroupedStates
-from warpfold.kernels.cuda.ranks.many import GroupedQuantiles
+from warpfold.kernels.cuda.picks.counted import BYTES
+from warpfold.kernels.cuda.picks.states import GroupedQuantiles, GroupedStates
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.cuda.staging.widening import widened

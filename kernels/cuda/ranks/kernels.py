@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.quantile import Quantile, Ranks
 from warpfold.kernels.cuda.compile import Unit
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.gpu.launch import Gpu, Kernel
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
+from warpfold.kernels.ops import Op
 
 SOURCE = Path(__file__).parent.parent / "sources" / "ranks.cu"
 
@@ -61,3 +63,10 @@ def elements_of(keys: NDArray[Any], dtype: DType) -> NDArray[Any]:
     elif dtype.kind is Kind.INT:
         bits ^= sign
     return bits.view(dtype.numpy)
+
+
+def values_of(keys: NDArray[Any], ranks: Ranks, nans: NDArray[np.bool_] | None, op: Op, dtype: DType) -> NDArray[Any]:
+    """The values of groups, of which `keys` has those of the GPU in the sorted ranks, shape (groups, ranks), and `nans`
+    are NaN."""
+    aggregate = Quantile(op, dtype)
+    return aggregate.values(aggregate.keys_of(elements_of(keys, dtype)), ranks, nans)

@@ -9,21 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.by_name import aggregate_of
-from warpfold.kernels.aggregates.quantile import Quantile, Ranks
+from warpfold.kernels.aggregates.quantile import Ranks
 from warpfold.kernels.backend import Progress
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.layouts import RowsLayout
 from warpfold.kernels.cuda.picks.states import GroupedStates
-from warpfold.kernels.cuda.ranks.digits import THREADS, DigitCounts
-from warpfold.kernels.cuda.ranks.kernels import COUNT_DIGITS, elements_of, name_of, ranks_unit
+from warpfold.kernels.cuda.ranks.digits import DigitCounts
+from warpfold.kernels.cuda.ranks.kernels import values_of
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
-from warpfold.kernels.cuda.strategies.strategy import PlannedKernel
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.machine.preparation import prepared_ms
-from warpfold.kernels.ops import NanPolicy, Op, Value
+from warpfold.kernels.ops import NanPolicy, Op
 from warpfold.kernels.parts.selected import Selected
 from warpfold.kernels.sources.sequential import Elements, SequentialSource
 
@@ -151,36 +150,3 @@ def _quantiles(  # noqa: PLR0917
         return np.full(ranks.quantiles, np.nan), count
     keys = digits.keys(ranks.sorted[0].tolist()).reshape(1, -1)
     return values_of(keys, ranks, None, op, source.dtype), count
-
-
-def values_of(keys: NDArray[Any], ranks: Ranks, nans: NDArray[np.bool_] | None, op: Op, dtype: DType) -> NDArray[Any]:
-    """The values of groups, of which `keys` has those of the GPU in the sorted ranks, shape (groups, ranks), and `nans`
-    are NaN."""
-    aggregate = Quantile(op, dtype)
-    return aggregate.values(aggregate.keys_of(elements_of(keys, dtype)), ranks, nans)
-
-
-def planned_ranks(dtype: DType) -> PlannedKernel:
-    """The kernel that is launched for each digit of the keys of `dtype`."""
-    return PlannedKernel(ranks_unit(dtype), name_of(COUNT_DIGITS, dtype), THREADS, 0)
-
-
-class RanksWorkload:
-    """The value of `op`, which puts elements in order, of a CuPy array without NaN. The host waits for each digit."""
-
-    waits = True
-
-    def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
-        self._gpu, self._op, self._dtype, self._array = gpu, op, dtype, array
-        self._ranks = Ranks(op, np.array([array.size]))
-        self._keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
-        self.read_bytes = int(array.nbytes)
-
-    def run(self) -> None:
-        digits = DigitCounts(self._gpu, self._dtype, lambda: iter((self._array,)))
-        self._keys = digits.keys(self._ranks.sorted[0].tolist())
-
-    def value(self) -> Value:
-        values = values_of(self._keys.reshape(1, -1), self._ranks, None, self._op, self._dtype)
-        value: Value = values.tolist()[0]
-        return value

@@ -11,7 +11,7 @@ from warpfold.kernels.backend import GroupedReduction, Progress
 from warpfold.kernels.catalog import check_rolling, check_rolling_on, resolve_grouped
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
-from warpfold.kernels.cuda.rolling.values import Places, WindowValues
+from warpfold.kernels.cuda.rolling.values import WindowPlaces, WindowValues
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
 from warpfold.kernels.errors import InvalidInput
@@ -101,7 +101,7 @@ def _arranged(lines: RollingLines, array: Any) -> Any:
     return cupy.ascontiguousarray(cupy.moveaxis(array.reshape(lines.shape), lines.moved, -1)).reshape(-1)
 
 
-def _places(query: Moving, lines: RollingLines, spans: Spans, count: int) -> Places:
+def _places(query: Moving, lines: RollingLines, spans: Spans, count: int) -> WindowPlaces:
     """Where the windows lie, by their numbers where all lines are equally long, else by arrays."""
     import cupy
 
@@ -109,7 +109,7 @@ def _places(query: Moving, lines: RollingLines, spans: Spans, count: int) -> Pla
     if window.width is None and (lengths == lengths[:1]).all():
         rows = window.rows or 0
         ahead = (rows - 1) // 2 if rows and window.centred else 0
-        return Places(None, None, int(lengths[0]), rows, ahead, spans.longest)
+        return WindowPlaces(None, None, int(lengths[0]), rows, ahead, spans.longest)
     begins, ends = spans.of(0, count)
     longest = int((ends - begins).max(initial=0))
-    return Places(cupy.asarray(begins), cupy.asarray(ends), count, 0, 0, longest)
+    return WindowPlaces(cupy.asarray(begins), cupy.asarray(ends), count, 0, 0, longest)

@@ -35,7 +35,7 @@ _EXACT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class WindowPlaces:
     """Where windows lie: between CuPy arrays `begins` and `ends` or, of lines of `length` elements, the last `rows` of
     those up to `ahead` behind the element, all from the line's first one on where `rows` is 0. `longest` is how many
     elements a window may have."""
@@ -58,7 +58,7 @@ class WindowValues:
     """Values of `op` of a CuPy array of one dimension and of `dtype`; with `omit` NaNs are left out. To be used while
     `gpu.active()`."""
 
-    def __init__(self, gpu: Gpu, array: Any, dtype: DType, places: Places, op: Op, *, omit: bool) -> None:
+    def __init__(self, gpu: Gpu, array: Any, dtype: DType, places: WindowPlaces, op: Op, *, omit: bool) -> None:
         import cupy
 
         self._gpu, self._array, self._dtype, self._places, self._op = gpu, array, dtype, places, op
@@ -187,7 +187,7 @@ class WindowValues:
         wanted[NOT_NEGATIVE_ZERO] = self._has(NOT_NEGATIVE_ZERO)
         if self._op.magnitudes:
             wanted = {NAN: self._has(NAN), INFINITE: infinite, NEGATIVE: False, NOT_NEGATIVE_ZERO: False}
-        return [self._running(mark) if there else NONE for mark, there in wanted.items()]
+        return [self._running(mark) if occurs else NONE for mark, occurs in wanted.items()]
 
     def _extremes(self) -> NDArray[Any]:
         words: NDArray[np.uint64] = self.least_words().get()

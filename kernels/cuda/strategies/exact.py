@@ -10,8 +10,7 @@ from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, exact_uni
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
-from warpfold.kernels.cuda.picks.workload import PicksWorkload, planned_picks
-from warpfold.kernels.cuda.ranks.whole import RanksWorkload, planned_ranks
+from warpfold.kernels.cuda.picks.workloads import PicksWorkload, RanksWorkload, planned_picks, planned_ranks
 from warpfold.kernels.cuda.strategies.exact_reducers import (
     ExactIntegers,
     ExactPairs,

@@ -20,7 +20,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.formats.npy import open_array, read_head
-from warpfold.kernels.ops import NanPolicy, Terms, op_named
+from warpfold.kernels.ops import NanPolicy, Parameters, Terms, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.parts.over_devices import fitting, reduce_spread
 from warpfold.kernels.query import Answer, Query, Shaped
@@ -252,3 +252,23 @@ def test_devices_share_rows_of_a_file_and_leave_columns_to_one(tmp_path: Path) -
         members = [Limited(most) for _ in range(3)]
         spread(members, each, SHAPE, AlongAxes(axes), "sum", most)
         assert sum(member.blocks for member in members) == blocks, (each, axes, most)
+
+
+def test_a_long_value_is_asked_for_once_whatever_it_has_several_of() -> None:
+    class Piecewise(CpuBackend):
+        """A device that takes a value of an op of ranks in pieces, and keeps what it was asked."""
+
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+            super().__init__(8 << 20)
+
+        def aggregate(self, query: Query[Answer], progress: Progress | None = None) -> Answer:
+            self.asked.append(type(query).__name__)
+            return super().aggregate(query, progress)
+
+    array = hostile(3)
+    for name, chosen in (("quantile", Parameters(q=(0.1, 0.5, 0.9))), ("top_k", Parameters(k=4))):
+        op, device = op_named(name).having(chosen), Piecewise()
+        query = Shaped(source=ArraySource(array), shape=SHAPE, grouping=AlongAxes(None), op=op)
+        made, wanted = reduce_spread([device], query, 7), CpuBackend().answer(query)
+        assert (made.listed(), made.shape, device.asked) == (wanted.listed(), wanted.shape, ["Shaped"])

@@ -9,7 +9,7 @@ from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
 from warpfold.kernels.cuda.picks.states import GroupedStates
-from warpfold.kernels.cuda.rolling.values import Places, WindowValues
+from warpfold.kernels.cuda.rolling.values import WindowPlaces, WindowValues
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.ops import OPS, Parameters, op_named
 
@@ -52,9 +52,9 @@ def move(gpu: Gpu) -> int:
     ran, size = 0, 5000
     begins = np.maximum(np.arange(size) - 20, 0)
     places = (
-        Places(None, None, size, 0, 0, size),
-        Places(None, None, 100, 9, 4, 9),
-        Places(cupy.asarray(begins), cupy.asarray(np.arange(size) + 1), size, 0, 0, 21),
+        WindowPlaces(None, None, size, 0, 0, size),
+        WindowPlaces(None, None, 100, 9, 4, 9),
+        WindowPlaces(cupy.asarray(begins), cupy.asarray(np.arange(size) + 1), size, 0, 0, 21),
     )
     for name in ("float64", "bfloat16", "int8", "bool"):
         for kind in ("benign", "special"):

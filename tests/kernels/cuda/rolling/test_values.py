@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.support.kernels import on_host
 from tests.support.kernels.grouped_on_host import HostGpu, as_cupy, host_array
 from warpfold.kernels.cuda.rolling import values as values_module
-from warpfold.kernels.cuda.rolling.values import Places, WindowValues
+from warpfold.kernels.cuda.rolling.values import WindowPlaces, WindowValues
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.ops import OPS, Op
@@ -36,7 +36,7 @@ def values(monkeypatch: pytest.MonkeyPatch) -> Values:
     monkeypatch.setattr(values_module, "SCAN_THREADS", 32)
     gpu: Any = HostGpu(None, typed={"windows": on_host.build_windows().window_by_name})
 
-    def run(array: Array, places: Places, op: Op, *, omit: bool = False) -> tuple[Array, Array]:
+    def run(array: Array, places: WindowPlaces, op: Op, *, omit: bool = False) -> tuple[Array, Array]:
         made = WindowValues(gpu, host_array(array), DTYPES[array.dtype.name], places, op, omit=omit)
         assert made.holds()
         counts = made.counts()
@@ -94,16 +94,16 @@ def elements(dtype: DType, size: int, random: np.random.Generator, kind: str) ->
     return np.asarray(made)
 
 
-def places_of(size: int, random: np.random.Generator) -> list[tuple[Places, Spans]]:
+def places_of(size: int, random: np.random.Generator) -> list[tuple[WindowPlaces, Spans]]:
     """Windows of all kinds, and where each begins and ends."""
 
-    def even(length: int, rows: int, ahead: int) -> tuple[Places, Spans]:
+    def even(length: int, rows: int, ahead: int) -> tuple[WindowPlaces, Spans]:
         spans = []
         for at in range(size):
             start = at // length * length
             end = at + 1 + ahead
             spans.append((max(start, end - rows) if rows else start, min(end, start + length)))
-        return Places(None, None, length, rows, ahead, max(j - i for i, j in spans)), spans
+        return WindowPlaces(None, None, length, rows, ahead, max(j - i for i, j in spans)), spans
 
     begins = np.sort(random.integers(0, size, size))
     ends = np.minimum(begins + random.integers(0, 70, size), size)
@@ -115,7 +115,7 @@ def places_of(size: int, random: np.random.Generator) -> list[tuple[Places, Span
         even(size, 300, 149),
         even(size // 4, 0, 0),
         even(size // 4, 8, 3),
-        (Places(host_array(begins), host_array(ends), size, 0, 0, longest), anywhere),
+        (WindowPlaces(host_array(begins), host_array(ends), size, 0, 0, longest), anywhere),
     ]
 
 
@@ -140,7 +140,7 @@ def test_every_window_has_the_true_value_rounded_once(values: Values, name: str)
 
 
 def test_numbers_too_far_apart_are_not_taken(values: Values) -> None:
-    places = Places(None, None, 2, 0, 0, 2)
+    places = WindowPlaces(None, None, 2, 0, 0, 2)
     near, far = np.array([2.0**120, 1.0]), np.array([2.0**126, 1.0])
     assert values(near, places, OPS["sum"])[0].tolist() == [2.0**120, 2.0**120]
     assert values(far, places, OPS["max"])[0].tolist() == [2.0**126, 2.0**126]
