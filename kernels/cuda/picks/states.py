@@ -128,7 +128,7 @@ class GroupedQuantiles:
 
     def __init__(self, gpu: Gpu, array: Any, layout: Layout, dtype: DType, op: Op, *, omit_nan: bool) -> None:
         self._gpu, self._dtype, self._op, self._omit_nan = gpu, dtype, op, omit_nan
-        self._rows = ValueRows(array, layout)
+        self._array, self._layout = array, layout
         self._nans = GroupedFolds(gpu, array, layout, dtype, COUNT_NAN) if dtype.is_float else None
         self._placed: Any = None
         self._ranks: Ranks | None = None
@@ -136,14 +136,15 @@ class GroupedQuantiles:
     @property
     def kernel(self) -> str:
         """The name of what the shape chose."""
-        return "ranks_of_short_rows" if self._rows.lengths.max(initial=0) <= SHORT else "ranks_of_rows"
+        return "ranks_of_short_rows" if self._layout.lengths.max(initial=0) <= SHORT else "ranks_of_rows"
 
     def start(self) -> None:
         """Have the keys in all ranks found. This waits for the numbers of NaNs, on which the ranks depend."""
         if self._nans is not None:
             self._nans.start()
-        ranks = self._ranks = Ranks(self._op, self._rows.lengths - self.omitted())
-        self._placed = keys_of_rows(self._gpu, self._rows, self._dtype, ranks.sorted, ranks.which)
+        rows = ValueRows(self._array, self._layout)
+        ranks = self._ranks = Ranks(self._op, rows.lengths - self.omitted())
+        self._placed = keys_of_rows(self._gpu, rows, self._dtype, ranks.sorted, ranks.which)
 
     def omitted(self) -> NDArray[np.int64]:
         """How many elements are left out of each value; waits for the work."""
