@@ -15,9 +15,11 @@ from tests.support.kernels.grouped_on_host import SMALL_FOLDS, HostGpu, as_cupy,
 from warpfold.kernels.aggregates.aggregate import One
 from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.backend import Stages
+from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.grouped import selecting
 from warpfold.kernels.cuda.grouped.folds import GroupedFolds
 from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, OffsetsLayout, RowsLayout
+from warpfold.kernels.cuda.grouped.reducing import reduce_groups
 from warpfold.kernels.cuda.picks import kernels, picked, states
 from warpfold.kernels.cuda.picks.states import GroupedStates
 from warpfold.kernels.cuda.ranks import rows as rows_module
@@ -26,6 +28,7 @@ from warpfold.kernels.cuda.ranks.rows import ValueRows
 from warpfold.kernels.cuda.ranks.whole import select
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.ops import NanPolicy, Op, Parameters, op_named
+from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
 from warpfold.kernels.source import ArraySource
 
 Array = NDArray[Any]
@@ -175,3 +178,19 @@ def test_pieces_make_the_value_of_the_whole(gpu: Any, name: str) -> None:
             want, count = wanted(array, op, dtype, omit_nan=policy is NanPolicy.OMIT and dtype.is_float)
             assert made.count == count
             assert list(map(repr, made.grouped(op, dtype, (), "").listed())) == list(map(repr, want.tolist()))
+
+
+@pytest.mark.parametrize("fortran", [False, True])
+def test_values_along_axes_have_the_bits_and_the_order_of_the_cpu(gpu: Any, fortran: bool) -> None:
+    cpu, stager = CpuBackend(), InPieces()
+    array = elements(DTYPES["float64"], 120, 9).reshape(4, 5, 6)
+    source = ArraySource(np.asfortranarray(array) if fortran else array)
+    groupings: tuple[Grouping, ...] = (AlongAxes((0,)), AlongAxes((1,)), AlongAxes((0, 2)), Segments((0, 0, 7, 120)))
+    for grouping in groupings:
+        for name, parameters in (("argtop_k", Parameters(k=2)), ("nth", Parameters(n=-2)), ("mode", Parameters())):
+            op = op_named(name).having(parameters)
+            for policy in (NanPolicy.PROPAGATE, NanPolicy.OMIT):
+                made = reduce_groups(gpu, stager, [source], array.shape, grouping, op, policy, None)  # type: ignore[arg-type]
+                want = cpu.reduce_groups(source, array.shape, grouping, op, nan_policy=policy)
+                assert list(map(repr, made.listed())) == list(map(repr, want.listed())), (name, grouping, policy)
+                assert (made.counted(), made.shape) == (want.counted(), want.shape)
