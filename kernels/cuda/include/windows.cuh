@@ -1,8 +1,9 @@
 // Values of windows that move along an array: sums are differences of running sums, integers of fixed point modulo 2^128 or 2^64, so that
-// what leaves a window is taken away exactly; extremes are the least keys of two overlapping runs of 2^level elements.
+// what leaves a window is taken away exactly.
 #pragma once
 #include "sorting_keys.cuh"
 #include "vector.cuh"
+#include "window_extremes.cuh"
 
 constexpr int ITEMS = 8;  // neighbouring elements of a thread
 
@@ -137,21 +138,31 @@ __device__ void sum_tiles_before_of(U* totals, uint64 tiles, U* shared) {
     }
 }
 
-// running[i] = the sum of the first i elements, for i from 0 to count.
-template <class T, class Term, class U = typename Term::Sum>
-__device__ void running_sums_of(const T* data, uint64 count, const Term& term, const U* totals, U* shared, U* running) {
+// What `value` makes of the running sum up to each element of a tile, with it, and of how many elements are in it: written to out[i] of element
+// i. Values go through `turned`, where those of a thread are 9 apart from the next one's, so that neighbouring threads write neighbouring ones.
+template <class T, class Term, class V, class Value, class U = typename Term::Sum>
+__device__ void write_running(const T* data, uint64 count, const Term& term, const U* totals, U* shared, V* turned, V* out, const Value& value) {
     const uint64 first = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) * ITEMS;
     U terms[ITEMS], sum = 0, all;
     read_terms(data, first, count, term, terms);
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) sum += terms[k];
     U up_to = totals[blockIdx.x] + sum_before(sum, shared, all);
-    if (first == 0) running[0] = 0;
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         up_to += terms[k];
-        if (first + k < count) running[first + k + 1] = up_to;
+        turned[threadIdx.x * (ITEMS + 1) + k] = value(up_to, first + k + 1);
     }
+    __syncthreads();
+    const uint64 tile = uint64(blockIdx.x) * blockDim.x * ITEMS;
+    for (uint32 k = threadIdx.x; k < blockDim.x * ITEMS && tile + k < count; k += blockDim.x) out[tile + k] = turned[k + k / ITEMS];
+}
+
+// running[i] = the sum of the first i elements, for i from 0 to count.
+template <class T, class Term, class U = typename Term::Sum>
+__device__ void running_sums_of(const T* data, uint64 count, const Term& term, const U* totals, U* shared, U* turned, U* running) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) running[0] = 0;
+    write_running(data, count, term, totals, shared, turned, running + 1, [](U up_to, uint64) { return up_to; });
 }
 
 // 2^exponent, of a normal number.
@@ -199,25 +210,6 @@ __device__ double rounded_total(uint128 total, uint64 divisor, int exponent) {
     return negative ? -size : size;
 }
 
-// The window of the element at each place: where it begins and ends. Without arrays of both, lines have `length` elements, and a window the
-// last `rows` of those up to `ahead` behind the element, or all from the line's first one on where `rows` is 0.
-struct Windows {
-    const int64 *begins, *ends;
-    uint64 length, rows, ahead;
-
-    __device__ void of(uint64 at, uint64& begin, uint64& end) const {
-        if (begins) {
-            begin = uint64(begins[at]);
-            end = uint64(ends[at]);
-            return;
-        }
-        const uint64 start = at / length * length, stop = start + length;
-        end = at + 1 + ahead;
-        begin = rows && end > start + rows ? end - rows : start;
-        if (end > stop) end = stop;
-    }
-};
-
 // Running sums of marks, null where no element has the mark.
 struct Specials {
     const uint64 *nans, *positive, *negative, *not_negative_zero;
@@ -255,25 +247,12 @@ __device__ void window_values_of(const uint128* running, const Specials& special
     values[at] = window_value<R>(running, specials, begin, end, lowest, divides);
 }
 
-// The running sum itself, rounded, of an array that is one line without special elements and without −0. Values go through `turned`, where
-// those of a thread are 9 apart from the next one's, so that neighbouring threads write neighbouring values.
+// The running sum itself, rounded, of an array that is one line without special elements and without −0.
 template <class T, class R>
 __device__ void running_values_of(const T* data, uint64 count, const FixedPoint& term, const uint128* totals, uint128* shared, double* turned,
                                   uint32 divides, double* values) {
-    const uint64 first = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) * ITEMS;
-    uint128 terms[ITEMS], sum = 0, all;
-    read_terms(data, first, count, term, terms);
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) sum += terms[k];
-    uint128 up_to = totals[blockIdx.x] + sum_before(sum, shared, all);
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        up_to += terms[k];
-        turned[threadIdx.x * (ITEMS + 1) + k] = rounded_total<R>(up_to, divides ? first + k + 1 : 1, term.lowest);
-    }
-    __syncthreads();
-    const uint64 tile = uint64(blockIdx.x) * blockDim.x * ITEMS;
-    for (uint32 k = threadIdx.x; k < blockDim.x * ITEMS && tile + k < count; k += blockDim.x) values[tile + k] = turned[k + k / ITEMS];
+    write_running(data, count, term, totals, shared, turned, values,
+                  [&](uint128 up_to, uint64 entered) { return rounded_total<R>(up_to, divides ? entered : 1, term.lowest); });
 }
 
 // The words of the sum of each window of integers, lowest first.
@@ -292,86 +271,6 @@ __device__ inline void window_marks_of(const uint64* running, const Windows& win
     uint64 begin, end;
     windows.of(at, begin, end);
     values[at] = running[end] - running[begin];
-}
-
-// Keys by which the least is looked for: those of sorting_keys.cuh, of magnitudes where these are asked for, turned over for the largest
-// element, and moved by `shift`, which puts NaN first, or last where NaNs are left out.
-struct LeastOrder {
-    uint32 descending, magnitudes;
-    int shift;
-
-    template <class T>
-    __device__ SortingKey<T> key(T x) const {
-        using Key = SortingKey<T>;
-        constexpr Key sign = Key(Key(1) << (8 * sizeof(T) - 1));
-        Key key = sorting_key(x);
-        if (magnitudes) {
-            if constexpr (is_real<T>) {
-                if (key < sign) key = Key(~key);  // of a negative number
-            } else if constexpr (T(-1) < T(0)) {
-                key = Key(magnitude(widen(x)));
-            }
-        }
-        return Key(Key(descending ? Key(~key) : key) + Key(shift));
-    }
-    // What a key stands for, as a word: a double's bits, or an integer of 64 bits.
-    template <class T>
-    __device__ uint64 word(SortingKey<T> moved) const {
-        using Key = SortingKey<T>;
-        constexpr Key sign = Key(Key(1) << (8 * sizeof(T) - 1));
-        Key key = Key(moved - Key(shift));
-        if (descending) key = Key(~key);
-        if constexpr (is_real<T>) {
-            const Key bits = key & sign ? Key(key ^ sign) : Key(~key);
-            T x;
-            memcpy(&x, &bits, sizeof(T));
-            return uint64(__double_as_longlong(double(widen(x))));
-        } else if constexpr (T(-1) < T(0)) {
-            if (magnitudes) return key;
-            const Key bits = Key(key ^ sign);
-            T x;
-            memcpy(&x, &bits, sizeof(T));
-            return uint64(int64(x));
-        } else {
-            return key;
-        }
-    }
-};
-template <>
-__device__ inline uint64 LeastOrder::word<boolean>(uint8 moved) const {
-    return descending ? uint8(~moved) : moved;
-}
-template <>
-__device__ inline uint8 LeastOrder::key(boolean x) const {
-    const uint8 key = x.byte != 0;
-    return descending ? uint8(~key) : key;
-}
-
-template <class T>
-__device__ void make_keys_of(const T* data, uint64 count, const LeastOrder& order, SortingKey<T>* keys) {
-    const uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at < count) keys[at] = order.key(data[at]);
-}
-
-// The least keys of runs of 2 · half elements from each on, of those of runs of half as many. Runs end with the array.
-template <class Key>
-__device__ void double_runs_of(const Key* keys, uint64 count, uint64 half, Key* doubled) {
-    const uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= count) return;
-    const Key mine = keys[at], next = keys[at + half < count ? at + half : count - 1];
-    doubled[at] = next < mine ? next : mine;
-}
-
-// The least of each window that has from `run` to 2 · run − 1 elements, of the least keys of runs of `run` elements.
-template <class T>
-__device__ void least_of_windows_of(const SortingKey<T>* keys, uint64 count, uint64 run, const LeastOrder& order, const Windows& windows, uint64* values) {
-    const uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= count) return;
-    uint64 begin, end;
-    windows.of(at, begin, end);
-    if (end - begin < run || end - begin >= 2 * run) return;
-    const SortingKey<T> left = keys[begin], right = keys[end - run];
-    values[at] = order.word<T>(left < right ? left : right);
 }
 
 // What decides whether 128 bits hold all sums: the lowest bit of all finite elements, the highest one, and marks of special elements.

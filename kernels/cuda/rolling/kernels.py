@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "sources" / "windows.cu"
 THREADS, ITEMS, SCAN_THREADS = 256, 8, 1024
 """As in `sources/windows.cu` and include/windows.cuh."""
 
-_OF_ELEMENTS = ("sum_tiles", "running_sums", "mark_tiles", "running_marks", "make_keys", "least_of_windows")
+_OF_ELEMENTS = ("sum_tiles", "running_sums", "mark_tiles", "running_marks", "extremes_of_blocks", "extremes_of_windows")
 WIDE, MARKS = "uint128", "uint64"
 """The running sums of fixed point, and those of marks."""
 

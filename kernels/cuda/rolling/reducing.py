@@ -30,7 +30,7 @@ _BYTES = 80
 def roll_on_gpu(gpu: Gpu, stager: Stager, query: Moving, progress: Progress | None) -> GroupedReduction:
     """The value of the op at each element, of the elements in its window. To be called while `gpu.active()`. Raises
     InvalidInput as windows on a CPU do, and naming "backend" for an op that a GPU has no windows of; CudaError."""
-    from warpfold.kernels.cpu.rolling.reducing import masked, roll  # it imports Numba
+    from warpfold.kernels.cpu.rolling.reducing import roll  # it imports Numba
     from warpfold.kernels.cpu.rolling.sources import windows_of
 
     began, before_ms = time.perf_counter(), prepared_ms(gpu.preparation)
@@ -65,11 +65,11 @@ def roll_on_gpu(gpu: Gpu, stager: Stager, query: Moving, progress: Progress | No
             break
     kernel_ms = stopwatch.total_ms()
     stages = stager.stages(kernel_ms / 1e3)
-    counts = lines.back(lines.without_gaps(counts))
     least = max(query.grouping.window.min_count, op.least_count(query.ddof))
+    values, counts = lines.finished(values, counts, least)
     prepare_ms = prepared_ms(gpu.preparation) - before_ms
     return GroupedReduction(
-        values=masked(lines.back(values), counts, least),
+        values=values,
         shape=shape,
         dtype=taken.result_dtype(op),
         counts=counts,

@@ -1,5 +1,5 @@
 """Values of windows of an array that lies on a GPU line after line: sums and means as differences of exact running
-sums, and the least keys of overlapping runs."""
+sums, and the least keys of overlapping runs of blocks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,9 @@ _BITS = 127
 """A sum and its sign have 128."""
 
 _EXACT = 1 << 63
+
+BLOCK = 32
+"""Elements of a block of keys, as in include/window_extremes.cuh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +208,15 @@ class WindowValues:
         descending = op.extreme is Extreme.MOST
         shift = 0 if not dtype.is_float or self._omit != descending else -1 if descending else 1
         order = (np.uint32(descending), np.uint32(op.magnitudes), np.int32(shift))
-        word = np.dtype(f"uint{8 * dtype.itemsize}")
-        keys, values = cupy.empty(size, word), cupy.zeros(size, np.uint64)
-        other = cupy.empty(size, word)
-        self._of_dtype("make_keys", size, (self._array, np.uint64(size), *order, keys))
-        run = 1
-        while True:
-            args = (keys, np.uint64(size), np.uint64(run), *order, *self._places.arguments, values)
-            self._of_dtype("least_of_windows", size, args)
-            if 2 * run > self._places.longest:
-                break
-            self._common(f"double_runs<{word.name}>", (keys, np.uint64(size), np.uint64(run), other))
-            keys, other, run = other, keys, 2 * run
+        word, blocks = np.dtype(f"uint{8 * dtype.itemsize}"), -(-size // BLOCK)
+        levels = max(1, (self._places.longest // BLOCK).bit_length())
+        up_to, behind, values = cupy.empty(size, word), cupy.empty(size, word), cupy.zeros(size, np.uint64)
+        runs = cupy.empty(levels * blocks, word)
+        elements = (self._array, np.uint64(size), *order, up_to, behind)
+        self._of_dtype("extremes_of_blocks", size, (*elements, runs))
+        for level in range(1, levels):
+            halves, doubled = runs[(level - 1) * blocks :], runs[level * blocks :]
+            args = (halves, np.uint64(blocks), np.uint64(1 << (level - 1)), doubled)
+            launch(self._gpu, COMMON_UNIT, f"double_runs<{word.name}>", blocks, args, THREADS)
+        self._of_dtype("extremes_of_windows", size, (*elements, runs, *self._places.arguments, values))
         return values

@@ -15,8 +15,8 @@ __global__ void __launch_bounds__(TILE_THREADS) sum_tiles(const T* data, uint64 
 }
 template <class T>
 __global__ void __launch_bounds__(TILE_THREADS) running_sums(const T* data, uint64 count, int lowest, uint32 magnitudes, const uint128* totals, uint128* running) {
-    __shared__ uint128 shared[TILE_THREADS / 32];
-    running_sums_of(data, count, FixedPoint{lowest, magnitudes}, totals, shared, running);
+    __shared__ uint128 shared[TILE_THREADS / 32], turned[TILE_THREADS * (ITEMS + 1)];
+    running_sums_of(data, count, FixedPoint{lowest, magnitudes}, totals, shared, turned, running);
 }
 template <class T, class R>
 __global__ void __launch_bounds__(TILE_THREADS) running_values(const T* data, uint64 count, int lowest, uint32 magnitudes, const uint128* totals, uint32 divides,
@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(TILE_THREADS) mark_tiles(const T* data, uint64
 }
 template <class T>
 __global__ void __launch_bounds__(TILE_THREADS) running_marks(const T* data, uint64 count, uint32 which, uint32 omit, const uint64* totals, uint64* running) {
-    __shared__ uint64 shared[TILE_THREADS / 32];
-    running_sums_of(data, count, Marks{which, omit}, totals, shared, running);
+    __shared__ uint64 shared[TILE_THREADS / 32], turned[TILE_THREADS * (ITEMS + 1)];
+    running_sums_of(data, count, Marks{which, omit}, totals, shared, turned, running);
 }
 template <class U>
 __global__ void __launch_bounds__(SCAN_THREADS) sum_tiles_before(U* totals, uint64 tiles) {
@@ -62,15 +62,18 @@ __global__ void __launch_bounds__(256) window_counts(const U* left_out, const in
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) make_keys(const T* data, uint64 count, uint32 descending, uint32 magnitudes, int shift, SortingKey<T>* keys) {
-    make_keys_of(data, count, LeastOrder{descending, magnitudes, shift}, keys);
+__global__ void __launch_bounds__(256) extremes_of_blocks(const T* data, uint64 count, uint32 descending, uint32 magnitudes, int shift, SortingKey<T>* up_to,
+                                                          SortingKey<T>* from, SortingKey<T>* least) {
+    extremes_of_blocks_of(data, count, LeastOrder{descending, magnitudes, shift}, up_to, from, least);
 }
 template <class Key>
 __global__ void __launch_bounds__(256) double_runs(const Key* keys, uint64 count, uint64 half, Key* doubled) {
     double_runs_of(keys, count, half, doubled);
 }
 template <class T>
-__global__ void __launch_bounds__(256) least_of_windows(const SortingKey<T>* keys, uint64 count, uint64 run, uint32 descending, uint32 magnitudes, int shift,
-                                                        const int64* begins, const int64* ends, uint64 length, uint64 rows, uint64 ahead, uint64* values) {
-    least_of_windows_of<T>(keys, count, run, LeastOrder{descending, magnitudes, shift}, Windows{begins, ends, length, rows, ahead}, values);
+__global__ void __launch_bounds__(256) extremes_of_windows(const T* data, uint64 count, uint32 descending, uint32 magnitudes, int shift,
+                                                           const SortingKey<T>* up_to, const SortingKey<T>* from, const SortingKey<T>* runs,
+                                                           const int64* begins, const int64* ends, uint64 length, uint64 rows, uint64 ahead,
+                                                           uint64* values) {
+    extremes_of_windows_of(data, count, LeastOrder{descending, magnitudes, shift}, up_to, from, runs, Windows{begins, ends, length, rows, ahead}, values);
 }

@@ -19,26 +19,27 @@ Windows windows(void* const* a, int from) { return {at<int64*>(a, from), at<int6
 
 template <class T, class R>
 bool of_elements(const char* name, uint64 grid, void* const* a) {
-    static uint128 wide[32];
-    static uint64 narrow[32];
+    static uint128 wide[32], wide_turned[32 * (ITEMS + 1)];
+    static uint64 narrow[32], narrow_turned[32 * (ITEMS + 1)];
     static double turned[32 * (ITEMS + 1)];
     const T* data = at<T*>(a, 0);
     const uint64 count = at<uint64>(a, 1);
     const auto is = [&](const char* other) { return !strcmp(name, other); };
     using Key = SortingKey<T>;
     if constexpr (is_real<T>) if (is("extents")) return blocks(grid, [&] { extents_of(data, count, at<Extents*>(a, 2)); }), true;
-    if (is("make_keys")) return blocks(grid, [&] { make_keys_of(data, count, LeastOrder{at<uint32>(a, 2), at<uint32>(a, 3), at<int>(a, 4)}, at<Key*>(a, 5)); }), true;
-    if (is("least_of_windows")) {
-        const LeastOrder order{at<uint32>(a, 3), at<uint32>(a, 4), at<int>(a, 5)};
-        return blocks(grid, [&] { least_of_windows_of<T>(at<Key*>(a, 0), count, at<uint64>(a, 2), order, windows(a, 6), at<uint64*>(a, 11)); }), true;
+    if (is("extremes_of_blocks") || is("extremes_of_windows")) {
+        const LeastOrder order{at<uint32>(a, 2), at<uint32>(a, 3), at<int>(a, 4)};
+        Key *up_to = at<Key*>(a, 5), *from = at<Key*>(a, 6), *least = at<Key*>(a, 7);
+        if (is("extremes_of_blocks")) return blocks(grid, [&] { extremes_of_blocks_of(data, count, order, up_to, from, least); }), true;
+        return blocks(grid, [&] { extremes_of_windows_of(data, count, order, up_to, from, least, windows(a, 8), at<uint64*>(a, 13)); }), true;
     }
     const FixedPoint fixed{at<int>(a, 2), at<uint32>(a, 3)};
     const Marks marks{at<uint32>(a, 2), at<uint32>(a, 3)};
     if (is("sum_tiles")) return blocks(grid, [&] { sum_tiles_of(data, count, fixed, wide, at<uint128*>(a, 4)); }), true;
-    if (is("running_sums")) return blocks(grid, [&] { running_sums_of(data, count, fixed, at<uint128*>(a, 4), wide, at<uint128*>(a, 5)); }), true;
+    if (is("running_sums")) return blocks(grid, [&] { running_sums_of(data, count, fixed, at<uint128*>(a, 4), wide, wide_turned, at<uint128*>(a, 5)); }), true;
     if (is("running_values")) return blocks(grid, [&] { running_values_of<T, R>(data, count, fixed, at<uint128*>(a, 4), wide, turned, at<uint32>(a, 5), at<double*>(a, 6)); }), true;
     if (is("mark_tiles")) return blocks(grid, [&] { sum_tiles_of(data, count, marks, narrow, at<uint64*>(a, 4)); }), true;
-    if (is("running_marks")) return blocks(grid, [&] { running_sums_of(data, count, marks, at<uint64*>(a, 4), narrow, at<uint64*>(a, 5)); }), true;
+    if (is("running_marks")) return blocks(grid, [&] { running_sums_of(data, count, marks, at<uint64*>(a, 4), narrow, narrow_turned, at<uint64*>(a, 5)); }), true;
     return false;
 }
 
