@@ -75,14 +75,14 @@ class Picked(Mergeable):
         state[0][0], state[1][0] = firsts[order], seconds[order]
 
     def of_elements(self, elements: NDArray[Any], places: Index, kept: Index) -> State:
-        """The state of groups, each of which has the first `kept` of a row of elements, in no order, and of their
-        places: arrays of shape (groups, elements)."""
+        """The state of groups, each of which has the first `kept` of a row of elements, of which equal ones are in the
+        order of their places: arrays of shape (groups, elements)."""
         pairs = self._pairs(np.ascontiguousarray(elements).reshape(-1), places.reshape(-1), compiled=False)
         taken, nothing = np.arange(elements.shape[1]) < kept[:, None], self.empty(1)
         firsts, seconds = (
             np.where(taken, each.reshape(elements.shape), none[0, 0]) for each, none in zip(pairs, nothing, strict=True)
         )
-        order = np.lexsort((seconds, firsts), axis=-1)
+        order = np.argsort(firsts, axis=1, kind="stable")
         return np.take_along_axis(firsts, order, 1), np.take_along_axis(seconds, order, 1)
 
     def merge(self, state: State, other: State, ids: NDArray[Any] | slice) -> None:

@@ -49,14 +49,15 @@ def select(source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress |
     sequential = isinstance(source, SequentialSource)
     if sequential or (source.count or 0) <= FEW:
         try:
-            return _kept(source, op, nan_policy, progress)
+            return kept(source, op, nan_policy, progress)
         except OutOfMemory:
             if not sequential:
                 raise
     return _in_passes(source, op, nan_policy, progress)
 
 
-def _kept(source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Selected:
+def kept(source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None) -> Selected:
+    """The values of all elements, of which one read keeps what the op needs. Raises as `select`."""
     pieces = pieces_of(source, by_index=nan_policy is NanPolicy.RAISE)
     streamed = stream(pieces, partial(AggregateFold, op, source.dtype, nan_policy), progress)
     fold = streamed.fold

@@ -23,7 +23,8 @@ from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.reducing import element_bytes, reduce_groups
 from warpfold.kernels.cuda.keyed.reducing import group_by
-from warpfold.kernels.cuda.ranks.whole import select
+from warpfold.kernels.cuda.picks.counted import SORTED
+from warpfold.kernels.cuda.ranks.whole import read_anew, select
 from warpfold.kernels.cuda.rolling.reducing import roll_on_gpu
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.parts import RingShape
@@ -32,7 +33,7 @@ from warpfold.kernels.cuda.strategies.registry import cuda_strategies
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, Reducer
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.machine.preparation import prepared_ms
 from warpfold.kernels.ops import NanPolicy, Op, empty_value
 from warpfold.kernels.ops.operands import Operands, check_states, operands
@@ -161,9 +162,18 @@ class CudaBackend(Backend):
         )
 
     def _selected(self, query: OfElements[Any], progress: Progress | None) -> Selected:
-        """The values of all elements together, which need not fit into the GPU's memory."""
-        with self._gpu.active(), cuda_errors(f"{query.op.name} by {EXACT}"):
-            return select(self._gpu, self._stager, query.source, query.op, query.nan_policy, progress)
+        """The values of all elements together, which need not fit into the GPU's memory. The host counts what a GPU has
+        no room to sort."""
+        try:
+            with self._gpu.active(), cuda_errors(f"{query.op.name} by {EXACT}"):
+                return select(self._gpu, self._stager, query.source, query.op, query.nan_policy, progress)
+        except OutOfMemory:
+            if query.op.fold not in SORTED:
+                raise
+        from warpfold.kernels.cpu.passes import kept  # it imports Numba
+
+        read_anew(query.source)
+        return kept(query.source, query.op, query.nan_policy, progress)
 
     def _shaped(self, query: Shaped, progress: Progress | None) -> GroupedReduction:
         """The values of all ops but prod, unless of truth values. What does not fit into the GPU's memory is reduced in

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tests.support.gpu.arrays import data
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
+from warpfold.kernels.cuda.picks import counted
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, Parameters, op_named
@@ -91,6 +92,14 @@ def test_single_values_have_the_bits_of_the_cpu(backend: CudaBackend, name: str)
                         each.reduce(ArraySource(array), single, nan_policy=policy) for each in (backend, cpu)
                     )
                     assert listed([made.value, made.count]) == listed([wanted.value, wanted.count]), (op, parameters)
+
+
+def test_the_host_counts_what_a_gpu_cannot_sort(backend: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counted, "_MOST", 1000)
+    array = np.random.default_rng(5).integers(0, 50, 4000)
+    for op in ("mode", "nunique"):
+        made, wanted = (each.reduce(ArraySource(array), op) for each in (backend, CpuBackend()))
+        assert (made.value, made.count) == (wanted.value, wanted.count)
 
 
 def test_fortran_arrays_have_the_places_of_c_order(backend: CudaBackend) -> None:

@@ -23,7 +23,7 @@ from warpfold.kernels.cuda.grouped.layouts import ColumnsLayout, Layout, Offsets
 from warpfold.kernels.cuda.grouped.selecting import GroupedOp
 from warpfold.kernels.cuda.grouped.totals import FinishedValues
 from warpfold.kernels.cuda.grouped.values import Rounding
-from warpfold.kernels.cuda.picks.counted import BYTES
+from warpfold.kernels.cuda.picks.counted import BYTES, SORTED
 from warpfold.kernels.cuda.picks.states import GroupedQuantiles, GroupedStates
 from warpfold.kernels.cuda.staging.nans import NanCounter
 from warpfold.kernels.cuda.staging.stager import Stager
@@ -145,7 +145,7 @@ def element_bytes(query: Shaped) -> int:
     common = _common([source.dtype for source in query.sources])
     wide = common.itemsize * sum(size < common.itemsize for size in sizes) if common.is_float else 0
     moved = sum(max(size, common.itemsize if common.is_float else 0) for size in sizes) if _moves(query) else 0
-    return sum(sizes) + wide + moved + (BYTES if query.op.fold in ("mode", "distinct") else 0)
+    return sum(sizes) + wide + moved + (BYTES if query.op.fold in SORTED else 0)
 
 
 def _moves(query: Shaped) -> bool:

@@ -235,27 +235,23 @@ struct KeyRuns {
     }
 };
 
-// How many runs each value has, how long its longest one is, and where the first of those begins: one launch after another.
-enum : int { COUNT_RUNS, LONGEST_RUN, FIRST_RUN };
+// How many runs each value has; or of its longest ones the first: the length in the upper 32 bits, and below it the place, turned over.
 template <class Key>
-__device__ void take_runs_of(const KeyRuns<Key>& runs, int what, const uint64* longest, uint64* taken) {
+__device__ void take_runs_of(const KeyRuns<Key>& runs, uint32 longest, uint64* taken) {
     uint64 mine = 0;  // of all elements of one value
     for (uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x; at < runs.count; at += uint64(gridDim.x) * blockDim.x) {
         if (!runs.begins(at)) continue;
-        const uint64 value = runs.value(at);
-        if (what == COUNT_RUNS) {
-            if (runs.ids) atomicAdd(taken + value, 1ull);
-            else ++mine;
-            continue;
-        }
-        const uint64 length = runs.length(at);
-        if (what == FIRST_RUN) {
-            if (length == longest[value]) atomicMin(taken + value, at);
-        } else if (length > taken[value]) {  // what is read may be old, and is never too large
-            atomicMax(taken + value, length);
+        uint64* const of_value = taken + runs.value(at);
+        if (longest) {
+            const uint64 run = runs.length(at) << 32 | uint64(uint32(~at));
+            if (run > *of_value) atomicMax(of_value, run);  // what is read may be old, and is never too large
+        } else if (runs.ids) {
+            atomicAdd(of_value, 1ull);
+        } else {
+            ++mine;
         }
     }
-    if (what != COUNT_RUNS || runs.ids) return;
+    if (longest || runs.ids) return;
     for (int distance = 16; distance > 0; distance /= 2) mine += __shfl_down_sync(~0u, mine, distance);
     if (threadIdx.x % 32 == 0 && mine) atomicAdd(taken, mine);
 }

@@ -173,19 +173,16 @@ template <class T>
 __device__ double rounded_units(uint128 units, bool more, int exponent) {
     if (units == 0) return 0;
     const uint64 high = uint64(units >> 64);
-    const int top = high ? 127 - __clzll(high) : 63 - __clzll(uint64(units));
-    int unit = top + exponent - (Format<T>::PRECISION - 1);
+    const int up = high ? __clzll(int64(high)) : 64 + __clzll(int64(units)), last = exponent + 64 - up;
+    units <<= up;
+    const uint64 head = uint64(units >> 64) | uint64(more || uint64(units) != 0);  // its lowest bit says that something lies below
+    int unit = last + 64 - Format<T>::PRECISION;
     if (unit < Format<T>::LOWEST) unit = Format<T>::LOWEST;
-    const int shift = unit - exponent;
-    uint64 kept;
-    if (shift > 0) {  // and below 128, for no unit lies further below the least number
-        kept = uint64(units >> shift);
-        const uint128 rest = units & ((uint128(1) << shift) - 1), half = uint128(1) << (shift - 1);
-        if (rest > half || (rest == half && (more || (kept & 1)))) ++kept;
-    } else {
-        kept = uint64(units);
-        unit = exponent;
-    }
+    const int dropped = unit - last;  // at least 11
+    if (dropped > 64) return 0;
+    uint64 kept = dropped < 64 ? head >> dropped : 0;
+    const uint64 rest = dropped < 64 ? head & ((uint64(1) << dropped) - 1) : head, half = uint64(1) << (dropped - 1);
+    kept += rest > half || (rest == half && (kept & 1));
     if (unit > 1023) return __longlong_as_double(0x7ff0000000000000ll);
     const double value = unit < -1000 ? double(kept) * power_of_two(unit + 1000) * power_of_two(-1000) : double(kept) * power_of_two(unit);
     return Format<T>::HIGHEST < 1024 && value >= power_of_two(Format<T>::HIGHEST < 1024 ? Format<T>::HIGHEST : 0) ? __longlong_as_double(0x7ff0000000000000ll) : value;

@@ -14,6 +14,7 @@ from warpfold.kernels.cuda.picks.kernels import COUNT_BINS, KEYS_OF_VALUES, TAKE
 from warpfold.kernels.cuda.ranks.kernels import elements_of, keys_of
 from warpfold.kernels.cuda.ranks.rows import THREADS, ValueRows
 from warpfold.kernels.dtypes import DType
+from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.ops import Op
 from warpfold.kernels.parts.grouping import Index
 
@@ -23,11 +24,17 @@ _COUNTERS, _CELLS = 1 << 12, 1 << 11
 _BLOCKS_EACH = 6
 """Blocks of a multiprocessor."""
 
+SORTED = ("mode", "distinct")
+"""Folds of which all elements are sorted."""
+
 BYTES = 64
 """Bytes that sorting takes on the GPU for each element."""
 
-_COUNT, _LONGEST, _FIRST = range(3)
-"""What is made of runs, as in include/picks.cuh."""
+_MOST = 1 << 32
+"""Elements of which a word holds the length of a run and its place."""
+
+_WORD = 64
+"""Bits of what is sorted at once: a key of fewer has the number of its value above it."""
 
 
 class BinsOnGpu:
@@ -82,45 +89,45 @@ class RunsOnGpu:
         self._made: tuple[Any, Any] | None = None
 
     def start(self) -> None:
-        """Have the elements sorted, and their runs counted."""
+        """Have the elements sorted, and their runs counted. Raises OutOfMemory for more than can be."""
         import cupy
 
-        values = self._rows.lengths.size
-        keys, ids = self._sorted()
+        size, values = int(self._rows.lengths.sum()), self._rows.lengths.size
+        if size >= _MOST:
+            raise OutOfMemory(f"{size:,} elements are too many to be sorted on a GPU")
         ends = cupy.asarray(self._rows.starts - self._rows.starts[:1] + self._rows.lengths)
+        keys, ids = self._sorted(size, ends)
         frequent = self._op.fold == "mode"
         leaves = self._dtype.is_float and (frequent or self._omit_nan)
         none = np.uint64(np.iinfo(self._word).max if leaves else 0)
+        taken = cupy.zeros(values, np.uint64)
+        if size:
+            grid, threads = GRID_STRIDE.grid(size, self._word.itemsize, self._gpu.multiprocessors)
+            runs = (keys, np.uint64(size), np.uint64(0) if ids is None else ids, ends, none, np.uint32(frequent), taken)
+            kernel(self._gpu, TAKE_RUNS, self._dtype)(grid, threads, runs)
+        self._made = keys, taken
 
-        def take(what: int, longest: Any, taken: Any) -> Any:
-            if keys.size:
-                grid, threads = GRID_STRIDE.grid(int(keys.size), self._word.itemsize, self._gpu.multiprocessors)
-                runs = (keys, np.uint64(keys.size), np.uint64(0) if ids is None else ids, ends, none)
-                kernel(self._gpu, TAKE_RUNS, self._dtype)(grid, threads, (*runs, np.int32(what), longest, taken))
-            return taken
-
-        if not frequent:
-            self._made = keys, take(_COUNT, np.uint64(0), cupy.zeros(values, np.uint64))
-            return
-        longest = take(_LONGEST, np.uint64(0), cupy.zeros(values, np.uint64))
-        self._made = keys, take(_FIRST, longest, cupy.full(values, np.iinfo(np.uint64).max, np.uint64))
-
-    def _sorted(self) -> tuple[Any, Any]:
+    def _sorted(self, size: int, ends: Any) -> tuple[Any, Any]:
         """The keys, sorted within each value, and the number of the value at each place; None of a single one."""
         import cupy
 
-        rows = self._rows
-        begin, size = int(rows.starts[0]) if rows.starts.size else 0, int(rows.lengths.sum())
-        array = rows.array[begin : begin + size]
+        rows, width = self._rows, np.uint64(8 * self._word.itemsize)
+        begin = int(rows.starts[0]) if rows.starts.size else 0
         keys = cupy.empty(size, self._word)
         if size:
-            arguments = (array, np.uint64(size), keys)
+            arguments = (rows.array[begin : begin + size], np.uint64(size), keys)
             kernel(self._gpu, KEYS_OF_VALUES, self._dtype)(-(-size // THREADS), THREADS, arguments)
         if rows.lengths.size == 1 or not size:
             keys.sort()
             return keys, None
-        ids = cupy.asarray(np.repeat(np.arange(rows.lengths.size, dtype=np.uint64), rows.lengths))
-        return keys[cupy.lexsort(cupy.stack([keys.astype(np.uint64), ids]))], ids
+        ids = cupy.searchsorted(ends, cupy.arange(size, dtype=np.int64), side="right").astype(np.uint64)
+        if width < _WORD:
+            ids = ids << width | keys
+            ids.sort()
+            return ids.astype(self._word), ids >> width
+        order = cupy.argsort(keys)
+        order = order[cupy.argsort(ids[order])]
+        return keys[order], ids[order]
 
     def values(self) -> NDArray[Any]:
         """The values; arbitrary where no element entered. Waits for the work."""
@@ -131,11 +138,11 @@ class RunsOnGpu:
         if self._op.fold == "distinct":
             counted: NDArray[np.int64] = taken.get().astype(np.int64)
             return counted
-        first = taken.get()
-        known = first < np.uint64(keys.size)
-        modes = np.zeros(first.size, self._word)
+        runs = taken.get()
+        known, modes = runs > 0, np.zeros(runs.size, self._word)
         if known.any():
-            modes[known] = keys[cupy.asarray(first[known].astype(np.int64))].get()
+            first = _MOST - 1 - (runs[known] % np.uint64(_MOST)).astype(np.int64)
+            modes[known] = keys[cupy.asarray(first)].get()
         elements = elements_of(modes, self._dtype)
         if not self._dtype.is_float:
             return elements

@@ -72,13 +72,13 @@ class PicksOnGpu:
         return self._rows.array[cupy.asarray(where.reshape(-1))].get().reshape(where.shape), places
 
     def _pick(self, skipped: Index, taken: Index, kept: int) -> tuple[NDArray[Any], Index]:
-        """The elements of each row that come first, and their places, side by side and in no order; behind them come
-        arbitrary ones."""
+        """The elements of each row that come first, and their places, side by side; equal ones are in the order of
+        their places. Behind them come arbitrary ones."""
         import cupy
 
         word = np.dtype(f"uint{8 * self._dtype.itemsize}")
         how, shift, bounds = self._bounds(taken, word)
-        bounds = cupy.asarray(bounds)
+        bounds, to_skip, to_take = (cupy.asarray(each) for each in (bounds, skipped, taken))
         elements, places = cupy.zeros(taken.size * kept, word), cupy.full(taken.size * kept, UNKNOWN, np.int64)
         for launch in launches(self._rows):
             order = (bounds[launch.value :], launch.step, np.uint32(how), np.int32(shift))
@@ -86,7 +86,7 @@ class PicksOnGpu:
             grid = -(-launch.rows * 32 // THREADS)
             arguments = (launch.array, *launch.bounds, *order, counts)
             kernel(self._gpu, COUNT_PICKS, self._dtype)(grid, THREADS, arguments)
-            slots = cupy.asarray(_slots(launch, counts.get().reshape(-1, 2).astype(np.int64), skipped, taken, kept))
+            slots = _slots(launch, counts.reshape(-1, 2).astype(np.int64), to_skip, to_take, kept)
             written = (*arguments, slots, elements, places)
             kernel(self._gpu, WRITE_PICKS, self._dtype)(grid, THREADS, written)
         shape = (taken.size, kept)
@@ -103,8 +103,10 @@ class PicksOnGpu:
         ranks = lengths - nans - taken + (0 if self._omit_nan else nans) if descending else taken - 1
         if not self._omit_nan:
             ranks = np.where(taken <= nans, lengths - 1, ranks if descending else ranks - nans)
-        distinct, which = np.unique(np.maximum(ranks, 0), return_inverse=True)
-        which = which.reshape(-1).astype(np.int64)
+        distinct, which = np.maximum(ranks[:1], 0), np.zeros(ranks.size, np.int64)
+        if (ranks != ranks[:1]).any():
+            distinct, which = np.unique(np.maximum(ranks, 0), return_inverse=True)
+            which = which.reshape(-1).astype(np.int64)
         keys = keys_of_rows(self._gpu, self._rows, self._dtype, distinct[:, None], which).get()[:, 0]
         if floats and op.places:
             zero = word.type(1 << (8 * word.itemsize - 1))
@@ -114,15 +116,17 @@ class PicksOnGpu:
         return _DESCENDING * descending | _ZEROS * op.places, shift, keys
 
 
-def _slots(launch: RowsLaunch, counts: Index, skipped: Index, taken: Index, kept: int) -> Index:
+def _slots(launch: RowsLaunch, counts: Any, skipped: Any, taken: Any, kept: int) -> Any:
     """`PickSlots` of include/picks.cuh of each row of a launch, of whose elements `counts` are on the sides 0 and 1."""
-    before, equal = counts.T
+    import cupy
+
+    before, equal = counts[:, 0], counts[:, 1]
+    rows = cupy.arange(launch.rows, dtype=np.int64)
     if launch.step:
-        value = np.arange(launch.rows)
-        base, all_before, earlier, first = value * kept, before, np.zeros_like(before), np.zeros_like(before)
-    else:
-        value = np.full(launch.rows, launch.value)
-        all_before, earlier = np.full(launch.rows, before.sum()), np.cumsum(equal) - equal
-        base, first = value * kept + np.cumsum(before) - before, np.arange(launch.rows) * launch.part
-    least = value * kept + all_before
-    return np.stack([base, least + earlier - skipped[value], least, value * kept + taken[value], first], axis=1)
+        base, first = rows * kept, rows * 0
+        least, most = base + before, base + taken
+        return cupy.stack([base, least - skipped, least, most, first], axis=1)
+    base, value = rows * 0 + launch.value * kept, launch.value
+    least, most = base + before.sum(), base + taken[value]
+    earlier = cupy.cumsum(equal) - equal - skipped[value]
+    return cupy.stack([base + cupy.cumsum(before) - before, least + earlier, least, most, rows * launch.part], axis=1)

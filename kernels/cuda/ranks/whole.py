@@ -14,6 +14,7 @@ from warpfold.kernels.backend import Progress
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.stopwatch import Stopwatch
 from warpfold.kernels.cuda.grouped.layouts import RowsLayout
+from warpfold.kernels.cuda.picks.counted import SORTED
 from warpfold.kernels.cuda.picks.states import GroupedStates
 from warpfold.kernels.cuda.ranks.digits import DigitCounts
 from warpfold.kernels.cuda.ranks.kernels import values_of
@@ -51,8 +52,7 @@ class _Brought:
         if self._array is not None:
             yield self._array, 0
             return
-        if isinstance(self._source, SequentialSource):  # which counts its elements and its nulls only once
-            self._source.tally.elements = self._source.tally.nulls = 0
+        read_anew(self._source)
         for (array,), first in self._stager.pieces(self._source, progress=self._reporting()):
             yield array, first
 
@@ -64,14 +64,20 @@ class _Brought:
         return lambda done, total: progress((min(before, reads - 1) * total + done) // reads, total)
 
 
+def read_anew(source: Elements) -> None:
+    """Have a source read again, which counts its elements and its nulls only once."""
+    if isinstance(source, SequentialSource):
+        source.tally.elements = source.tally.nulls = 0
+
+
 def select(  # noqa: PLR0917
     gpu: Gpu, stager: Stager, source: Elements, op: Op, nan_policy: NanPolicy, progress: Progress | None
 ) -> Selected:
     """The values of all elements. To be called while `gpu.active()`. Raises InvalidInput naming "nan_policy" for a
-    NaN where the policy is RAISE, and CudaError."""
+    NaN where the policy is RAISE, OutOfMemory where there is no room to sort elements, and CudaError."""
     began, before_ms = time.perf_counter(), prepared_ms(gpu.preparation)
     stopwatch = Stopwatch(gpu.stream)
-    made = _quantiles if op.selects else _sorted if op.fold in ("mode", "distinct") else _in_pieces
+    made = _quantiles if op.selects else _sorted if op.fold in SORTED else _in_pieces
     values, count = made(gpu, stager, source, op, nan_policy, progress, stopwatch)
     kernel_ms, prepare_ms = stopwatch.total_ms(), prepared_ms(gpu.preparation) - before_ms
     stages = stager.stages(kernel_ms / 1e3)

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(256) keys_of_values(const T* data, uint64 coun
     keys_of_values_of(data, count, keys);
 }
 template <class T>
-__global__ void __launch_bounds__(256) take_runs(const SortingKey<T>* keys, uint64 count, const uint64* ids, const int64* ends, uint64 none, int what,
-                                                 const uint64* longest, uint64* taken) {
-    take_runs_of(KeyRuns<SortingKey<T>>{keys, ids, ends, count, none}, what, longest, taken);
+__global__ void __launch_bounds__(256) take_runs(const SortingKey<T>* keys, uint64 count, const uint64* ids, const int64* ends, uint64 none,
+                                                 uint32 longest, uint64* taken) {
+    take_runs_of(KeyRuns<SortingKey<T>>{keys, ids, ends, count, none}, longest, taken);
 }

@@ -109,8 +109,11 @@ def as_cupy() -> types.ModuleType:
         zeros=lambda size, dtype: host_array(np.zeros(size, dtype)),
         full=lambda size, value, dtype: host_array(np.full(size, value, dtype)),
         ascontiguousarray=lambda array: host_array(np.ascontiguousarray(array)),
-        stack=lambda arrays: host_array(np.stack(arrays)),
-        lexsort=lambda keys: host_array(np.lexsort(keys)),
+        stack=lambda arrays, axis: host_array(np.stack(arrays, axis)),
+        arange=lambda count, dtype: host_array(np.arange(count, dtype=dtype)),
+        cumsum=lambda array: host_array(np.cumsum(array)),
+        searchsorted=lambda array, values, side: host_array(np.searchsorted(array, values, side)),
+        argsort=lambda array: host_array(np.argsort(array, kind="stable")),
         flatnonzero=lambda array: host_array(np.flatnonzero(array)),
     )
     return module

@@ -124,13 +124,14 @@ def test_every_window_has_the_true_value_rounded_once(values: Values, name: str)
     dtype, random = DTYPES[name], np.random.default_rng(5)
     kinds = ("normal", "large", "least", "specials", "zeros") if dtype.is_float else ("integers",)
     for kind in kinds:
-        array = elements(dtype, 596, random, kind)
+        array = elements(dtype, 332, random, kind)
+        names = NAMES if kind in ("specials", "integers") else ("sum", "mean", "max")
         listed = array.astype(np.float64).tolist() if dtype.is_float else array.tolist()
         for number, (places, spans) in enumerate(places_of(array.size, random)):
-            for op in (OPS[each] for each in NAMES):
+            for op in (OPS[each] for each in names):
                 for omit in (False, True) if kind in ("specials", "zeros") else (False,):
                     made, counts = values(array, places, op, omit=omit)
-                    for at in (0, array.size - 1, *random.integers(0, array.size, 25).tolist()):
+                    for at in (0, array.size - 1, *random.integers(0, array.size, 10).tolist()):
                         begin, end = spans[at]
                         members = [x for x in listed[begin:end] if not (omit and x != x)]  # noqa: PLR0124 - NaN
                         assert counts[at] == len(members)

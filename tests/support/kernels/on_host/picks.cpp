@@ -30,7 +30,7 @@ bool run(const char* kernel, uint64 grid, void* const* a) {
     if (!strcmp(kernel, "keys_of_values")) return blocks(grid, [&] { keys_of_values_of(data, at<uint64>(a, 1), at<Key*>(a, 2)); }), true;
     if (!strcmp(kernel, "take_runs")) {
         const KeyRuns<Key> runs{at<Key*>(a, 0), at<uint64*>(a, 2), at<int64*>(a, 3), at<uint64>(a, 1), at<uint64>(a, 4)};
-        return blocks(grid, [&] { take_runs_of(runs, at<int>(a, 5), at<uint64*>(a, 6), at<uint64*>(a, 7)); }), true;
+        return blocks(grid, [&] { take_runs_of(runs, at<uint32>(a, 5), at<uint64*>(a, 6)); }), true;
     }
     const PickRows rows{at<int64*>(a, 1), at<uint64>(a, 2), at<uint64>(a, 3), at<uint64>(a, 4), at<uint64>(a, 5)};
     const Order order{at<uint32>(a, 8), at<int>(a, 9)};
