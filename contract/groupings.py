@@ -11,13 +11,13 @@ from warpfold.contract.fields import MAX_ELEMENTS, Listed
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.unions import said_as
 from warpfold.contract.windows import WindowSpec, window_in_words
-from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu
+from warpfold.kernels.catalog import finished_on_gpu, grouped_backends, refused_on_gpu, rolling_backends
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op
 from warpfold.kernels.ops.operands import check_states
 from warpfold.kernels.parts.grouping import AlongAxes, Grouping, Segments
-from warpfold.kernels.parts.rolling import Layout
+from warpfold.kernels.parts.rolling import Layout, Rolling
 
 MOST_RESULTS = 10_000
 """Values that stand in a result. More are stored in files beside it."""
@@ -216,11 +216,13 @@ def check_states_of(op: Op, grouping: Layout | None) -> None:
 
 
 def backends_of_many(
-    op: Op, dtype: DType | None, grouping: Grouping, shape: tuple[int, ...] | None, made: int | None, *, on_gpus: bool
+    op: Op, dtype: DType | None, grouping: Layout, shape: tuple[int, ...] | None, made: int | None, *, on_gpus: bool
 ) -> tuple[str, ...]:
     """The backends that reduce elements of `dtype` to many values; None for the dtype of a file. `made` is how many
     elements the device makes itself, None where it reads them. Unless `on_gpus` asks for GPUs, they get only what they
-    make and finish themselves."""
+    make and finish themselves, and no windows."""
+    if isinstance(grouping, Rolling):
+        return rolling_backends(op) if on_gpus else ("cpu",)
     unasked = made is None or not serves_a_gpu(grouping, shape, made) or not finished_on_gpu(op, dtype)
     return ("cpu",) if unasked and not on_gpus else grouped_backends(op, dtype)
 

@@ -50,14 +50,7 @@ from warpfold.contract.sources import TAGGED_FIELDS, Source, summary_of_source
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.timings import Timings
 from warpfold.contract.windows import WindowField, check_windows
-from warpfold.kernels.catalog import (
-    NOT_MANY_ON_GPU,
-    backends_for,
-    backends_of_any,
-    refused_on_gpu,
-    resolve_grouped,
-    rolling_backends,
-)
+from warpfold.kernels.catalog import NOT_MANY_ON_GPU, backends_for, backends_of_any, refused_on_gpu, resolve_grouped
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import NanPolicy, Op, Parameters, Value
 from warpfold.kernels.ops.operands import check, check_arity, check_counts, check_freedom
@@ -221,8 +214,6 @@ class ReduceSpec(Task):
         if (grouping := self.grouping()) is not None:
             if self.weights is not None:
                 return ("cpu",)
-            if isinstance(grouping, Rolling):
-                return rolling_backends(op) if self.backend == "cuda" else ("cpu",)
             dtype, shape = self.source.known_dtype, self.source.known_shape
             made = self.source.known_count if dtype is not None and self.work().lies == "made" else None
             names = backends_of_many(op, dtype, grouping, shape, made, on_gpus=self.backend in ("cuda", GANG))
