@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpfold.kernels.cpu.certain import ColumnStates, certain_values
 from warpfold.kernels.cpu.states import ManySums, MergedStates, by_parts
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -29,6 +30,9 @@ from warpfold.kernels.ops.empties import with_empties
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.keyed import GroupColumn, whole_numbers
 from warpfold.kernels.parts.state_tables import StatesOf
+
+_COMPILED_FROM = 256
+"""Values of totals from which on it is worth to wait for a compiler."""
 
 _SPECIAL = int(Flags.NAN | Flags.POS_INF | Flags.NEG_INF)
 
@@ -101,6 +105,22 @@ class ValueFinish:
         for at, number in others:
             numbers[at] = number
         return numbers
+
+    def values_of_totals(self, totals: Sequence[Sequence[ExactState]], counts: Index) -> NDArray[Any]:
+        """The values of an op of several totals, whose states these are, of `counts` elements each, as `values`. Raises
+        StateError as `values`."""
+        if self.result == INTEGER:
+            numbers: list[Any] = [
+                self.value([total[at] for total in totals]) if count else 0 for at, count in enumerate(counts.tolist())
+            ]
+            return whole_numbers(numbers)
+        columns = [total for total in totals if isinstance(total, ColumnStates)]
+        values, certain = np.zeros(counts.size), np.zeros(counts.size, np.bool_)
+        if len(columns) == len(totals) and counts.size >= _COMPILED_FROM:
+            values, certain = certain_values(self.op, self.ddof, columns, counts, self.form)
+        for at in np.flatnonzero(~certain & (counts > 0)).tolist():
+            values[at] = self.value([total[at] for total in totals])
+        return values
 
     def _by_definition(self, sums: Sequence[ManySums], at: int, count: int) -> Value:
         """Value `at`, of `count` terms."""

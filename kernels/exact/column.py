@@ -26,6 +26,10 @@ class StateColumn:
     def __getitem__(self, at: int) -> bytes:
         return self.data[self.offsets[at] : self.offsets[at + 1]].tobytes()
 
+    def state(self, at: int) -> ExactState:
+        """State `at`, as `states` makes it."""
+        return _state(self[at], 0, int(self.offsets[at + 1] - self.offsets[at]))
+
     def states(self) -> list[ExactState]:
         """All states, of bytes that a backend of this process wrote: nobody looks whether they are canonical."""
         data = self.data.tobytes()

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from warpfold.kernels.backend import Progress
+from warpfold.kernels.cpu.certain import ColumnStates
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.keyed.reducing import described_states
+from warpfold.kernels.cpu.states import MergedStates
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.exact.column import StateColumn
@@ -80,7 +82,7 @@ class _Totals:
         counts, states = dict[Total, Any](), dict[Total, Sequence[ExactState]]()
         for asked, column in zip(plain, table.columns[len(others) :], strict=False):
             key = asked.column, asked.name.partition(" ")[0]
-            counts[key], states[key] = column.counts, column.states[0].states()
+            counts[key], states[key] = column.counts, ColumnStates(column.states[0])
         for key, expansion in self.expansions.items():
             counts[key] = sums[key][0].counts
             states[key] = in_classes(expansion, counts[key].tolist(), partial(self._of_class, key, sums[key]))
@@ -98,10 +100,13 @@ class _Totals:
         """The sums of the products of a class; rows are read once more for any but the first."""
         expansion = self.expansions[key]
         columns = base if scales == expansion.base else self._reduced([], {key: scales})[1][key]
-        merged = columns[0].states[0].states()
-        for column in columns[1:]:
-            merged = [state.merge(other) for state, other in zip(merged, column.states[0].states(), strict=True)]
-        return merged
+        if len(columns) == 1:
+            return ColumnStates(columns[0].states[0])
+        groups = len(columns[0].states[0])
+        merged, ids = MergedStates(Terms.VALUES), np.arange(groups)
+        for column in columns:
+            merged.add(column.states[0], ids, groups)
+        return ColumnStates(merged.encoded(groups))
 
     def _reduced(
         self, asked: Sequence[Aggregation], classes: Mapping[Total, Scales]
@@ -148,17 +153,9 @@ class _Totals:
         """The values of an op of several totals."""
         keys, dtype = [(asked.column, total) for total in asked.op.totals], self.source.dtypes[asked.column]
         own, terms = counts[keys[0]], [states[key] for key in keys]
-        finish, needed = (
-            ValueFinish(asked.op, asked.op.result_dtype(dtype), asked.ddof),
-            needed_count(asked, self.plan.min_count),
-        )
-        values = np.array(
-            [
-                finish.value(each) if count >= max(needed, 1) else np.nan
-                for count, *each in zip(own.tolist(), *terms, strict=True)
-            ],
-            np.float64,
-        )
+        finish = ValueFinish(asked.op, asked.op.result_dtype(dtype), asked.ddof)
+        needed = max(needed_count(asked, self.plan.min_count), 1)
+        values = np.where(own >= needed, finish.values_of_totals(terms, np.where(own >= needed, own, 0)), np.nan)
         made = column_of(asked, dtype, values, own, self.plan.min_count)
         if not self.plan.states:
             return made

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import Progress
+from warpfold.kernels.cpu.certain import ColumnStates, terms_of_factors
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
-from warpfold.kernels.exact.encoding import FACTORS
 from warpfold.kernels.exact.expansion import Expansion, Scales
 from warpfold.kernels.lowering.conversion import converted
 from warpfold.kernels.ops import PLAIN_TOTALS, SUMS_OF_MOMENTS, NanPolicy, Op, Terms, op_named
@@ -164,7 +164,7 @@ class ManyValuesOfTotals:
     def _states(self, query: Shaped) -> Sequence[States]:
         answer = self.run(query, self._of_first)
         self.answers.append(answer)
-        return [column.states() for column in answer.states]
+        return [ColumnStates(column) for column in answer.states]
 
     def expanded(self, expansion: Expansion, sources: Sequence[Source], scales: Scales) -> States:
         width, grouping, shape = expansion.width, self.query.grouping, self.query.shape
@@ -245,7 +245,8 @@ class TotalsOfSources:
                 raise
         self._made |= dict(zip(totals, states, strict=True))
         if states:
-            self._counts = [state.count for state in states[0]]
+            first = states[0]
+            self._counts = first.counts if isinstance(first, ColumnStates) else [state.count for state in first]
 
     def _multiplied(self, total: str, counts: Sequence[int]) -> States:
         """The states of a total of products: a state of them does not say whether all are −0."""
@@ -253,6 +254,8 @@ class TotalsOfSources:
         sources = [self._letters[letter] for letter in letters]
         if len(total) == 2 and len(letters) == 2:
             (states,) = self.layout.asked("dot", sources[0], sources[1], self.policy)
+            if isinstance(states, ColumnStates):
+                return ColumnStates(states.column, Terms.PRODUCTS, states.counts)
             return [summed(Terms.PRODUCTS, state.units, state.count, state.flags) for state in states]
         dtypes = {letter: source.dtype for letter, source in zip(letters, sources, strict=True)}
         expansion = Expansion(total, dtypes, omit=self.policy is NanPolicy.OMIT)
@@ -267,15 +270,18 @@ def _ones(counts: Sequence[int]) -> States:
 def in_classes(expansion: Expansion, counts: Sequence[int], sums: Callable[[Scales], States]) -> States:
     """The states of a total of products, of which `sums` gives those of a class: of the class whose factors are not
     scaled, and of those that are met meanwhile."""
-    factors = len(expansion.factors.strip("|"))
-    terms = next(terms for terms, many in FACTORS.items() if many == factors)
+    terms = terms_of_factors(len(expansion.factors.strip("|")))
+    of_base = sums(expansion.base)
+    if isinstance(of_base, ColumnStates) and not expansion.met - {expansion.base}:
+        up = ORIGIN[Terms.VALUES] - ORIGIN[terms] + expansion.places(expansion.base)
+        return ColumnStates(of_base.column, terms, counts, up)
     units, flags = [0] * len(counts), [0] * len(counts)
     left, made = [expansion.base], set[Scales]()
     while left:
         scales = left.pop()
         made.add(scales)
         up = ORIGIN[Terms.VALUES] - ORIGIN[terms] + expansion.places(scales)
-        for at, state in enumerate(sums(scales)):
+        for at, state in enumerate(of_base if scales == expansion.base else sums(scales)):
             units[at] += state.units << up if up >= 0 else state.units >> -up
             flags[at] |= int(state.flags)
         left += [scales for scales in expansion.met if scales not in made and scales not in left]

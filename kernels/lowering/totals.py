@@ -12,7 +12,10 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import numpy as np
+
 from warpfold.kernels.backend import GroupedReduction, Progress, Reduction
+from warpfold.kernels.cpu.certain import ColumnStates
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.errors import InvalidInput
@@ -109,19 +112,19 @@ def _shaped(query: Shaped, run: Run, progress: Progress | None) -> GroupedReduct
     sources = {name: gathered(source) for name, source in query.fields.items()}
     layout = ManyValuesOfTotals(query, run, answers, progress)
     made = TotalsOfSources(op, sources, query.nan_policy, layout).states()
-    counts, dtype = tuple(state.count for state in made[0]), _element(query)
-    empty = None if op.empty is None else empty_value(op, dtype)
+    dtype = _element(query)
+    counts = np.array(made[0].counts if isinstance(made[0], ColumnStates) else [state.count for state in made[0]])
     finish = ValueFinish(op, op.result_dtype(dtype), query.ddof)
     least = max(1, 1 if query.weights is not None else op.least_count(query.ddof))
-
-    def value_of(states: States) -> Value | None:
-        value = finish.value(states)
-        return None if query.weights is not None and _is_undefined(value, states) else value
-
-    values = tuple(
-        value_of(each) if count >= least else None if count else empty
-        for count, *each in zip(counts, *made, strict=True)
-    )
+    made_of = np.where(counts >= least, counts, 0)
+    results = finish.values_of_totals(made, made_of)
+    missing = made_of == 0
+    if query.weights is not None and results.dtype.kind == "f":
+        for at in np.flatnonzero(np.isnan(results) & ~missing).tolist():
+            missing[at] = _is_undefined(math.nan, [each[at] for each in made])
+    if op.empty is not None:
+        results[counts == 0], missing[counts == 0] = empty_value(op, dtype), False
+    values = tuple(np.ma.masked_array(results, missing).tolist()) if missing.any() else results
     kept = [StateColumn.of_bytes([state.to_bytes() for state in each]) for each in made] if query.states else []
     first: GroupedReduction = answers[0]
     return replace(

@@ -17,7 +17,7 @@ from warpfold.kernels.machine.jit import jit
 HEAD = HEADER.size
 _MAGIC = tuple(MAGIC)
 _KNOWN_FLAGS = 15
-_SIGN = np.int64(0x80000000)
+SIGN = np.int64(0x80000000)
 
 
 @jit
@@ -56,7 +56,7 @@ def encode(limbs: Any, shift: Any, counts: Any, flags: Any, code: Any, data: Any
         digits[width + 1] = (above >> 32) & DIGIT
         extension = DIGIT if above < 0 else np.int64(0)
         stop = width + 2
-        while stop > 1 and digits[stop - 1] == extension and (digits[stop - 2] & _SIGN) == (extension & _SIGN):
+        while stop > 1 and digits[stop - 1] == extension and (digits[stop - 2] & SIGN) == (extension & SIGN):
             stop -= 1
         first = 0
         while first < stop and digits[first] == 0:
@@ -105,7 +105,7 @@ def look(data: Any, offsets: Any, code: Any, most_digits: Any, doubtful: Any) ->
                 top = word_at(data, at + HEAD + 4 * (stored - 1), 4)
                 sound &= word_at(data, at + HEAD, 4) != 0
                 if stored > 1:
-                    next_sign = word_at(data, at + HEAD + 4 * (stored - 2), 4) & _SIGN
+                    next_sign = word_at(data, at + HEAD + 4 * (stored - 2), 4) & SIGN
                     sound &= not (top == 0 and next_sign == 0) and not (top == DIGIT and next_sign != 0)
                 low, end = min(low, first), max(end, first + stored)
         doubtful[i] = not sound
@@ -129,7 +129,7 @@ def add(data: Any, offsets: Any, ids: Any, low: Any, limbs: Any, counts: Any, fl
         first = word_at(data, at + 16, 2) - low
         for k in range(stored):
             digit = word_at(data, at + HEAD + 4 * k, 4)
-            if k == stored - 1 and digit & _SIGN:
+            if k == stored - 1 and digit & SIGN:
                 digit -= DIGIT + 1
             limbs[g, first + k] += digit
     return -1

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from warpfold.kernels.cpu.windows.encoding import HEAD, SIGN, word_at
 from warpfold.kernels.cpu.windows.float64 import SPLITTER
 from warpfold.kernels.cpu.windows.levels import DIGIT
 from warpfold.kernels.cpu.windows.nearest import power, two_sum
@@ -40,8 +41,12 @@ def pair_of(limbs: Any) -> Any:
     """Returns high, low and k: the sum of resolved limbs is nearly (high + low) · 2**(32 k), and exactly that below
     2**106."""
     last = limbs.size - 1
-    high, low = np.float64(limbs[last] >> 32), 0.0
+    above = limbs[last] >> 32
+    high, low = np.float64(above), 0.0
     k = last + 1
+    if above in (0, -1):  # digits that only repeat the sign; a sum of all exponents has a hundred
+        while k > 0 and limbs[k - 1] & DIGIT == above & DIGIT:
+            k -= 1
     while k > 0 and np.abs(high) < _LARGE:
         k -= 1
         digit = np.float64(limbs[k] & DIGIT)  # the last limb may be longer than a digit
@@ -134,6 +139,13 @@ def near_quotient(
         high, low = _root(high, low)
         error = error / high + high * _ERROR
         unit >>= 1
+    return rounded_pair(high, low, error, unit, form)
+
+
+@jit
+def rounded_pair(high: Any, low: Any, error: Any, unit: Any, form: Any) -> Any:
+    """Returns whether (high + low) · 2**`unit` > 0, which errs by up to `error` · 2**`unit`, is certain once it is
+    rounded, and that value."""
     precision, least, most = form
     place = (np.float64(high).view(np.int64) >> 52) - 1023 + unit  # 2**place ≤ the value, nearly
     if not (-_MOST_PLACES < unit < _MOST_PLACES and least + precision < place < most - 2):
@@ -143,3 +155,33 @@ def near_quotient(
         below, above = _beside(below, -1), _beside(above, 1)
     below, above = _to_places(below, 53 - precision), _to_places(above, 53 - precision)
     return below == above, below * power(unit // 2) * power(unit - unit // 2)
+
+
+@jit
+def pairs_of_states(data: Any, offsets: Any, highs: Any, lows: Any, places: Any, flags: Any) -> None:
+    """The sums of states, whose bytes are sound, as pairs: (highs[i] + lows[i]) · 2**(32 places[i]) units; and their
+    flags."""
+    limbs = np.zeros(512, np.int64)
+    for i in range(highs.size):
+        at = offsets[i]
+        stored = word_at(data, at + 18, 2)
+        for k in range(stored):
+            limbs[k] = word_at(data, at + HEAD + 4 * k, 4)
+        if stored and limbs[stored - 1] & SIGN:
+            limbs[stored - 1] -= DIGIT + 1
+        highs[i], lows[i], places[i] = pair_of(limbs[:stored]) if stored else (0.0, 0.0, 0)
+        places[i] += word_at(data, at + 16, 2)
+        flags[i] = data[at + 6]
+
+
+@jit
+def round_pairs(highs: Any, lows: Any, errors: Any, units: Any, form: Any, values: Any, certain: Any) -> None:
+    """values[i] = (highs[i] + lows[i]) · 2**units[i], rounded once, where certain[i] stays set: where the error of that
+    pair leaves no doubt."""
+    for i in range(values.size):
+        high, low = np.abs(highs[i]), lows[i] if highs[i] > 0 else -lows[i]
+        if not (certain[i] and _LEAST < high < _MOST and errors[i] < high):
+            certain[i] = False
+            continue
+        certain[i], value = rounded_pair(high, low, errors[i], units[i], form)
+        values[i] = value if highs[i] > 0 else -value
