@@ -104,11 +104,14 @@ _HELD = _held(_LEASES, jobs.c.cancel_requested_at)
 _ASKED_TO_CANCEL = select(_HELD.c.id).where(_HELD.c.cancel_requested_at.is_not(None))
 _EXPIRY = func.now() + bindparam("lease", type_=Interval)
 # A column that a point leaves out has the default of the table.
-_COLUMNS = ", ".join(f'"{each.name}"' for each in FIELDS)
+_COLUMNS = [f'"{each.name}"' for each in FIELDS]
+# By the token: a crash of Postgres may have undone the claim of a job, which one group has twice then.
 _MEASURED: TextClause = text(f"""
-    insert into measurements (job_id, {_COLUMNS})
-    select job_id, {_COLUMNS} from json_populate_recordset(null::measurements, cast(:points as json))
-    where job_id in (select id from changed)
+    insert into measurements (job_id, {", ".join(_COLUMNS)})
+    select changed.id, {", ".join(f"point.{each}" for each in _COLUMNS)}
+    from json_array_elements(cast(:points as json)) as sent
+    join changed on changed.lease_token = cast(sent ->> 'lease' as uuid)
+    cross join lateral json_populate_record(null::measurements, sent) as point
 """)  # noqa: S608 (the names of our own columns)
 
 
@@ -125,7 +128,7 @@ class _Ending(Change):
 
     def __init__(self, statement: Update, status: Status, event: EventType, **options: Any) -> None:
         ended = statement.values(status=status, lease_expires_at=None, finished_at=func.now())
-        super().__init__(ended, event, frees_slot=True, beside=_MEASURED, **options)
+        super().__init__(ended, event, jobs.c.lease_token, frees_slot=True, beside=_MEASURED, **options)
         self._status = status
 
     def of(
@@ -133,7 +136,7 @@ class _Ending(Change):
     ) -> Collection[UUID]:
         """End those whose leases are held; returns the ids of all that have ended so, now or by an earlier call."""
         leases = _named([lease for lease, _ in measured])
-        points = [{"job_id": str(lease.job_id), **vars(point)} for lease, its in measured for point in its]
+        points = [{"lease": str(lease.token), **vars(point)} for lease, its in measured for point in its]
         kept = {row.id for row in self.run(connection, {**leases, **values, "points": json.dumps(points)})}
         if len(kept) < len(measured):
             kept.update(connection.execute(_ENDED_BY, {**leases, "ending": self._status.value}).scalars())

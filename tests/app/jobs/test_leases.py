@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import StatementError
 
 from tests.support.dispatching import claim as claim_one
-from tests.support.ledger import Ledger
+from tests.support.ledger import Ledger, points_of
 from tests.support.measurements import POINT
 from warpfold.app.db import FREED, QUEUE, BlockingDatabase, conninfo
 from warpfold.app.jobs import leases
@@ -183,6 +183,8 @@ def test_a_lease_that_was_lost_with_its_claim_ends_nothing(ledger: Ledger) -> No
     ledger.set(job_id, status="queued", lease_token=None, lease_expires_at=None, started_at=None, worker=None)
     lease = ledger.database.run(leases.claim, job_id, 1, worker, 60.0)
     assert lease is not None
-    assert not ledger.database.run(leases.succeed, [(undone, Success({"value": 1}))])
-    assert ledger.database.run(leases.succeed, [(lease, Success({"value": 2}))])
+    assert not ledger.database.run(leases.succeed, [(undone, Success({"value": 1}, (POINT,)))])
+    both = [(undone, Success({"value": 1}, (POINT,))), (lease, Success({"value": 2}, (POINT,)))]
+    assert set(ledger.database.run(leases.succeed, both)) == {job_id}, "a group may have the job by both leases"
     assert ledger.result(job_id) == {"value": 2}
+    assert ledger.database.run(points_of, [job_id]) == {job_id: 1}
