@@ -17,6 +17,7 @@ class Shape(StrEnum):
     INTEGERS = "integers"  # several, apart by commas or spaces
     NUMBERS = "numbers"  # the same, numbers or words for numbers: the elements of an array
     TEXTS = "texts"
+    EITHER = "either"  # yes, no, or left out
     PAIRS = "pairs"  # name=value, one a line
     JSON = "json"
 

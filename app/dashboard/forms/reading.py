@@ -110,6 +110,8 @@ def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one li
             return [item for item in APART.split(text) if item]
         case Shape.PAIRS:
             return _pairs(text)
+        case Shape.EITHER:
+            return {"true": True, "false": False}.get(text, text)
         case Shape.JSON:
             return _json(text)
     return text

@@ -145,8 +145,11 @@ def _shape(schema: Schema) -> tuple[Shape, Sequence[str]]:
         case "object":
             texts = _resolved(schema.get("additionalProperties") or {}).get("type") == "string"
             return (Shape.PAIRS if texts or "patternProperties" in schema else Shape.JSON), ()
-    shapes = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": Shape.FLAG, "string": Shape.TEXT}
-    return shapes.get(schema.get("type", ""), Shape.JSON), ()
+    # Nobody ticks what they leave to the service: a flag without a default has three answers.
+    flag = Shape.EITHER if schema.get("default", False) is None else Shape.FLAG
+    shapes = {"integer": Shape.INTEGER, "number": Shape.NUMBER, "boolean": flag, "string": Shape.TEXT}
+    shape = shapes.get(schema.get("type", ""), Shape.JSON)
+    return shape, ("true", "false") if shape is Shape.EITHER else ()
 
 
 def _resolved(schema: Schema) -> Schema:
