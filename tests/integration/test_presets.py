@@ -121,7 +121,7 @@ def test_what_the_cpu_cannot_do_is_left_out_with_the_reason(studies: Report) -> 
 
 
 def test_the_report_is_a_page_with_pictures_and_a_text(service: Service, studies: Report) -> None:
-    with httpx.Client(headers={"Authorization": f"Bearer {service.token}"}, timeout=60) as http:
+    with httpx.Client(headers={"Authorization": f"Bearer {service.token}"}, timeout=300) as http:
         url = f"{service.url}/v1/reports/{studies.job_id}"
         page = http.get(url, headers={"Accept": "text/html"}).text
         text = http.get(url, headers={"Accept": "text/markdown"}).text

@@ -81,7 +81,10 @@ def test_row_groups_are_partitions_and_nulls_are_counted(spreading: Kernels, alo
     assert result.nulls == 2
     assert result.partitions is not None
     assert result.partitions.partitions == 3
-    with pytest.raises(InvalidInput, match=r"partition 1 of 3 \(sections 0 to 0 of the table x.parquet.*a null in 'x'"):
+    first_or_last = (
+        r"partition (1 of 3 \(sections 0 to 0|3 of 3 \(sections 2 to 2) of the table x.parquet.*a null in 'x'"
+    )
+    with pytest.raises(InvalidInput, match=first_or_last):
         spread(spreading, op="argmin", source=source, partitions=3)
 
 
