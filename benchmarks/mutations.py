@@ -1,6 +1,6 @@
 """Damaged files, thousands of them: `python -m benchmarks.mutations --mutations 20000`.
 
-Each mutation is one of 24 seed files with some bits, bytes or stretches changed. A child of a slot, which is a process
+Each mutation is one of 26 seed files with some bits, bytes or stretches changed. A child of a slot, which is a process
 of its own with a limit, opens it as a job would and adds up its elements, and dies or takes too much memory, or not. A
 value that changes without an error is counted: where the format has a checksum of what was changed there may be none.
 """
