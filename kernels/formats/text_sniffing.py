@@ -66,18 +66,20 @@ def sniffed(read: Callable[[int], bytes], options: TextOptions) -> Sniffed:
 
 
 def _is_plain(head: bytes, options: TextOptions) -> bool:
-    """Whether a text is surely written in UTF-8, with the usual delimiter, without quotes in its beginning, and with
-    names that are no numbers. Then nothing else needs to be known."""
+    """Whether a text is surely written in UTF-8, with the usual delimiter, without quotes in its beginning but around
+    names, and with names that are no numbers. Then nothing else needs to be known."""
     chosen = (options.quote, options.decimal, options.thousands, options.encoding, options.comment, options.header)
     delimiter = options.delimiter or options.of_name or ","
     if any(option is not None for option in chosen) or delimiter not in ",\t":
         return False
-    others = b"\"'\0,;\t|".replace(delimiter.encode(), b"")
+    others = b"'\0,;\t|".replace(delimiter.encode(), b"")
     if head.startswith((b"#", _UTF16_LE, _UTF16_BE)) or any(other in head for other in others):
         return False
-    first = re.split(rb"[\r\n]", head.removeprefix(_UTF8), maxsplit=1)
-    cells = first[0].decode("utf-8", "replace").split(delimiter)
-    return len(first) == 2 and first[0] != b"" and not any(_VALUE.fullmatch(cell.strip()) for cell in cells)
+    first, *below = re.split(rb"[\r\n]", head.removeprefix(_UTF8), maxsplit=1)
+    if not first or not below or first.count(b'"') % 2 or b'"' in below[0]:
+        return False
+    rows = _split(first.decode("utf-8", "replace"), Dialect(delimiter))
+    return bool(rows) and not any(_VALUE.fullmatch(cell.strip()) for cell in rows[0])
 
 
 def _encoding(raw: bytes, asked: str | None) -> str:
@@ -216,7 +218,9 @@ def _readings(words: Sequence[str], options: TextOptions) -> list[tuple[str, str
     """The readings in which all words are numbers, and in which they are different numbers: the decimal mark, empty
     where none occurs, and what groups digits, empty where nothing does."""
     decimals = (options.decimal,) if options.decimal else [each for each in ".," if each != options.thousands]
-    groups = ("", ",", ".", " ", "'") if options.thousands is None else ("", options.thousands)
+    groups = (",", ".", " ", "'") if options.thousands is None else (options.thousands,)
+    marks = {" " if mark in SPACES else mark for mark in set("".join(words))}
+    groups = ("", *(group for group in groups if group in marks))
     by_values = dict[tuple[str, ...], tuple[str, str]]()
     for decimal, thousands in product(decimals, groups):
         reading = _reading(decimal, thousands)

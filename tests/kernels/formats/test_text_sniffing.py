@@ -14,7 +14,7 @@ from warpfold.kernels.formats import text_recoding
 from warpfold.kernels.formats.dialect import Dialect, TextOptions
 from warpfold.kernels.formats.frames import Wanted, keyed_frame, open_frame
 from warpfold.kernels.formats.tables import ColumnWanted, open_column
-from warpfold.kernels.formats.text_sniffing import sniffed
+from warpfold.kernels.formats.text_sniffing import HEAD_BYTES, sniffed
 from warpfold.kernels.ops import OPS
 from warpfold.kernels.parts.keyed import Aggregation, GroupPlan
 
@@ -176,6 +176,29 @@ def test_what_is_not_certain_is_refused(text: bytes, options: dict[str, Any], op
     with pytest.raises(InvalidInput) as refused:
         sniffed(lambda count: text[:count], TextOptions(**options))
     assert refused.value.field == option
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (b"k,x\na,1.5\n", True),
+        (b'"k","x"\n1,1.5\n', True),  # as pyarrow writes
+        (b'"k, or","x""y"\r\n1,1.5\r\n', True),
+        (b'"k","x\ny"\n1,1.5\n', False),
+        (b'"k","2019"\na,b\n', False),
+        (b'"k","x"\na,"1,5"\n', False),
+        (b"k;x\na;1,5\n", False),
+    ],
+)
+def test_of_plain_text_only_the_beginning_is_looked_at(text: bytes, plain: bool) -> None:
+    asked = []
+
+    def read(count: int) -> bytes:
+        asked.append(count)
+        return text[:count]
+
+    sniffed(read, TextOptions())
+    assert (asked == [HEAD_BYTES]) is plain
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "cp1252", "utf-8"])
