@@ -6,12 +6,12 @@ to hold.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from warpfold.kernels.exact.expansion import Floats, halves
 
 _STEP = 2.0**-102
 """What a sum or a product of pairs loses of its operands: 16 u², of which the steps take up to 8 u², u = 2**−53."""
@@ -21,8 +21,6 @@ _LEAST = 2.0**-900
 
 _MORE = 1.0 + 2.0**-40
 """Covers what the bounds themselves lose when they are rounded, and the low parts of pairs."""
-
-_SPLITTER = float((1 << 27) + 1)
 
 
 @dataclass
@@ -142,12 +140,6 @@ def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """a · b rounded, and what that leaves (Dekker 1971)."""
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
     product = a * b
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _halves(x: Floats) -> tuple[Floats, Floats]:
-    high: Any = x * _SPLITTER
-    high = high - (high - x)
-    return high, x - high

@@ -191,8 +191,8 @@ def _of_two(a: _Part, b: _Part) -> list[_Part]:
     rounded = x * y
     if a.bits + b.bits <= _BITS:
         return [_Part(rounded, a.bits + b.bits)]
-    x_high, x_low = _halves(x)
-    y_high, y_low = (x_high, x_low) if y is x else _halves(y)
+    x_high, x_low = halves(x)
+    y_high, y_low = (x_high, x_low) if y is x else halves(y)
     error = x_high * y_high
     error -= rounded
     error += x_high * y_low
@@ -201,8 +201,8 @@ def _of_two(a: _Part, b: _Part) -> list[_Part]:
     return [_Part(rounded, _BITS), _Part(error, _BITS)]
 
 
-def _halves(x: Floats) -> tuple[Floats, Floats]:
-    """x as a sum of two floats of at most 26 bits (Veltkamp)."""
+def halves(x: Floats) -> tuple[Floats, Floats]:
+    """x as a sum of two floats of at most 26 bits, whose products are exact (Veltkamp)."""
     high = x * SPLITTER
     high -= high - x
     return high, x - high
