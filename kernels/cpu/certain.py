@@ -9,11 +9,12 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from warpfold.kernels.cpu.bounded import Bounded, Bounds, Floats
+from warpfold.kernels.cpu.bounded import Bounded, Bounds
 from warpfold.kernels.cpu.states import by_parts
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import DIGIT_BITS, FACTORS
+from warpfold.kernels.exact.expansion import Floats
 from warpfold.kernels.ops import Op, Terms
 from warpfold.kernels.parts.grouping import Index
 

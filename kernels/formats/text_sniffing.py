@@ -218,9 +218,9 @@ def _readings(words: Sequence[str], options: TextOptions) -> list[tuple[str, str
     """The readings in which all words are numbers, and in which they are different numbers: the decimal mark, empty
     where none occurs, and what groups digits, empty where nothing does."""
     decimals = (options.decimal,) if options.decimal else [each for each in ".," if each != options.thousands]
-    groups = (",", ".", " ", "'") if options.thousands is None else (options.thousands,)
     marks = {" " if mark in SPACES else mark for mark in set("".join(words))}
-    groups = ("", *(group for group in groups if group in marks))
+    grouping = ",. '" if options.thousands is None else options.thousands
+    groups = ("", *(mark for mark in grouping if mark in marks))
     by_values = dict[tuple[str, ...], tuple[str, str]]()
     for decimal, thousands in product(decimals, groups):
         reading = _reading(decimal, thousands)
